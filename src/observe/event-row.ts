@@ -158,7 +158,7 @@ export const FIELDS = {
   points_to_deliver: field('points', 'the points that are not delivered yet'),
   problem_lines_suppressed: field('lines', 'at the end of a problem (and when a key or token changes): the number of lines about the problem that were suppressed since the last one'),
   readings: field('readings', 'the number of readings'),
-  records: field('records', 'the number of listed records'),
+  records: field('records', 'the number of records that were read'),
   request: field('path', 'method and path, without the query'),
   requested_by: field('text', 'the command that requested it'),
   requests: field('requests', 'the number of requests'),

@@ -178,7 +178,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       'new_points',
       'period_ms',
     ],
-    note: 'a summary of the polls of a stream: `telemetry: 3 new readings, 2 devices polled, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: …`, `account: read`; at most one line per stream and minute',
+    note: 'a summary of the polls of a stream: `telemetry: 3 new readings, 2 devices polled, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: 100 read, 2 new points` (the newest and the open ones, not all), `account: read`; at most one line per stream and minute',
     isRoutine: true,
   }),
   'device-appeared': info(({ more }) => `New device${more > 0 ? `, and ${more} more` : ''}`, {
@@ -361,13 +361,15 @@ function retryLevel({ fault, waitMs }: EventOf<'request-retried'>): LineLevel {
 function summaryMessage(event: EventOf<'poll-summary'>): string {
   const { stream, devices, records, newPoints } = event;
   if (stream === 'account') return 'account: read';
-  if (stream !== 'telemetry') return `${stream}: ${listedText(event)}, ${newPoints} new points`;
-  return `telemetry: ${records} new readings, ${devices} devices polled, ${newPoints} new points`;
+  if (stream !== 'telemetry') return `${stream}: ${listedText(event)}, ${grouped(newPoints)} new points`;
+  return `telemetry: ${grouped(records)} new readings, ${grouped(devices)} devices polled, ${grouped(newPoints)} new points`;
 }
 
-function listedText({ runs, requests, failed, records }: EventOf<'poll-summary'>): string {
-  if (failed === requests) return 'not listed';
-  return runs > 1 ? `listed ${runs} times (${records} records in all)` : `${records} listed`;
+function listedText({ stream, runs, requests, failed, records }: EventOf<'poll-summary'>): string {
+  // Of the alerts, only those that may have changed are read; the devices are listed to their end.
+  const done = stream === 'alerts' ? 'read' : 'listed';
+  if (failed === requests) return `not ${done}`;
+  return runs > 1 ? `${done} ${runs} times (${grouped(records)} records in all)` : `${grouped(records)} ${done}`;
 }
 
 function summaryFields(event: EventOf<'poll-summary'>): FieldValues {

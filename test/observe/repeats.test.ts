@@ -230,7 +230,10 @@ test('requests that are tried again are told anew once it was calm', () => {
 });
 
 describe('a round', () => {
-  const asked = (stream: 'telemetry' | 'devices' | 'account', fault: 'throttled' | null = null): AppEvent => ({
+  const asked = (
+    stream: 'telemetry' | 'devices' | 'alerts' | 'account',
+    fault: 'throttled' | null = null,
+  ): AppEvent => ({
     type: 'request-done',
     request: 'GET /',
     stream,
@@ -306,6 +309,24 @@ describe('a round', () => {
     clock.ms += MINUTE_MS;
     observe({ type: 'stream-read', stream: 'devices' });
     expect(lines().at(-1)).toMatchObject({ msg: 'devices: not listed, 0 new points', requests: 1, failed_requests: 1 });
+  });
+
+  test('of alerts is of those that were read: a poll does not list them all', () => {
+    const { clock, observe, lines } = openLog();
+    const poll = (records: number): void => {
+      observe(asked('alerts'));
+      observe({ type: 'list-page-committed', stream: 'alerts', records, newPoints: 1 });
+      observe({ type: 'stream-read', stream: 'alerts' });
+    };
+    poll(1000);
+    for (const ms of [20_000, 40_000, 60_000]) {
+      clock.ms = ms;
+      poll(100);
+    }
+    expect(lines().map(({ msg }) => msg)).toEqual([
+      'alerts: 1,000 read, 1 new points',
+      'alerts: read 2 times (200 records in all), 2 new points',
+    ]);
   });
 
   test('in which nothing was asked is none', () => {
