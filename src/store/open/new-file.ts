@@ -15,7 +15,7 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
 import { codeOf, UserError } from '../../core/faults.ts';
 import type { Random } from '../../core/ports.ts';
 import { plainText } from '../../core/text.ts';
@@ -41,8 +41,16 @@ export function requireNewFile(option: string, given: string): void {
     );
   }
   if (statSync(dirname(file), { throwIfNoEntry: false })?.isDirectory() !== true) {
-    throw new UserError(`${option}: there is no directory ${plainText(dirname(given))}. Create it first.`, 1);
+    throw new UserError(`${option}: there is no directory ${placeText(dirname(file), given)}. Create it first.`, 1);
   }
+}
+
+/** A path in an error text, and where it starts if it was given relative: under systemd not where it was typed. */
+export function placeText(directory: string, given: string): string {
+  const start = isAbsolute(given)
+    ? ''
+    : ` (a relative path starts in the working directory, ${plainText(resolve('.'))})`;
+  return `${plainText(directory)}${start}`;
 }
 
 /** The name of the file beside it that it is written into first. */
@@ -174,7 +182,7 @@ export function writeBundle(
     if (error instanceof UserError) throw error;
     const code = codeOf(error);
     throw new UserError(
-      `--bundle: ${plainText(file)} could not be written (${code}). Choose a directory that this user may write to${insteadOf(file, dataDir)}.`,
+      `--bundle: ${placeText(file, given)} could not be written (${code}). Choose a directory that this user may write to${insteadOf(file, dataDir)}.`,
       1,
     );
   } finally {

@@ -22,6 +22,7 @@ import {
   createPrivate,
   insteadOf,
   partOf,
+  placeText,
   removeOldParts,
   removePart,
   requireNewFile,
@@ -195,7 +196,7 @@ function placed({ directory, file: given }: Target, error: unknown): unknown {
   const name = plainText(basename(file));
   if (/^(EACCES|EPERM|EROFS|SQLITE_CANTOPEN|SQLITE_READONLY)/.test(code)) {
     return new UserError(
-      `--backup: this user may not write ${name} into ${plainText(dirname(file))} (${code}). Choose another directory${insteadOf(file, directory)}.`,
+      `--backup: this user may not write ${name} into ${placeText(dirname(file), given)}: ${code}. Choose another directory${insteadOf(file, directory)}.`,
       1,
     );
   }

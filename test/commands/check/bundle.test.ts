@@ -141,7 +141,7 @@ describe('a bundle', () => {
     expect(() => writeBundle(file, 'new', parts)).toThrow(/already exists and is not overwritten/);
     const place = join(stage.directory, 'none', 'b');
     expect(() => writeBundle(relative('', place), 'new', parts)).toThrow(
-      `--bundle: ${place} could not be written (ENOENT). Choose a directory that this user may write to, such as /data/b.`,
+      `--bundle: ${place} (a relative path starts in the working directory, ${process.cwd()}) could not be written (ENOENT). Choose a directory that this user may write to, such as /data/b.`,
     );
     expect(() => writeBundle(place, 'new', { ...parts, dataDir: null })).toThrow(/may write to\.$/);
     expect([readFileSync(file, 'utf8'), readdirSync(stage.directory)]).toEqual(['mine', ['bundle.json']]);
