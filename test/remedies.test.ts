@@ -236,6 +236,18 @@ describe('the configuration', () => {
       'no key: in a file',
       /write only the workspace API key into a file and name that file by .*TIDEMARK_API_KEY_FILE/,
       { TIDEMARK_API_KEY: undefined },
+    [
+      'no address of the API under systemd: set',
+      /set TIDEMARK_API_URL in \/etc\/tidemark\/home\/tidemark\.env: the base address/,
+      { TIDEMARK_DATA_DIR: '/var/lib/tidemark/home', TIDEMARK_API_URL: undefined },
+      {},
+    ],
+    [
+      'no key under systemd: in a file',
+      /the workspace API key into \/etc\/tidemark\/home\/tidemark_api_key and name that file by TIDEMARK_API_KEY_FILE in /,
+      { TIDEMARK_DATA_DIR: '/var/lib/tidemark/home', TIDEMARK_API_KEY: undefined },
+      { TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: 'key' },
+    ],
       { TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: 'key' },
     ],
     [

@@ -132,9 +132,12 @@ export class ConfigError extends UserError {
   /** `log.format` as far as it could be read: the mistakes are printed in this form. */
   readonly format: Config['log']['format'];
 
-  constructor(mistakes: readonly Mistake[], format: Config['log']['format']) {
+  /** @param workspace of systemd, whose settings were read */
+  constructor(mistakes: readonly Mistake[], format: Config['log']['format'], workspace: string | null = null) {
     const isNew = mistakes.length === 2 && mistakes.every(({ kind }) => kind === 'missing');
-    const more = isNew ? '\nTo be asked for them, run: tidemark init (in a checkout: npm start -- init).' : '';
+    const command =
+      workspace === null ? 'tidemark init (in a checkout: npm start -- init).' : `tidemark-workspace ${workspace} init`;
+    const more = isNew ? `\nTo be asked for them, run: ${command}` : '';
     super(`${['The configuration is invalid:', ...mistakes.map(mistakeText)].join('\n  ')}${more}`, 78);
     this.mistakes = mistakes;
     this.format = format;

@@ -50,6 +50,7 @@ import {
   readEnvironment,
   type SourceReading,
   shownPath,
+  systemdWorkspace,
 } from './sources.ts';
 import { isShort, minTokenLength, secretText, Unfit } from './values.ts';
 
@@ -144,19 +145,22 @@ export function proxiesOf(environment: ConfigInput['environment']): Proxies {
 
 function demandApi(reading: Reading): void {
   const missing = (key: string) => ({ ...ofKey(key), kind: 'missing' as const, what: 'is missing' });
+  const workspace = systemdWorkspace(reading.given);
+  const settings = workspace === null ? null : `/etc/tidemark/${workspace}`;
+  const [url, file] = [variableOf('api.url'), fileForm('api.key')];
   if (!isGiven(reading, 'api.url')) {
-    reading.mistakes.push({
-      ...missing('api.url'),
-      remedy: `set it in ${DEFAULT_FILE}, or set ${variableOf('api.url')}: the base address of the API, ending in /external/v1`,
-    });
+    const remedy =
+      settings === null
+        ? `set it in ${DEFAULT_FILE}, or set ${url}: the base address of the API, ending in /external/v1`
+        : `set ${url} in ${settings}/tidemark.env: the base address of the API, ending in /external/v1`;
+    reading.mistakes.push({ ...missing('api.url'), remedy });
   }
-  if (!isGiven(reading, 'api.key')) {
-    const file = fileForm('api.key');
-    reading.mistakes.push({
-      ...missing('api.key'),
-      remedy: `write only the workspace API key into a file and name that file by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`,
-    });
-  }
+  if (isGiven(reading, 'api.key')) return;
+  const remedy =
+    settings === null
+      ? `write only the workspace API key into a file and name that file by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`
+      : `write only the workspace API key into ${settings}/tidemark_api_key and name that file by ${variableOf(file)} in ${settings}/tidemark.env`;
+  reading.mistakes.push({ ...missing('api.key'), remedy });
 }
 
 function readApiLimits(reading: Reading): Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'> {
@@ -211,7 +215,8 @@ function finish<C>(config: C, reading: Reading, environment: ConfigInput['enviro
   const mistakes = mistakesOf(reading);
   if (mistakes.length > 0) {
     const format = reading.given.get('log.format')?.text.trim() ?? 'auto';
-    throw new ConfigError(mistakes, format === 'json' || format === 'auto' ? format : 'pretty');
+    const shown = format === 'json' || format === 'auto' ? format : 'pretty';
+    throw new ConfigError(mistakes, shown, systemdWorkspace(reading.given));
   }
   const variables = (['api.key', 'influx.token', 'listen_password'] as const).map(variableOf);
   return {

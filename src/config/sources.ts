@@ -151,6 +151,11 @@ const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
   ['EPERM', 'this user may not read the file:'],
 ]);
 
+/** The workspace of systemd whose settings are read, by the state directory that its unit sets; `null` for none. */
+export function systemdWorkspace(given: ReadonlyMap<string, Given>): string | null {
+  return /^\/var\/lib\/tidemark\/([a-z0-9-]+)$/.exec(given.get('data_dir')?.text ?? '')?.[1] ?? null;
+}
+
 /** Returns why a file could not be read, as words that precede its path. */
 export function fileProblem(error: unknown): string {
   const code = codeOf(error);

@@ -235,6 +235,9 @@ describe('mistakes', () => {
       'To be asked for them, run: tidemark init (in a checkout: npm start -- init).',
     );
     expect(mistakesOf(() => load({ environment: { TIDEMARK_API_KEY: 'x'.repeat(20) } })).join()).not.toContain('init');
+    const systemd = mistakesOf(() => load({ environment: { TIDEMARK_DATA_DIR: '/var/lib/tidemark/home' } }));
+    expect(systemd.at(-1)).toBe('To be asked for them, run: tidemark-workspace home init');
+    expect(systemd.join()).not.toMatch(/config\/tidemark\.yaml|npm/);
   });
 
   test('all are told at once, from both sources, in one refusal', () => {
