@@ -233,10 +233,6 @@ describe('the configuration', () => {
   test.each<[string, RegExp, Environment, Environment]>([
     ['no address of the API: set', /set it in .*, or set TIDEMARK_API_URL/, { TIDEMARK_API_URL: undefined }, {}],
     [
-      'no key: in a file',
-      /write only the workspace API key into a file and name that file by .*TIDEMARK_API_KEY_FILE/,
-      { TIDEMARK_API_KEY: undefined },
-    [
       'no address of the API under systemd: set',
       /set TIDEMARK_API_URL in \/etc\/tidemark\/home\/tidemark\.env: the base address/,
       { TIDEMARK_DATA_DIR: '/var/lib/tidemark/home', TIDEMARK_API_URL: undefined },

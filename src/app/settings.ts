@@ -4,7 +4,8 @@
  */
 import type { DemoConfig, StateConfig } from '../config/config.ts';
 import { readCron } from '../config/cron.ts';
-import { minTokenLength, secretText, Unfit } from '../config/values.ts';
+import { fileProblem, shownPath } from '../config/sources.ts';
+import { secretText, Unfit } from '../config/values.ts';
 import { UserError } from '../core/faults.ts';
 import { createFilter, type FilterSpec } from '../core/filter.ts';
 import { areRecords, isRecord } from '../core/json.ts';
@@ -25,7 +26,7 @@ import type { SyncOptions } from './open-sync.ts';
  */
 export function settingsOf(
   config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'destinations' | 'proxies' | 'workspaceId' | 'archive'>,
-  readSecret: (file: string, minLength?: number) => Secret | null = () => null,
+  readSecret: (file: string, databaseUrl: string) => Secret | null = () => null,
 ): Pick<SyncOptions, 'settings' | 'destinations' | 'archive'> {
   return {
     settings: {
@@ -42,11 +43,11 @@ export function settingsOf(
 /** The databases of the configuration as destinations, each with its name. */
 function destinationsOf(
   { influx, destinations, proxies }: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>,
-  readSecret: (file: string, minLength?: number) => Secret | null,
+  readSecret: (file: string, databaseUrl: string) => Secret | null,
 ): DestinationOptions[] {
   return configuredDatabases({ influx, destinations }).map(
     ({ name, kind, url, token, tokenFile, org, bucket, timeoutMs, ca, batchLines }) => {
-      const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile, minTokenLength(url));
+      const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile, url);
       const to = { name, url, token, renewToken, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
       const served = kind === 'auto' ? createUnknownServer(to) : kind;
       const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
@@ -68,11 +69,11 @@ interface SecretParts {
 export function createSecretReader({
   readFile,
   secrets,
-}: SecretParts): (file: string, minLength?: number) => Secret | null {
-  return (file, minLength) => {
+}: SecretParts): (file: string, databaseUrl?: string) => Secret | null {
+  return (file, databaseUrl) => {
     let text: string | Unfit;
     try {
-      text = secretText(readFile(file), minLength);
+      text = secretText(readFile(file), databaseUrl);
     } catch {
       return null;
     }

@@ -52,7 +52,7 @@ import {
   shownPath,
   systemdWorkspace,
 } from './sources.ts';
-import { isShort, minTokenLength, secretText, Unfit } from './values.ts';
+import { isShort, SHORT_TOKEN, secretText, Unfit } from './values.ts';
 
 /** @throws ConfigError with all mistakes */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
@@ -304,9 +304,11 @@ function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, pat
 
 /**
  * Reads a secret, which may be given directly or as the path of a file, but not both. Deployments mount one token file
- * for every database: one that `mayBeEmpty` is no secret while it is empty.
+ * for every database: an empty file is no token.
+ *
+ * @param databaseUrl of a token, the address that it is sent to
  */
-function readSecret(reading: Reading, path: SecretPath, minLength?: number, mayBeEmpty = false): SecretAndFile {
+function readSecret(reading: Reading, path: SecretPath, databaseUrl?: string): SecretAndFile {
   const [own, byFile] = [reading.given.get(path), reading.given.get(fileForm(path))];
   if (own !== undefined) reading.hidden.push(own.text);
   if (own !== undefined && byFile !== undefined) {
@@ -315,12 +317,12 @@ function readSecret(reading: Reading, path: SecretPath, minLength?: number, mayB
     return { secret: null, file: null };
   }
   const checked = (text: string, what: string, location: Location): Secret | null =>
-    checkSecret(reading, text, { what, location, minLength });
+    checkSecret(reading, text, { what, location, databaseUrl });
   if (own !== undefined) return { secret: checked(own.text, 'the secret', own.location), file: null };
   if (byFile === undefined) return { secret: null, file: null };
   const file = byFile.text.trim();
   const text = openFile(reading, byFile.location, file);
-  if (text === null || (mayBeEmpty && text.trim() === '')) return { secret: null, file };
+  if (text === null || (databaseUrl !== undefined && text.trim() === '')) return { secret: null, file };
   reading.hidden.push(text);
   return { secret: checked(text, `the file${shownPath(file)}`, byFile.location), file };
 }
@@ -329,9 +331,9 @@ function readSecret(reading: Reading, path: SecretPath, minLength?: number, mayB
 function checkSecret(
   reading: Reading,
   text: string,
-  { what, location, minLength }: { what: string; location: Location; minLength: number | undefined },
+  { what, location, databaseUrl }: { what: string; location: Location; databaseUrl: string | undefined },
 ): Secret | null {
-  const checked = secretText(text, minLength);
+  const checked = secretText(text, databaseUrl);
   if (checked instanceof Unfit) {
     reading.mistakes.push({ ...location, what: `${what} ${checked.reason}`, remedy: checked.remedy });
     return null;
@@ -339,13 +341,7 @@ function checkSecret(
   const secret = new Secret(checked);
   reading.secrets.push(secret);
   reading.owners.push({ location, secret });
-  if (isShort(checked)) {
-    reading.warnings.push({
-      ...location,
-      what: 'the secret is shorter than 4 characters, so Tidemark cannot mask it everywhere',
-      remedy: 'use a longer one if other machines can reach the database',
-    });
-  }
+  if (isShort(checked)) reading.warnings.push({ ...location, ...SHORT_TOKEN });
   return secret;
 }
 
@@ -418,7 +414,7 @@ function sectionAsInflux(reading: Reading, section: string): Reading {
 
 function readDatabase(reading: Reading): InfluxConfig {
   const url = readValue(reading, 'influx.url') ?? '';
-  const { secret, file } = readSecret(reading, 'influx.token', minTokenLength(url), true);
+  const { secret, file } = readSecret(reading, 'influx.token', url);
   return {
     url,
     token: secret,

@@ -177,23 +177,25 @@ export function isLoopback(url: string): boolean {
 
 const LOOPBACK = /^(?:localhost|.*\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 
-/** The shortest token of a database: on this machine it may be shorter, for tests and for the first steps. */
-export function minTokenLength(url: string): number {
-  return isLoopback(url) ? 1 : MIN_SECRET_LENGTH;
-}
-
 /** Whether a secret is too short to be searched for in every text. */
 export function isShort(secret: string): boolean {
   return secret.length < MIN_SECRET_LENGTH;
 }
 
+/** The warning about a token that only a database on this machine may have, as phrases. */
+export const SHORT_TOKEN = {
+  what: 'the token is shorter than 4 characters, so Tidemark cannot mask it everywhere',
+  remedy: 'use a longer one if other machines can reach the database',
+} as const;
+
 /**
  * Checks a key or token, without one trailing newline.
  *
- * @param minLength the shortest that is accepted
+ * @param databaseUrl of a token, the address that it is sent to: for this machine it may be short, for tests and for
+ * the first steps
  * @returns the secret, or why it is not valid, without repeating any of it
  */
-export function secretText(given: string, minLength = MIN_SECRET_LENGTH): string | Unfit {
+export function secretText(given: string, databaseUrl: string | null = null): string | Unfit {
   const text = given.replace(/\r?\n$/, '');
   if (text === '') return new Unfit('is empty');
   if (/\p{Cc}/u.test(text)) {
@@ -204,8 +206,10 @@ export function secretText(given: string, minLength = MIN_SECRET_LENGTH): string
     return new Unfit('begins or ends with a space, or contains characters that no HTTP header can carry');
   }
   if (text.length > 4096) return new Unfit('is longer than 4096 characters: that is not a key or token');
-  if (text.length < minLength) return new Unfit(`is shorter than ${MIN_SECRET_LENGTH} characters`);
-  return text;
+  if (!isShort(text) || (databaseUrl !== null && isLoopback(databaseUrl))) return text;
+  const reason = `is shorter than ${MIN_SECRET_LENGTH} characters`;
+  const remedy = 'use a longer token; only a database on this machine may have such a short one';
+  return databaseUrl === null ? new Unfit(reason) : new Unfit(reason, remedy);
 }
 
 /** A list written as one text, with commas between its items. */

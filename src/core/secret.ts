@@ -16,7 +16,7 @@ export const SECRET_MARK = '[secret]';
 export function formsOfSecret(secret: string): readonly string[] {
   // InfluxDB 1.8 takes `user:password` as a token: the password alone is a secret too.
   const whole = [secret, secret.slice(secret.indexOf(':') + 1)].filter((part) => part.length >= SHORTEST_SEARCHED);
-  return whole.length > 0 ? whole : ['Token', 'Bearer'].map((scheme) => `${scheme} ${secret}`);
+  return whole.length > 0 ? whole : [`Token ${secret}`, `Bearer ${secret}`, `Basic ${inBase64(secret)}`];
 }
 
 /** Shorter texts are no secret by themselves. */

@@ -159,20 +159,21 @@ describe('a token of less than four characters', () => {
       {
         key: 'influx.token',
         at: 'TIDEMARK_INFLUX_TOKEN',
-        what: expect.stringMatching(/^the secret is shorter than 4 characters/),
+        what: expect.stringMatching(/^the token is shorter than 4 characters/),
         remedy: 'use a longer one if other machines can reach the database',
       },
     ]);
   });
 
   test.each(['http://db:8086', 'http://10.0.0.1:8086', 'http://127.0.0.1.example'])('is refused at %s', (url) => {
-    expect(() => load(url)).toThrow(/influx\.token .*shorter than 4 characters/);
+    expect(() => load(url)).toThrow(/influx\.token .*shorter than 4 characters; use a longer token/);
   });
 
   test('is hidden where it is a credential, and nowhere else', () => {
     const scrub = createScrub([new Secret('u:p')]);
     expect(scrub('Authorization: Token u:p, cpu:power u:p')).toBe('Authorization: [secret], cpu:power u:p');
     expect(concealing('u:p')('sent "Token u:p"')).toBe('sent "[secret]"');
+    expect(concealing('u:p')(`sent "Basic ${btoa('u:p')}"`)).toBe('sent "[secret]"');
   });
 
   test('a key of the API is never so short', () => {

@@ -26,7 +26,7 @@ test.each([
   ['a key', 'tm_live_4242', ['tm_live_4242', 'tm_live_4242']],
   ['user and password', 'user:pass:word', ['user:pass:word', 'pass:word']],
   ['a long user with a short password', 'somebody:pw', ['somebody:pw']],
-  ['too short for a search: only as a credential', 'u:p', ['Token u:p', 'Bearer u:p']],
+  ['too short for a search: only as a credential', 'u:p', ['Token u:p', 'Bearer u:p', 'Basic dTpw']],
 ])('%s is searched for as %j', (_what, text, forms) => {
   expect(formsOfSecret(text)).toEqual(forms);
 });

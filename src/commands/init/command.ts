@@ -16,7 +16,7 @@ import type { InitCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
 import { loadConfig } from '../../config/load.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
-import { apiUrl, baseUrl, history, Unfit } from '../../config/values.ts';
+import { apiUrl, baseUrl, history, isShort, SHORT_TOKEN, Unfit } from '../../config/values.ts';
 import { type Advice, ApiFault, refusalText, UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES } from '../../core/lines/dialect.ts';
 import type { DestinationFacts } from '../../core/ports.ts';
@@ -297,7 +297,7 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
     const org = isVictoria
       ? ''
       : await typed(command.influxOrg, 'Organization (only for InfluxDB 2, which requires it): ');
-    const database = { url, bucket, org, token: await promptToken(init, isFirst) };
+    const database = { url, bucket, org, token: await promptToken(init, isFirst, url) };
     const facts = await tryDatabase(init, api, database).catch((error: unknown) => {
       if (!isElsewhere || !(error instanceof UserError) || error.exitCode !== 1) throw error;
       init.print(
@@ -325,18 +325,21 @@ const NO_DATABASE = 'none';
 /** The database of the base, with the bucket, the organization and the token of this workspace, if they are given. */
 async function ofBase(init: Init, isFirst: boolean): Promise<TriedDatabase> {
   const { influxBucket, influxOrg } = init.command;
-  const token = await promptToken(init, isFirst);
+  const token = await promptToken(init, isFirst, '');
   return { url: '', bucket: influxBucket ?? '', org: influxOrg ?? '', token, facts: null };
 }
 
-async function promptToken(init: Init, isFirst: boolean): Promise<FoundSecret | null> {
+async function promptToken(init: Init, isFirst: boolean, databaseUrl: string): Promise<FoundSecret | null> {
   const found = await secretOf(init, {
     flag: '--influx-token-file',
     file: isFirst ? init.command.influxTokenFile : null,
     variable: isFirst ? 'TIDEMARK_INFLUX_TOKEN' : '',
     question: 'Token, or user:password (not shown; empty: none): ',
+    databaseUrl,
   });
-  return found.text === '' ? null : found;
+  if (found.text === '') return null;
+  if (isShort(found.text)) warn(init, { what: SHORT_TOKEN.what, remedy: `${capitalized(SHORT_TOKEN.remedy)}.` });
+  return found;
 }
 
 /** @throws UserError (exit 2) if the address of the database is none */

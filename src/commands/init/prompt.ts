@@ -211,29 +211,45 @@ interface SecretSource {
   readonly file: string | null;
   readonly variable: string;
   readonly question: string;
+  /** Of a token: the address that it is sent to. */
+  readonly databaseUrl?: string;
 }
 
 /** A secret: from its file or a line of standard input, from the environment, or typed. An empty text for none. */
-export async function secretOf(init: Init, { flag, file, variable, question }: SecretSource): Promise<FoundSecret> {
-  const { ports, prompter, secrets } = init;
-  const own = ports.environment[variable];
-  const path = file ?? ports.environment[`${variable}_FILE`] ?? null;
-  let found: FoundSecret = { text: '', file: null };
-  if (file === '-') found = { text: await prompter.line(flag), file: null };
-  else if (path) found = { text: readSecretFile(ports, flag, path), file: resolve(path) };
-  else if (own) found = { text: own, file: null };
-  else if (prompter.isTerminal) found = { text: await prompter.ask(question, { isSecret: true }), file: null };
+export async function secretOf(init: Init, source: SecretSource): Promise<FoundSecret> {
+  const { found, place } = await findSecret(init, source);
   if (found.text === '') return found;
-  const checked = secretText(found.text);
-  if (checked instanceof Unfit) throw new UserError(`${flag}: the secret ${checked.reason}.`, 2);
-  secrets.push(new Secret(checked));
+  const checked = secretText(found.text, source.databaseUrl);
+  if (checked instanceof Unfit) {
+    const { reason, remedy } = checked;
+    const text = `the secret ${reason}${remedy === undefined ? '' : `; ${remedy}`}.`;
+    throw new UserError(place === null ? capitalized(text) : `${place}: ${text}`, 2);
+  }
+  init.secrets.push(new Secret(checked));
   return { ...found, text: checked };
 }
 
-function readSecretFile({ readFile }: ProcessPorts, flag: string, path: string): string {
+/** @returns the secret as it was given, and the flag or the variable that gave it; `null` for one that was typed */
+async function findSecret(
+  { ports, prompter }: Init,
+  { flag, file, variable, question }: SecretSource,
+): Promise<{ readonly found: FoundSecret; readonly place: string | null }> {
+  if (file === '-') return { found: { text: await prompter.line(flag), file: null }, place: flag };
+  const path = file ?? ports.environment[`${variable}_FILE`] ?? '';
+  if (path !== '') {
+    const place = file === null ? `${variable}_FILE` : flag;
+    return { found: { text: readSecretFile(ports, place, path), file: resolve(path) }, place };
+  }
+  const own = ports.environment[variable] ?? '';
+  if (own !== '') return { found: { text: own, file: null }, place: variable };
+  const text = prompter.isTerminal ? await prompter.ask(question, { isSecret: true }) : '';
+  return { found: { text, file: null }, place: null };
+}
+
+function readSecretFile({ readFile }: ProcessPorts, place: string, path: string): string {
   try {
     return readFile(path);
   } catch {
-    throw new UserError(`${flag}: the file cannot be read. Give the path of a file that holds the secret alone.`, 2);
+    throw new UserError(`${place}: the file cannot be read. Give the path of a file that holds the secret alone.`, 2);
   }
 }

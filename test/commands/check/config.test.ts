@@ -37,6 +37,12 @@ test('a short token of a database on this machine is warned of', () => {
     message: expect.stringContaining('shorter than 4 characters'),
     remedy: 'Use a longer one if other machines can reach the database.',
   });
+  const elsewhere = { ...database, TIDEMARK_INFLUX_URL: 'http://db.example:8086', TIDEMARK_INFLUX_TOKEN: 'u:p' };
+  expect(linesOf(elsewhere)('influx.token')).toMatchObject({
+    status: 'fail',
+    message: 'the secret is shorter than 4 characters (TIDEMARK_INFLUX_TOKEN)',
+    remedy: 'Use a longer token; only a database on this machine may have such a short one.',
+  });
 });
 
 test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { readonly name: string }]>([

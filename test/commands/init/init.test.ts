@@ -173,6 +173,41 @@ describe('by flags', () => {
     expect((['configuration', 'state', 'api'] as const).map((area) => bad(report, area))).toEqual([[], [], []]);
   });
 
+  test('a token of three characters is for a database on this machine, with a warning', async () => {
+    const written: unknown[] = [];
+    const influx = createServer(({ headers }, response) => {
+      written.push(headers.authorization);
+      response.writeHead(204, { 'x-influxdb-build': 'OSS', 'x-influxdb-version': '2.7.12' }).end();
+    });
+    await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void influx.close());
+    const here = `http://127.0.0.1:${(influx.address() as AddressInfo).port}`;
+    const directory = place();
+    const env = { TIDEMARK_API_KEY: KEY, TIDEMARK_INFLUX_TOKEN: 'u:p' };
+    const flags = ['--api-url', api.url, '--influx-bucket', 'b', '--influx-url'];
+    const { code, stderr } = await init(directory, [...flags, here], { env });
+    expect([code, written.at(-1)], stderr).toEqual([0, 'Token u:p']);
+    expect(stderr).toContain('Warning: the token is shorter than 4 characters, so Tidemark cannot mask it everywhere.');
+    const config = join(directory, 'conf', 't.yaml');
+    const checked = await runHere(['--check', '--config', config], { env: { TIDEMARK_LISTEN: '127.0.0.1:0' } });
+    expect(checked.stdout).toMatch(/warn +influx\.token_file +the token is shorter than 4 characters/);
+    for (const [given, source] of [
+      [{ TIDEMARK_INFLUX_TOKEN: 'u:p' }, 'TIDEMARK_INFLUX_TOKEN'],
+      [
+        { TIDEMARK_INFLUX_TOKEN_FILE: join(directory, 'conf', 'secrets', 'tidemark_influx_token') },
+        'TIDEMARK_INFLUX_TOKEN_FILE',
+      ],
+    ] as const) {
+      const elsewhere = await init(place(), [...flags, 'http://db.example:8086'], {
+        env: { TIDEMARK_API_KEY: KEY, ...given },
+      });
+      expect([elsewhere.code, elsewhere.stderr.split('\n').at(-1)]).toEqual([
+        2,
+        `${source}: the secret is shorter than 4 characters; use a longer token; only a database on this machine may have such a short one.`,
+      ]);
+    }
+  });
+
   test('a key from the environment, or from a file that stays where it is', async () => {
     const one = place();
     const own = await init(one, ['--api-url', api.url, '--history', '2d'], { env: { TIDEMARK_API_KEY: KEY } });
@@ -288,15 +323,16 @@ describe('on a terminal', () => {
     await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void influx.close());
     const database = `http://127.0.0.1:${(influx.address() as AddressInfo).port}`;
-    const answers = ['nowhere', api.url, 'CANARY-wrong', KEY, database, 'b', 'home', TOKEN, '', '7d'];
+    const answers = ['nowhere', api.url, 'abc', 'CANARY-wrong', KEY, database, 'b', 'home', TOKEN, '', '7d'];
     const { code, stderr, raw } = await init(directory, [], { answers: answers.filter((answer) => answer !== '') });
     expect(code, stderr).toBe(0);
     expect(stderr).toMatch(/Expected an address that begins with https/);
+    expect(stderr).toContain('\nThe secret is shorter than 4 characters.\n');
     expect(stderr).toMatch(/The API refuses the key: .* and enter it here\./);
     expect(stderr).not.toMatch(/--api|api\.key/);
     expect(stderr).toContain('InfluxDB 2.7.12 accepts points.');
-    // On and off for two keys and one token.
-    expect(raw.filter((isRaw) => isRaw)).toHaveLength(3);
+    // On and off for three keys and one token.
+    expect(raw.filter((isRaw) => isRaw)).toHaveLength(4);
     expect(raw.at(-1)).toBe(false);
     // Its kind is asked for without the token.
     expect(written.slice(0, 2)).toEqual(['undefined', `Token ${TOKEN}`]);
