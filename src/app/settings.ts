@@ -2,7 +2,7 @@
  * Converts the configuration to the options of the parts: the filter, the limits, the databases to write to and to read
  * from. Secrets in files are read again while the program runs.
  */
-import type { DemoConfig, StateConfig } from '../config/config.ts';
+import type { Config, DemoConfig, StateConfig } from '../config/config.ts';
 import { readCron } from '../config/cron.ts';
 import { fileProblem, shownPath } from '../config/sources.ts';
 import { secretText, Unfit } from '../config/values.ts';
@@ -17,6 +17,7 @@ import type { DestinationCandidate } from '../core/state/verify.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { createUnknownServer } from '../influx/probe.ts';
 import { createInfluxSink, type InfluxSinkOptions } from '../influx/sink.ts';
+import type { KeySource } from '../scheduler/session.ts';
 import type { SyncOptions } from './open-sync.ts';
 
 /**
@@ -83,6 +84,53 @@ export function createSecretReader({
     const read = new Secret(text);
     secrets.push(read);
     return read;
+  };
+}
+
+interface KeyParts extends SecretParts {
+  /** Called once with the reason why the file of the key cannot be used any more, and with what to do. */
+  readonly onUnusable: (message: string) => void;
+}
+
+/** Creates the source of the API key: the key in use, and the file that may hold another one. */
+export function createKeySource(
+  { key, keyFile }: Pick<Config['api'], 'key' | 'keyFile'>,
+  { readFile, secrets, onUnusable }: KeyParts,
+): KeySource & { readonly inUse: () => Secret } {
+  let inUse = key;
+  /** The reason why the file could not be used the last time, and whether it was reported. */
+  let problem: { readonly text: string; readonly isReported: boolean } | null = null;
+  const note = (text: string): void => {
+    // A file is half-written, or taken away, for a moment only: the second look in a row reports it.
+    const isReported = problem?.text === text;
+    if (isReported && problem?.isReported === false) {
+      onUnusable(`${text}; the daemon keeps the previous key. Write only the new key into this file.`);
+    }
+    problem = { text, isReported };
+  };
+  const inFile = (): Secret => {
+    if (keyFile === null) return inUse;
+    try {
+      const text = secretText(readFile(keyFile));
+      if (text instanceof Unfit) {
+        note(`api.key_file: the file${shownPath(keyFile)} ${text.reason}`);
+        return inUse;
+      }
+      problem = null;
+      return text === inUse.reveal() ? inUse : new Secret(text);
+    } catch (error) {
+      note(`api.key_file: ${fileProblem(error)}${shownPath(keyFile)}`);
+      return inUse;
+    }
+  };
+  return {
+    isFixed: keyFile === null,
+    inUse: () => inUse,
+    hasChanged: () => inFile() !== inUse,
+    adopt: () => {
+      inUse = inFile();
+      secrets.push(inUse);
+    },
   };
 }
 

@@ -1,6 +1,6 @@
 /** Secrets that are read again: what counts as one, and that each is known before it is used. */
 import { expect, test } from 'vitest';
-import { createSecretReader } from '../../src/app/settings.ts';
+import { createKeySource, createSecretReader } from '../../src/app/settings.ts';
 import { createScrub, Secret } from '../../src/core/secret.ts';
 
 test('a secret that is read again is kept out of what is shown from then on, and known once', () => {
@@ -27,4 +27,43 @@ test('a file that is away, empty or no text gives none', () => {
     expect(createSecretReader({ readFile, secrets })('/token')).toBeNull();
   }
   expect(secrets).toEqual([]);
+});
+
+test('a new key that cannot be used is reported once, and the key before stays', () => {
+  const secrets: Secret[] = [];
+  const reports: string[] = [];
+  let text: string | null = 'the-first-key\n';
+  const readFile = (): string => {
+    if (text === null) throw Object.assign(new Error('gone'), { code: 'ENOENT' });
+    return text;
+  };
+  const onUnusable = (message: string): void => void reports.push(message);
+  const api = { key: new Secret('the-first-key'), keyFile: '/run/key' };
+  const key = createKeySource(api, { readFile, secrets, onUnusable });
+  const look = (times: number): string[] => {
+    for (let time = 0; time < times; time += 1) expect(key.hasChanged()).toBe(false);
+    return reports.splice(0);
+  };
+  expect(look(3)).toEqual([]);
+  text = 'abc\n';
+  // Half-written for a moment.
+  expect(look(1)).toEqual([]);
+  expect(look(3)).toEqual([
+    'api.key_file: the file /run/key is shorter than 4 characters; the daemon keeps the previous key. Write only the new key into this file.',
+  ]);
+  text = null;
+  expect(look(3)).toEqual([
+    'api.key_file: this file does not exist: /run/key; the daemon keeps the previous key. Write only the new key into this file.',
+  ]);
+  text = 'the-first-key\n';
+  expect(look(1)).toEqual([]);
+  text = '';
+  expect(look(2)).toHaveLength(1);
+  text = 'the-second-key\n';
+  expect(key.hasChanged()).toBe(true);
+  key.adopt();
+  expect([key.inUse().reveal(), secrets.map((secret) => secret.reveal())]).toEqual([
+    'the-second-key',
+    ['the-second-key'],
+  ]);
 });

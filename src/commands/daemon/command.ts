@@ -6,15 +6,14 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sync } from '../../app/open-sync.ts';
 import { runService } from '../../app/service.ts';
+import { createKeySource } from '../../app/settings.ts';
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
-import { secretText, Unfit } from '../../config/values.ts';
 import { beatingClock } from '../../core/heartbeats.ts';
-import { Secret } from '../../core/secret.ts';
+import type { Secret } from '../../core/secret.ts';
 import { requireFree } from '../../observe/server.ts';
 import { type JobParts, runJobs } from '../../scheduler/jobs.ts';
-import type { KeySource } from '../../scheduler/session.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { createAllHistory, createBackfillWorker } from '../backfill/job.ts';
 import { createCheckWorker } from '../check/job.ts';
@@ -37,7 +36,8 @@ export async function runDaemonCommand(
   // Nothing is created for a daemon that cannot serve. Where there is a state, another process with it is the better
   // news.
   if (!existsSync(join(config.dataDir, STATE_FILE))) await requireFree(config.listen);
-  const key = createKeySource(config.api, { readFile: ports.readFile, secrets });
+  const onUnusable = (message: string): void => terminal.logger.write({ type: 'configuration-odd', message });
+  const key = createKeySource(config.api, { readFile: ports.readFile, secrets, onUnusable });
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
     const onServed = (statusPage: string): void => terminal.logger.write({ type: 'started', statusPage });
     const jobs = jobPartsOf(sync, terminal, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
@@ -87,32 +87,5 @@ function lazily(load: () => Promise<Worker>): Worker {
       return await work.end;
     });
     return { end, progress: () => work?.progress() ?? null };
-  };
-}
-
-/** The key in use, and the file that may hold another one. */
-function createKeySource(
-  { key, keyFile }: Config['api'],
-  { readFile, secrets }: { readFile: (path: string) => string; secrets: Secret[] },
-): KeySource & { readonly inUse: () => Secret } {
-  let inUse = key;
-  const inFile = (): Secret => {
-    if (keyFile === null) return inUse;
-    try {
-      const text = secretText(readFile(keyFile));
-      // Half-written, or taken away for a moment: the key in use stands.
-      return text instanceof Unfit || text === inUse.reveal() ? inUse : new Secret(text);
-    } catch {
-      return inUse;
-    }
-  };
-  return {
-    isFixed: keyFile === null,
-    inUse: () => inUse,
-    hasChanged: () => inFile() !== inUse,
-    adopt: () => {
-      inUse = inFile();
-      secrets.push(inUse);
-    },
   };
 }
