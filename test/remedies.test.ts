@@ -4,7 +4,7 @@
  * tried by which test.
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../src/config/load.ts';
@@ -193,7 +193,11 @@ describe('a file that a command writes', () => {
     const told = (...names: string[]): string => refusal(() => requireNewFile('--backup', join(place.path, ...names)));
     expect(told()).toMatch(/Choose the name of a new file in it/);
     expect(told('b')).toBe('');
-    expect(told('none', 'b')).toMatch(/Create it first/);
+    expect(told('none', 'b')).toBe(`--backup: there is no directory ${join(place.path, 'none')}. Create it first.`);
+    const relative = refusal(() => requireNewFile('--backup', 'none/b'));
+    expect(relative).toBe(
+      `--backup: there is no directory ${resolve('none')} (a relative path starts in the working directory, ${resolve('.')}). Create it first.`,
+    );
     mkdirSync(join(place.path, 'none'));
     expect(told('none', 'b')).toBe('');
   });
@@ -244,6 +248,10 @@ describe('the configuration', () => {
       { TIDEMARK_DATA_DIR: '/var/lib/tidemark/home', TIDEMARK_API_KEY: undefined },
       { TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: 'key' },
     ],
+    [
+      'no key: in a file',
+      /write only the workspace API key into a file and name that file by .*TIDEMARK_API_KEY_FILE/,
+      { TIDEMARK_API_KEY: undefined },
       { TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: 'key' },
     ],
     [
@@ -275,6 +283,12 @@ describe('the configuration', () => {
       /use a longer one if other machines can reach the database/,
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'u:p' },
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'user:password' },
+    ],
+    [
+      'a short token for another machine: a longer one',
+      /use a longer token; only a database on this machine may have such a short one/,
+      { ...INFLUX, TIDEMARK_INFLUX_URL: 'http://db:8086', TIDEMARK_INFLUX_TOKEN: 'u:p' },
+      { ...INFLUX, TIDEMARK_INFLUX_URL: 'http://db:8086', TIDEMARK_INFLUX_TOKEN: 'user:password' },
     ],
     [
       'no certificates in a file: another file, or none',
