@@ -191,15 +191,18 @@ test('titles are found in every kind of call', () => {
 });
 
 /**
- * The documented parameters that a declaration does not have. One that is taken apart where it is declared may have any
- * name.
+ * The documented parameters that a declaration does not have. One that is taken apart where it is declared has the name
+ * of a part or of its type: `context` for `{ store }: SyncContext`.
  */
 function unknownParameters(source: string): string[] {
   return [...source.matchAll(/\/\*\*(?:(?!\*\/)[\s\S])*\*\//g)].flatMap(({ index, 0: comment }) => {
     const documented = [...comment.matchAll(/@param (\w+)/g)].map(([, name]) => name ?? '');
     const declared = documented.length === 0 ? '' : headOf(source.slice(index + comment.length));
     const isTakenApart = /[(,]\s*(?:\.\.\.)?[[{]/.test(declared);
-    return documented.filter((name) => !isTakenApart && !new RegExp(`\\b${name}\\b`).test(declared));
+    return documented.filter((name) => {
+      const ofType = isTakenApart ? `|\\w*${name.charAt(0).toUpperCase()}${name.slice(1)}` : '';
+      return !new RegExp(`\\b(?:${name}${ofType})\\b`).test(declared);
+    });
   });
 }
 
@@ -226,6 +229,11 @@ test.each([
   ['/** @param keep stores it. */\nexport type Worker = (save: () => void) => void;', ['keep']],
   ['/** @param save stores it. */\nexport type Worker = (save: () => void) => void;', []],
   ['/** @param file what is read. */\nfunction read({ path }: File): void {}', []],
+  ['/** @param context what is read. */\nfunction read({ store }: SyncContext): void {}', []],
+  ['/** @param path what is read. */\nfunction read({ path }: { path: string }): void {}', []],
+  ['/** @param since when it began. */\nfunction read({ sinceMs }: { sinceMs: number }): void {}', ['since']],
+  ['/** @param file what is read. */\nfunction read(file: Profile): void {}', []],
+  ['/** @param file what is read. */\nfunction read(path: File): void {}', ['file']],
 ])('of %s, the documented parameters that are not there are found', (source, names) => {
   expect(unknownParameters(source)).toEqual(names);
 });

@@ -88,11 +88,11 @@ export type BackupCommand = { readonly mode: 'backup'; readonly file: string } &
 
 export type ForgetCommand = { readonly mode: 'forget'; readonly device: string } & Common;
 
-/** The answers that are given by flags; `null` for one that is requested. A file of `-` is standard input. */
 /** Where a further workspace runs, for which `init` writes the files. */
 export const INIT_TARGETS = ['compose', 'systemd', 'kubernetes'] as const;
 export type InitTarget = (typeof INIT_TARGETS)[number];
 
+/** The answers that are given by flags; `null` for one that is requested. A file of `-` is standard input. */
 export interface InitCommand {
   readonly mode: 'init';
   /** The further workspace to write for; `null` for a configuration file of its own. */

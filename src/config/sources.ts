@@ -171,11 +171,7 @@ export function shownPath(path: string): string {
   return ' (its name is not shown, as it looks like the secret itself; expected a path)';
 }
 
-/**
- * Reads a YAML configuration.
- *
- * @param file its path and its text
- */
+/** Reads a YAML configuration. */
 function readYaml({ path, text }: { path: string; text: string }, known: KnownNames): SourceReading {
   const lines = new (yaml().LineCounter)();
   const document = yaml().parseDocument(text.replace(/^\uFEFF/, ''), {

@@ -22,7 +22,7 @@ export class StateFullError extends UserError {}
 /**
  * Does work that waits for another time if the state is full.
  *
- * @param onFull is told that it is.
+ * @param onFull called with the error if the state is full.
  * @returns the result; `null` if it is full.
  */
 export function unlessFull<T>(work: () => T, onFull: (error: StateFullError) => void): T | null {

@@ -309,7 +309,7 @@ function noteReadings({ context, task, served }: GapScan, readings: readonly Rea
 /**
  * Records an answer that is empty in a range.
  *
- * @param readings those that it has below the range.
+ * @param newest the newest reading that the answer has below the range.
  * @returns whether it is believed: no evidence is against it.
  */
 function recordEmptyAnswer(scan: GapScan, range: Interval, [newest]: readonly Reading[]): boolean {

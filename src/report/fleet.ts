@@ -73,7 +73,7 @@ const REST_MS = { first: 20, later: 76 };
 
 /** The pause between two background scans: this many times as long as the last one took, within these. */
 const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
-/** The longest pause where nobody asks, or whoever asks scans at once. */
+/** The longest pause while no caller asks for the snapshot, or while each caller can scan at once. */
 const UNASKED_MS = 30 * SECOND_MS;
 
 /** A scan in progress. */

@@ -48,9 +48,9 @@ export interface HistoryEta {
   readonly assumesFullHistory: boolean;
 }
 
-/** An estimate is kept for so long: it looks at every device, and at every request of the last day. */
+/** How long an estimate is kept: each one reads every device, and every request of the last day. */
 const GOOD_FOR_MS = 10 * SECOND_MS;
-/** So long it stays unknown: in the first seconds the next look may tell. */
+/** How long an unknown estimate is kept: in the first seconds the next computation may return one. */
 const UNKNOWN_FOR_MS = 2 * SECOND_MS;
 
 /**

@@ -108,7 +108,7 @@ interface FirstFillParts {
   readonly statusPage: string;
 }
 
-/** @returns a function to call often, which reports once when everything that can be had is held for the first time. */
+/** @returns a function to call often; it reports once, when the initial sync is done: each gap that is left has a reason. */
 export function createFirstFill({ report, ready, observe, clock, statusPage }: FirstFillParts): () => void {
   let dueMs = Number.NEGATIVE_INFINITY;
   return () => {

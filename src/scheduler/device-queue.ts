@@ -55,7 +55,7 @@ import type { ReportRate } from './report-rate.ts';
 
 export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'polling';
 
-/** `left`: it is gone, excluded or removed; `reordered`: the rules changed. */
+/** `left`: it is gone, excluded or removed; `reordered`: the rules changed, or its rest ended before its time. */
 export type DeviceEvent =
   | 'stored'
   | 'listed'
@@ -71,16 +71,16 @@ export type DeviceEvent =
 /** The table of the header. */
 // biome-ignore format: a row for each event
 const TRANSITIONS: Readonly<Record<DeviceEvent, Readonly<Record<DeviceState, DeviceState | 'placed'>>>> = {
-  stored:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'polling' },
-  listed:    { absent: 'placed', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'polling' },
-  left:      { absent: 'absent', idle: 'absent', waiting: 'absent',  ready: 'absent', full: 'absent', polling: 'absent' },
-  began:     { absent: 'absent', idle: 'polling',  waiting: 'polling',   ready: 'polling',  full: 'polling',  polling: 'polling' },
-  answered:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'placed' },
-  failed:    { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'placed' },
-  released:  { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'placed' },
-  reordered: { absent: 'absent', idle: 'placed', waiting: 'placed',  ready: 'placed', full: 'placed', polling: 'polling' },
-  due:       { absent: 'absent', idle: 'idle',   waiting: 'ready',   ready: 'ready',  full: 'full',   polling: 'polling' },
-  filled:    { absent: 'absent', idle: 'idle',   waiting: 'waiting', ready: 'full',   full: 'full',   polling: 'polling' },
+  stored:    { absent: 'placed', idle: 'placed',  waiting: 'placed',  ready: 'placed',  full: 'placed',  polling: 'polling' },
+  listed:    { absent: 'placed', idle: 'placed',  waiting: 'placed',  ready: 'placed',  full: 'placed',  polling: 'polling' },
+  left:      { absent: 'absent', idle: 'absent',  waiting: 'absent',  ready: 'absent',  full: 'absent',  polling: 'absent' },
+  began:     { absent: 'absent', idle: 'polling', waiting: 'polling', ready: 'polling', full: 'polling', polling: 'polling' },
+  answered:  { absent: 'absent', idle: 'placed',  waiting: 'placed',  ready: 'placed',  full: 'placed',  polling: 'placed' },
+  failed:    { absent: 'absent', idle: 'placed',  waiting: 'placed',  ready: 'placed',  full: 'placed',  polling: 'placed' },
+  released:  { absent: 'absent', idle: 'placed',  waiting: 'placed',  ready: 'placed',  full: 'placed',  polling: 'placed' },
+  reordered: { absent: 'absent', idle: 'placed',  waiting: 'placed',  ready: 'placed',  full: 'placed',  polling: 'polling' },
+  due:       { absent: 'absent', idle: 'idle',    waiting: 'ready',   ready: 'ready',   full: 'full',    polling: 'polling' },
+  filled:    { absent: 'absent', idle: 'idle',    waiting: 'waiting', ready: 'full',    full: 'full',    polling: 'polling' },
 };
 
 type HeapName = 'idle' | 'waiting' | 'ready' | 'filling' | 'full';

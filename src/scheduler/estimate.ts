@@ -35,7 +35,7 @@ import type { DaySupply } from './planner-types.ts';
 const EMPTY_REQUESTS = 2;
 /** A gap above the covered ranges and younger than this belongs to live work, not to the history. */
 const LIVE_NS = HOUR_NS;
-/** How far back from now the reaches begin, in ns; the last one is open. */
+/** How far back from now each recency (`history-queue.ts`) begins, in ns; the last one has no beginning. */
 const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
 /** A device of an estimate. */
@@ -276,7 +276,9 @@ export function besideFinishMs(requests: number, supply: BesideSupply): number |
  * How long this many requests take with the whole share: at the pace of the minute until the day's budget is spent, and
  * so on every day.
  *
- * @param budgets in requests; `spent`: what of the last day's is gone.
+ * @param perMinute the budget of a minute, in requests.
+ * @param perDay that of a day; `null`: not known.
+ * @param spent how many requests of the last day's budget are spent.
  * @returns milliseconds.
  */
 export function aloneFinishMs(

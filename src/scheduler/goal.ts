@@ -89,7 +89,8 @@ const LONGEST_RECHECK_MS = 2 * MINUTE_MS;
  * Whether the empty ranges that were due to be requested again when a goal was set are waited for no longer: none of
  * them is due any more, or all else has been complete for two minutes.
  *
- * @param since when the goal was set, in server time, and since when all else is complete, by the monotonic clock.
+ * @param dueBeforeMs when the goal was set, in server time.
+ * @param sinceMs since when all else is complete, by the monotonic clock.
  */
 export function areRechecked(
   {
@@ -120,7 +121,7 @@ export function openAtLeast(missing: Intervals, now: EpochNs): OpenHistory {
 
 const RECENCY_NS: Readonly<Record<Recency, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };
 
-/** The newest of the gaps, as far as it lies in a reach counted back from a time; `null` where none does. */
+/** The newest gap, or its part that is as recent as asked for; `null` where no part is. */
 export function newestGap(gaps: Intervals, recency: Recency, now: EpochNs): Interval | null {
   const gap = gaps.at(-1);
   const back = RECENCY_NS[recency];

@@ -25,7 +25,7 @@ interface Entry {
   readonly deviceId: string;
   readonly slot: number;
   open: OpenHistory;
-  /** Turns it has had in the reach that it is at. */
+  /** How many turns it has had at its current recency. */
   turns: number;
   recency: Recency | null;
   isPaused: boolean;

@@ -76,7 +76,7 @@ export function beginOnceRun(context: SyncContext, run: OnceRun): void {
 }
 
 /**
- * Closes the gaps of all devices once, or those of a given range.
+ * Closes the gaps of all devices once.
  *
  * @returns the summary; an abort of `signal` is an outcome, not an error.
  * @throws UserError where a person has to act (exit 77 for the key, 1 for the state).

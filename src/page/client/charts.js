@@ -64,7 +64,7 @@ function shown(value) {
 }
 
 /** @param {any} plot @param {Element | null} output @param {string} unit */
-function tell(plot, output, unit) {
+function showValues(plot, output, unit) {
   const index = plot.cursor.idx;
   if (output === null) return;
   const [times, mean, max, min] = plot.data;
@@ -155,7 +155,7 @@ function optionsOf(figure, count) {
       edge,
     ],
     bands: [{ series: [2, 3], fill: `color-mix(in srgb, ${line} 26%, transparent)` }],
-    hooks: { setCursor: [(/** @type {any} */ plot) => tell(plot, output, unit)] },
+    hooks: { setCursor: [(/** @type {any} */ plot) => showValues(plot, output, unit)] },
   };
 }
 
