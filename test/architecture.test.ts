@@ -318,6 +318,13 @@ describe('the checker', () => {
     ['chance', 'core/x.ts', 'const a = Math.random();', 'reaches for the world: Math.random'],
     ['a timer', 'ingest/x.ts', 'setTimeout(run, 5);', 'reaches for the world: setTimeout'],
     [
+      'a limit of time',
+      'ingest/x.ts',
+      'const limit = AbortSignal.timeout(5);',
+      'reaches for the world: AbortSignal.timeout',
+    ],
+    ['the clock beside a limit of time', 'influx/sink.ts', 'Date.now();', 'reaches for the world: Date.now'],
+    [
       'a timer by its module',
       'sim/x.ts',
       "import { setTimeout } from 'node:timers/promises';",
@@ -338,6 +345,9 @@ describe('the checker', () => {
     ['a part of the store', 'report/series.ts', 'let rows: TelemetryStore;', 'TelemetryStore'],
     ['the clock', 'core/retry.ts', 'const now = Date.now();', 'Date.now'],
     ['chance', 'core/retry.ts', 'const draw = Math.random();', 'Math.random'],
+    ['the clock of an argument', 'core/retry.ts', 'const now = clock.nowMs();', 'nowMs'],
+    ['another clock of an argument', 'observe/progress.ts', 'const now = monoMs();', 'monoMs'],
+    ['an event', 'scheduler/decide.ts', "observe({ type: 'decided' });", 'observe'],
   ])('finds %s in a pure file, and not elsewhere', (_what, path, code, found) => {
     const violation = `is to be pure, but has ${found}`;
     expect(violations({ path, text: HEADER + code })).toContain(violation);

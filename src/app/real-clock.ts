@@ -1,5 +1,6 @@
 /**
- * The real clock and the real random numbers. Only here the program reads the time, sets a timer or draws at random.
+ * The real clock and the real random numbers. All rules and loops take these as arguments. Beside this file, only the
+ * start of the process, the HTTP clients and the simulated API read the time, set a timer or draw at random.
  */
 import type { Clock, Random } from '../core/ports.ts';
 import { DAY_MS, MAX_MS } from '../core/time.ts';

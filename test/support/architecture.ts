@@ -82,25 +82,30 @@ function mayImportCommand(path: string, target: string): boolean {
  */
 const WORLDLY = /^(?:main\.ts|app\/real-clock\.ts|page\/client\/[\w-]+\.js|api\/transport\.ts|sim\/server\.ts)$/;
 
+/** Files that may limit the time of a request or of a command, with a timer that nothing waits for. */
+const LIMITING = /^(?:api\/reach|commands\/check\/api|commands\/shared\/get-page|influx\/sink)\.ts$/;
+
+const TIME_LIMIT = 'AbortSignal.timeout';
+
 const WORLD =
-  /\b(?:Date\.now|Math\.random|performance\.(?:now|timeOrigin)|(?:set|clear)(?:Timeout|Interval|Immediate)|randomUUID|randomBytes|randomInt|getRandomValues)\b|\bnew Date\(\s*\)|\bDate\(\s*\)/g;
+  /\b(?:AbortSignal\.timeout|Date\.now|Math\.random|performance\.(?:now|timeOrigin)|(?:set|clear)(?:Timeout|Interval|Immediate)|randomUUID|randomBytes|randomInt|getRandomValues)\b|\bnew Date\(\s*\)|\bDate\(\s*\)/g;
 
 /** Imports that are made while the program runs. */
 const CALLED = /(?<![.\w])(?:import|require)\s*\(/g;
 
 /**
- * Files that hold rules alone: what they return depends on their arguments. They wait for nothing, import no module of
- * Node's, and know neither the ports of a sync nor those of the store.
+ * Files that hold rules alone: what they return depends on their arguments. They wait for nothing, read no clock, emit no
+ * event, import no module of Node's, and know neither the ports of a sync nor those of the store.
  */
 export const PURE: readonly RegExp[] = [
-  /^core\/(?!async|heartbeats|ports|state\/)/,
+  /^core\/(?!async|clock-samples|heartbeats|ports|server-clock|state\/)/,
   /^ingest\/(?:commit-rules|coverage-rules|empty-ranges|judge-page|named-gaps|page-request|unproven|window-limits)\.ts$/,
   /^scheduler\/(?:day-budget|decide|demand|device-outlook|device-queue|device-view|estimate|heap|history-queue)\.ts$/,
-  /^scheduler\/(?:planner|planner-types|api-state|report-rate|reserves|streams)\.ts$/,
+  /^scheduler\/(?:planner|planner-types|report-rate|reserves|streams)\.ts$/,
   /^api\/(?:classify|parse|quota|throttle|urls)\.ts$/,
   /^influx\/answers\.ts$/,
   /^report\/(?:bars|device-list|device-snapshot|series)\.ts$/,
-  /^observe\/(?:event-row|event-table|metrics-table|program-events|progress|repeats)\.ts$/,
+  /^observe\/(?:event-row|event-table|metrics-table|program-events|progress)\.ts$/,
   /^page\/(?:coverage|device|devices|html|layout|overview|panels|style)\.ts$/,
   /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result|verify\/retention)\.ts$/,
   /^commands\/shared\/layout\.ts$/,
@@ -110,7 +115,8 @@ export const PURE: readonly RegExp[] = [
 const PORTS = /^core\/(?:ports\.ts|state\/)/;
 
 /** What no file of {@link PURE} may mention. */
-const IMPURE = /\b(?:await|async|SyncContext|\w*(?:Store|Ledger)|Date\.now|Math\.random)\b/g;
+const IMPURE =
+  /\b(?:await|async|SyncContext|\w*(?:Store|Ledger)|Date\.now|Math\.random)\b|\b(?:monoMs|nowMs|observe)(?=\()/g;
 
 export const MAX_LINES = 450;
 /** Source files: a new one has to take the place of another. */
@@ -165,15 +171,20 @@ export function violations({ path, text }: SourceFile): string[] {
   const lines = text.trimEnd().split('\n').length;
   if (lines > MAX_LINES) found.push(`has ${lines} lines, more than ${MAX_LINES}`);
   if (path !== 'main.ts' && /\bprocess\b(?!\s*:)/.test(code)) found.push('touches process');
-  if (!WORLDLY.test(path)) {
-    for (const [use] of code.matchAll(WORLD)) found.push(`reaches for the world: ${use}`);
-  }
+  found.push(...worldlyUses(path, code).map((use) => `reaches for the world: ${use}`));
   if (PURE.some((files) => files.test(path))) found.push(...impurities(code, text));
   for (const { name, lines } of functionsOf({ path, text })) {
     if (lines > MAX_FUNCTION_LINES) found.push(`${name} has ${lines} lines, more than ${MAX_FUNCTION_LINES}`);
   }
   if (targetsAfter(CALLED, text).includes(null)) found.push('imports what only runs can tell');
   return [...found, ...importsOf(text).flatMap((target) => importViolation(path, target) ?? [])];
+}
+
+/** The clocks, timers and draws that a file may not use. */
+function worldlyUses(path: string, code: string): string[] {
+  if (WORLDLY.test(path)) return [];
+  const uses = [...code.matchAll(WORLD)].map(([use]) => use);
+  return LIMITING.test(path) ? uses.filter((use) => use !== TIME_LIMIT) : uses;
 }
 
 /**
