@@ -2,6 +2,7 @@
  * What the dashboards in InfluxQL and those in PromQL have in common: panels and columns that look the same and say the
  * same, whichever database is asked. Each is given its queries.
  */
+import { HOUR_MS } from '../../src/core/time.ts';
 import {
   BAD_OR_UNKNOWN,
   CODE_WORDS,
@@ -21,8 +22,6 @@ import {
 import type { DataLink, Override, PanelSpec, Target, Transformation, Variable } from './model.ts';
 import { lineChart, NO_DEVICES, NO_READINGS, stat, timeline } from './panels.ts';
 import { SENSOR_UNITS } from './sensor-units.ts';
-
-const HOUR_MS = 3_600_000;
 
 /** Columns of tables of devices. */
 export const DEVICE_COLUMNS = {

@@ -1,4 +1,5 @@
 /** The dashboard "Device": everything about one device, or several side by side. */
+import { HOUR_MS } from '../../src/core/time.ts';
 import {
   coverageBand,
   DEVICE_COLUMNS,
@@ -45,7 +46,6 @@ import { UNIT_COLUMN } from './sensor-units.ts';
 import { deviceVariable, HUB, MODEL, PARENT, SENSORS, WORKSPACE } from './variables.ts';
 
 const EACH = 'device_id, device_name';
-const HOUR_MS = 3_600_000;
 
 const FACTS_NOW: PanelSpec = grid({
   title: 'The device',

@@ -1,4 +1,5 @@
 /** The dashboard "Sensors": one sensor across many devices. */
+import { HOUR_MS } from '../../src/core/time.ts';
 import { VALUE_COLUMNS } from './both.ts';
 import { chosen, HOURLY, IN_RANGE, lines, OF_DEVICES, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
 import { join, PLAIN, TO_DEVICE, toPanel } from './looks.ts';
@@ -10,7 +11,6 @@ import { choice, deviceVariable, HUB, MODEL, ONE_SENSOR, WORKSPACE } from './var
 const OF_ONE_SENSOR = chosen('sensor', 'one_sensor');
 const OF_ALL = `telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} AND ${OF_ONE_SENSOR} AND ${OF_DEVICES}`;
 const EACH = 'device_id, device_name';
-const HOUR_MS = 3_600_000;
 
 /** The newest value of each device in the last hour of the range, with the name that it had then: an older one is not of now. */
 const NEWEST = `SELECT last(value) AS now, device_name, sensor FROM ${OF_ALL} AND time >= \${__to}ms - 1h GROUP BY device_id`;

@@ -1,4 +1,5 @@
 /** The dashboard "Workspace and quota": what the plan gives, what of it is used, and the lag that results. */
+import { HOUR_MS } from '../../src/core/time.ts';
 import { lagOverTime, lagStat, TARGET } from './both.ts';
 import { HOURLY, IN_RANGE, lines, newestBy, OF_WORKSPACE, tables } from './influxql.ts';
 import { byState, LAG_LOOKS, lagLines, lagNow, STATE_LOOKS } from './lag.ts';
@@ -9,7 +10,6 @@ import { WORKSPACE } from './variables.ts';
 
 const ACCOUNT = `workspace WHERE ${HOURLY} AND ${OF_WORKSPACE}`;
 const NO_ACCOUNT = 'The account was not read in this range: it is read hourly, with the scope account:read.';
-const HOUR_MS = 3_600_000;
 
 /** The devices, by their lag. */
 const TO_TABLE = {
