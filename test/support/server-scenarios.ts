@@ -136,15 +136,19 @@ export const ordinaryClients: BorderScenario = async (borders) => {
   return unless('statuses', got, [200, 200, 200, 200, 200, 200]);
 };
 
-/** A hundred requests at once on one connection, cut where nobody would. */
+/**
+ * A hundred requests at once on one connection, cut where nobody would. Rests are short, and no request waits in vain,
+ * however slow the machine is.
+ */
 export const pipelinedBurst: BorderScenario = async (borders) => {
   const counts = { atWork: 0, most: 0 };
   await using stage = await serve(borders, {
-    clock: FAST,
+    clock: { ...FAST, sleep: async (ms, signal) => await (ms < 1000 ? FAST : PATIENT).sleep(ms, signal) },
     page: async () => {
       counts.atWork += 1;
       counts.most = Math.max(counts.most, counts.atWork);
-      await realClock.sleep(1);
+      // For longer than the pause between the beginnings of two pages.
+      await realClock.sleep(5);
       counts.atWork -= 1;
       return PAGE;
     },
