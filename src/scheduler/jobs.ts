@@ -9,7 +9,7 @@
  * - The command that left a job receives the job's error. The error ends the daemon only if it would also have ended
  *   the daemon's own work.
  */
-import { StateFullError } from '../core/archive-room.ts';
+import { StateFullError, unlessFull } from '../core/archive-room.ts';
 import {
   createWakeUp,
   type LinkedAbort,
@@ -103,7 +103,7 @@ async function startJobs(
   let clearedAtMs = Number.NEGATIVE_INFINITY;
   for (;;) {
     signal.throwIfAborted();
-    withRoom(null, () => {
+    ifRoom(() => {
       if (clock.monoMs() - clearedAtMs >= CLEAR_EVERY_MS) {
         queue.clear(clock.nowMs() - RETENTION_MS);
         clearedAtMs = clock.monoMs();
@@ -112,7 +112,6 @@ async function startJobs(
         if (!tryTake(parts, { job, beats, underWay })) continue;
         start(queueOf(job), async (stop) => await doJob(parts, { job, beats }, stop));
       }
-      return null;
     });
     await wakeUp.wait(JOB_CHECK_MS, signal);
   }
@@ -176,7 +175,7 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
   const over = new AbortController();
   const seen: Seen = { lost: false, failure: null };
   try {
-    const save = (args: unknown): void => withRoom(undefined, () => queue.saveArgs(job.id, args));
+    const save = (args: unknown): void => void ifRoom(() => queue.saveArgs(job.id, args));
     const work = workers[job.kind]?.(job.args, stop.signal, save);
     if (work === undefined) throw new Error(`no worker for ${job.kind}`);
     const watching = supervise(parts, { job, beats, work, stop, seen }, over.signal).catch((error: unknown) => {
@@ -229,8 +228,8 @@ async function supervise(
   const { job, beats, work, stop, seen } = watch;
   let reportedAtMs = Number.NEGATIVE_INFINITY;
   let tookMs = 0;
-  const step = (): number =>
-    withRoom(JOB_CHECK_MS, () => {
+  const step = (): number => {
+    ifRoom(() => {
       const now = queue.open().find(({ id }) => id === job.id);
       const reason = now === undefined ? 'lost' : reasonToEnd(now, beats);
       if (reason !== null) {
@@ -241,27 +240,23 @@ async function supervise(
       }
       const startedMs = clock.monoMs();
       // A progress report may check every device.
-      if (startedMs - reportedAtMs < restAfter(tookMs)) return JOB_CHECK_MS;
+      if (startedMs - reportedAtMs < restAfter(tookMs)) return;
       const progress: unknown = JSON.parse(scrub(JSON.stringify(work.progress())));
       queue.reportProgress(job.id, progress);
       parts.onProgress?.(job.id, progress);
       reportedAtMs = clock.monoMs();
       tookMs = reportedAtMs - startedMs;
-      return JOB_CHECK_MS;
     });
+    return JOB_CHECK_MS;
+  };
   await repeat(clock, step, over).catch((error: unknown) => {
     if (error !== over.reason) throw error;
   });
 }
 
-/** Where the state is full for the moment, jobs wait like everything else. */
-function withRoom<T>(otherwise: T, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof StateFullError) return otherwise;
-    throw error;
-  }
+/** Does work of the jobs; while the state is full they wait like everything else, and the result is `null`. */
+function ifRoom<T>(work: () => T): T | null {
+  return unlessFull(work, () => {});
 }
 
 interface Ended {
@@ -272,7 +267,7 @@ interface Ended {
 
 /** Ends a job as soon as the state has disk space for that. */
 async function endReliably(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
-  const tryEnd = (): true | null => withRoom(null, () => endJob(parts, ended));
+  const tryEnd = (): true | null => ifRoom(() => endJob(parts, ended));
   await pollUntil(parts.clock, tryEnd, { everyMs: JOB_CHECK_MS }, signal);
 }
 
