@@ -16,7 +16,6 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
     'commands/backfill/run.ts',
   ],
   'commands/backfill/recheck.test.ts': ['ingest/recheck.ts'],
-  'commands/backfill/history-all.test.ts': ['commands/backfill/job.ts'],
   'commands/backfill/rate.test.ts': ['commands/shared/options.ts'],
   'commands/check/api.test.ts': ['api/reach.ts', 'commands/check/findings.ts', 'commands/check/job.ts'],
   'commands/check/bundle.test.ts': ['config/describe.ts', 'store/views/bundle.ts', 'store/open/new-file.ts'],

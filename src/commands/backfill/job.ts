@@ -4,11 +4,10 @@
  */
 
 import { unlessFull } from '../../core/archive-room.ts';
-import { pollUntil, repeat } from '../../core/async.ts';
+import { repeat } from '../../core/async.ts';
 import { CLOSED_BY_NONE } from '../../core/device-coverage.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
-import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { Job, JobEnd, JobQueue } from '../../core/state/jobs.ts';
 import type { Store } from '../../core/state/state.ts';
@@ -17,9 +16,9 @@ import { type EpochNs, HOUR_MS, minNs, msToNs, parseTimestamp, SECOND_MS } from 
 import type { SyncContext, WantedRange } from '../../ingest/context.ts';
 import { LIVE_LAG_SECONDS, wantedNow } from '../../ingest/wanted-range.ts';
 import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
-import { JOB_CHECK_MS, type JobWorker } from '../../scheduler/jobs.ts';
+import type { JobWorker } from '../../scheduler/jobs.ts';
 import { hasStarted, setGoal } from '../../scheduler/planning.ts';
-import { EXIT_CODES } from '../shared/alone.ts';
+import { EXIT_CODES, untilListed } from '../shared/alone.ts';
 import { backfillView } from './progress.ts';
 import { type BackfillRun, type BackfillWorkParts, createBackfillRun, endWhereRefused } from './run.ts';
 
@@ -58,7 +57,7 @@ interface Started {
 
 async function work(parts: BackfillWorkParts, { args, begun, save }: Started, signal: AbortSignal): Promise<JobEnd> {
   const { context, planning } = parts;
-  const wantedRange = await untilListed(parts, signal);
+  const wantedRange = await untilStarted(parts, signal);
   const sentMs = parts.backfill.sentMs();
   const begin = (own: BackfillArgs): Backfill =>
     beginBackfill(context, { args: own, wantedRange, sentMs, budgets: parts.backfill.budgets, isBeside: true });
@@ -98,30 +97,16 @@ function alreadyReadTo(context: SyncContext, backfill: Backfill): EpochNs | null
   return isRecent && readTo > (args.from === 'all' ? 0n : BigInt(args.from)) ? readTo : null;
 }
 
-/**
- * Waits until the daemon has read the account and the devices.
- *
- * @throws UserError if nothing could be read for ten minutes.
- */
-async function untilListed(
-  { context, planning, apiState }: BackfillWorkParts,
-  signal: AbortSignal,
-): Promise<WantedRange> {
-  const { clock } = context;
-  const beganMs = clock.monoMs();
-  const step = (): WantedRange | null => {
+/** Waits until the daemon has read the account and the devices. */
+async function untilStarted(parts: BackfillWorkParts, signal: AbortSignal): Promise<WantedRange> {
+  const { context, planning, apiState } = parts;
+  const look = (): WantedRange | null => {
     endWhereRefused(apiState);
-    const wantedRange = hasStarted(planning) ? wantedNow(context) : null;
-    if (wantedRange !== null) return wantedRange;
-    if (clock.monoMs() - beganMs >= STALLED_AFTER_MS) {
-      throw new UserError(
-        'The daemon has not been able to read the account and the device list for ten minutes. Run --check for the reason.',
-        3,
-      );
-    }
-    return null;
+    return hasStarted(planning) ? wantedNow(context) : null;
   };
-  return await pollUntil(clock, step, { everyMs: JOB_CHECK_MS }, signal);
+  const failure = (): string =>
+    'The daemon has not been able to read the account and the device list for ten minutes. Run --check for the reason.';
+  return await untilListed(parts, { look, isUnread: () => !hasStarted(planning), failure }, signal);
 }
 
 /** The name of the asker in the log and in `--status`. */

@@ -28,6 +28,7 @@ import {
   outcomeAfterDelivery,
   REOPEN_EVERY_MS,
   runLoneSession,
+  untilListed,
   type WaitingParts,
 } from '../shared/alone.ts';
 import { missingScopeText } from '../shared/command.ts';
@@ -231,25 +232,10 @@ async function ask(
   return await runLoneSession(parts, { begin, mayGoUnlisted: false }, signal);
 }
 
-/**
- * Waits until the account and the devices were read.
- *
- * @throws UserError if nothing could be read for ten minutes.
- */
 async function untilStarted(parts: BackfillParts, begun: Started, signal: AbortSignal): Promise<BackfillRun> {
-  const { clock } = parts.context;
-  const watch = createProgressWatch(clock);
-  const step = (): BackfillRun | null => {
-    if (begun.run !== null) return begun.run;
-    const waits = isWaiting(parts, { isQueued: true, lanes: ['inventory'] });
-    if (watch.record({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
-      const text = parts.apiState.fault ?? 'the archive is full';
-      throw new UserError(
-        `Nothing could be read for ten minutes: ${text}. Run the command again when the API answers.`,
-        3,
-      );
-    }
-    return null;
+  const failure = (): string => {
+    const text = parts.apiState.fault ?? 'the archive is full';
+    return `Nothing could be read for ten minutes: ${text}. Run the command again when the API answers.`;
   };
-  return await pollUntil(clock, step, { everyMs: SECOND_MS }, signal);
+  return await untilListed(parts, { look: () => begun.run, isUnread: () => true, failure }, signal);
 }

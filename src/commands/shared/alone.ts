@@ -9,7 +9,7 @@
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
 import { firstOf, pollUntil } from '../../core/async.ts';
 import { missingStatuses } from '../../core/device-coverage.ts';
-import { ApiFault, type ExitCode } from '../../core/faults.ts';
+import { ApiFault, type ExitCode, UserError } from '../../core/faults.ts';
 import type { Clock, RequestLane } from '../../core/ports.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
@@ -216,4 +216,38 @@ export function isWaiting(
   if (isRefusedRepeatedly()) return false;
   if (waitsForQuota()) return true;
   return isQueued && apiState.fault === null && !lanes.some((lane) => apiState.failing.has(lane)) && context.room().ok;
+}
+
+/** How work that waits for the account and the device list sees whether it may start. */
+interface StartCheck<T> {
+  /** Returns what the work starts with; `null` while that is not known. */
+  readonly look: () => T | null;
+  /** Whether the account or the device list is still to be read. */
+  readonly isUnread: () => boolean;
+  /** The error after ten minutes, waiting for quota not counted, without both. */
+  readonly failure: () => string;
+}
+
+/**
+ * Waits until the account and the devices were read.
+ *
+ * @throws UserError (exit 3) if they could not be read for ten minutes; errors of the check.
+ */
+export async function untilListed<T>(
+  parts: WaitingParts & { readonly context: Pick<SyncContext, 'clock'> },
+  { look, isUnread, failure }: StartCheck<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const { clock } = parts.context;
+  const watch = createProgressWatch(clock);
+  const step = (): T | null => {
+    const found = look();
+    if (found !== null) return found;
+    const waits = isWaiting(parts, { isQueued: isUnread(), lanes: ['inventory'] });
+    if (watch.record({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
+      throw new UserError(failure(), 3);
+    }
+    return null;
+  };
+  return await pollUntil(clock, step, { everyMs: SECOND_MS }, signal);
 }
