@@ -15,9 +15,8 @@ import {
 } from '../api/rate-limiter.ts';
 import { LONGEST_TIMEOUT_MS } from '../config/schema.ts';
 import type { Heartbeats, Pulse } from '../core/heartbeats.ts';
-import type { QuotaUse } from '../core/lines/fact-lines.ts';
 import { type Api, HISTORY_LANES, type Ledger, REQUEST_LANES, type Transport } from '../core/ports.ts';
-import { type Learnt, type LongWaits, REPORTED_FROM_MS } from '../core/quota.ts';
+import { type Learnt, type LongWaits, type QuotaUse, REPORTED_FROM_MS, requestsLeft } from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import { type QuotaStatus, VERSION } from '../core/status.ts';
@@ -174,12 +173,18 @@ export function quotaStatus(
   };
 }
 
-/** The quota in the form of the points about the workspace. */
+/** The quota, as the points about the workspace and `--check` show it. */
 export function quotaUse(limiter: RateLimiter): QuotaUse {
   const { minute, day } = limiter.figures();
-  const left = ({ limit, spent, others }: typeof minute): number | null =>
-    limit === null ? null : Math.max(0, limit - spent - (others ?? 0));
-  return { spentMinute: minute.spent, leftMinute: left(minute), spentDay: day.spent, leftDay: left(day) };
+  const left = { minute: requestsLeft(minute), day: requestsLeft(day) };
+  return {
+    spentMinute: minute.spent,
+    leftMinute: left.minute.ofPlan,
+    budgetLeftMinute: left.minute.ofBudget,
+    spentDay: day.spent,
+    leftDay: left.day.ofPlan,
+    budgetLeftDay: left.day.ofBudget,
+  };
 }
 
 /** The requests that backfills have sent and may send. */

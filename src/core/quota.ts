@@ -192,17 +192,38 @@ export function laneText(lane: string): string {
 /** One window of the quota as the status report has it. */
 type ShownWindow = Omit<QuotaWindowFigures, 'others'> & Partial<Pick<QuotaWindowFigures, 'others'>>;
 
-/** The requests that are left in a window; `null` while its budget is unknown. */
-function leftOf({ limit, budget, spent, others }: ShownWindow): number | null {
-  if (budget === null) return null;
-  const ofPlan = limit === null ? Infinity : limit - spent - (others ?? 0);
-  return Math.max(0, Math.min(budget - spent, ofPlan));
+/** The requests that are left in a window. */
+interface LeftRequests {
+  /** To all clients of the workspace, by the server's limit; `null` while that is unknown. */
+  readonly ofPlan: number | null;
+  /** To this program: the rest of its budget, at most what the plan leaves; `null` while the budget is unknown. */
+  readonly ofBudget: number | null;
+}
+
+/** Returns how many requests are left in a window. Other clients count as none where no answer has shown them. */
+export function requestsLeft({ limit, budget, spent, others }: ShownWindow): LeftRequests {
+  const ofPlan = limit === null ? null : Math.max(0, limit - spent - (others ?? 0));
+  return { ofPlan, ofBudget: budget === null ? null : Math.max(0, Math.min(budget - spent, ofPlan ?? Infinity)) };
+}
+
+/** The used quota, and what the plan leaves to all clients of the workspace; `null`: not known. */
+export interface PlanUse {
+  readonly spentMinute: number;
+  readonly leftMinute: number | null;
+  readonly spentDay: number;
+  readonly leftDay: number | null;
+}
+
+/** The same, and what the budget leaves to this program. */
+export interface QuotaUse extends PlanUse {
+  readonly budgetLeftMinute: number | null;
+  readonly budgetLeftDay: number | null;
 }
 
 /** A window in words: `312 of 720 (plan 900, other clients about 40), 568 left`. */
 export function windowText(window: ShownWindow): string {
   const { limit, budget, spent, others } = window;
-  const left = leftOf(window);
+  const left = requestsLeft(window).ofBudget;
   if (budget === null || left === null) return `${counted(spent, 'request')}; the limit is not known yet`;
   const beside = [
     ...(limit === null ? [] : [`plan ${grouped(limit)}`]),

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createSendLog } from '../../src/core/quota.ts';
+import { createSendLog, requestsLeft } from '../../src/core/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 
 describe('the log of what was sent', () => {
@@ -38,5 +38,19 @@ describe('the log of what was sent', () => {
     }
     expect(spent).toBe(160_000);
     expect(log.freeAtMs(160_000, DAY_MS)).toBe(480_000 * 540 + DAY_MS);
+  });
+});
+
+describe('the requests that are left', () => {
+  test.each([
+    ['of a window that no one else uses', { limit: 900, budget: 720, spent: 312, others: 0 }, 588, 408],
+    ['where others use the plan up', { limit: 900, budget: 720, spent: 312, others: 500 }, 88, 88],
+    ['where no answer has shown the others', { limit: 60, budget: 48, spent: 10, others: null }, 50, 38],
+    ['after more than the budget', { limit: 60, budget: 48, spent: 50, others: null }, 10, 0],
+    ['after more than the plan', { limit: 60, budget: 48, spent: 50, others: 40 }, 0, 0],
+    ['without a known limit', { limit: null, budget: 10, spent: 4, others: null }, null, 6],
+    ['without a known budget', { limit: 60, budget: null, spent: 4, others: null }, 56, null],
+  ])('%s', (_what, window, ofPlan, ofBudget) => {
+    expect(requestsLeft(window)).toEqual({ ofPlan, ofBudget });
   });
 });

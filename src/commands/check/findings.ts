@@ -5,9 +5,8 @@
 
 import type { Config } from '../../config/config.ts';
 import { type ApiFault, type ApiFaultKind, KEY_REFUSED, SCOPE_OF, type Scope } from '../../core/faults.ts';
-import type { QuotaUse } from '../../core/lines/fact-lines.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { Learnt } from '../../core/quota.ts';
+import type { Learnt, QuotaUse } from '../../core/quota.ts';
 import { type Account, type DevicePage, pageSizeOf } from '../../core/records.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
@@ -147,12 +146,15 @@ export function noteClock(
   });
 }
 
-/** The quota that is left. */
-export function noteQuota(notes: CheckNotes, { leftMinute, spentDay, leftDay }: QuotaUse): CheckLine {
+/** The requests that the budget leaves, as `--status` shows them. */
+export function noteQuota(
+  notes: CheckNotes,
+  { budgetLeftMinute: leftMinute, spentDay, budgetLeftDay: leftDay }: QuotaUse,
+): CheckLine {
   const facts = { left_minute: leftMinute, left_day: leftDay, spent_day: spentDay };
   const of = (left: number | null, what: string): string =>
     left === null ? `unknown for the ${what}` : `${grouped(left)} for the ${what}`;
-  const message = `requests left: ${of(leftMinute, 'minute')}, ${of(leftDay, 'day')}; own requests in 24 h: ${grouped(spentDay)}`;
+  const message = `requests left in the budget: ${of(leftMinute, 'minute')}, ${of(leftDay, 'day')}; own requests in 24 h: ${grouped(spentDay)}`;
   if (leftDay !== 0) return notes.ok('quota', message, facts);
   const remedy =
     'Nothing to do: requests resume as the requests of the last 24 hours expire. If it happens often, take a larger plan or shorten sync.history.';

@@ -6,6 +6,7 @@
  * observation. The device name, kind and sensor of an alert stay as they were first seen.
  */
 import { hashHex } from '../hash.ts';
+import type { PlanUse } from '../quota.ts';
 import { type Account, type AlertRecord, type DeviceRecord, RESTING } from '../records.ts';
 import type { DeviceState } from '../status.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact, msToNs, nsToMs } from '../time.ts';
@@ -59,18 +60,10 @@ function parentOf({ parentDeviceId }: DeviceRecord): string | null {
   return parentDeviceId === null || parentDeviceId === '' ? null : identityTag(parentDeviceId);
 }
 
-/** The used and the remaining quota when the account was read; `null`: not known. */
-export interface QuotaUse {
-  readonly spentMinute: number;
-  readonly leftMinute: number | null;
-  readonly spentDay: number;
-  readonly leftDay: number | null;
-}
-
 /** A `workspace` point: the account as read, with every limit of the plan by the API's own names. */
 export function workspaceLine(
   account: Account,
-  use: QuotaUse,
+  use: PlanUse,
   { workspaceTag, atMs }: { workspaceTag: string; atMs: EpochMs },
 ): string {
   const { plan } = account;

@@ -96,6 +96,20 @@ describe('a key that is right', () => {
     expect(contentOf(stage)).toEqual(before);
   });
 
+  test('the requests left are those of the budget, as --status shows them, not those of the plan', async () => {
+    const plan = { requestsPerMinute: 200, requestsPerDay: 2000 };
+    await using stage = await openStage({ settings: { plan } });
+    const report = await stage.report({ TIDEMARK_API_SHARE: '0.5' });
+    expect(line(report, 'quota').message).toMatch(/^requests left in the budget: 95 for the minute, 995 for the day;/);
+    expect(line(report, 'quota').facts).toEqual({ left_minute: 95, left_day: 995, spent_day: 5 });
+  });
+
+  test('a budget that is used up is warned of, though the plan leaves requests', async () => {
+    await using stage = await openStage({ settings: { plan: { requestsPerMinute: 200, requestsPerDay: 10 } } });
+    const report = await stage.report({ TIDEMARK_API_SHARE: '0.5' });
+    expect(line(report, 'quota')).toMatchObject({ status: 'warn', facts: { left_day: 0, spent_day: 5 } });
+  });
+
   test.each([
     ['inclusive', 'exclusive'],
     ['exclusive', 'inclusive'],
