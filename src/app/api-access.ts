@@ -20,7 +20,7 @@ import { type Learnt, type LongWaits, type QuotaUse, REPORTED_FROM_MS, requestsL
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import { type QuotaStatus, VERSION } from '../core/status.ts';
-import { DAY_MS, type EpochMs, formatExact, msToNs } from '../core/time.ts';
+import { DAY_MS, type EpochMs, timeText } from '../core/time.ts';
 import type { BackfillSettings } from '../scheduler/backfill.ts';
 import type { Rest } from '../scheduler/planner-types.ts';
 
@@ -163,13 +163,12 @@ export function quotaStatus(
   { minute, day, waitingUntilMs, historyWaitsUntilMs }: QuotaFigures,
   share: number,
 ): Omit<QuotaStatus, 'lanes'> {
-  const text = (ms: EpochMs | null): string | null => (ms === null ? null : formatExact(msToNs(ms)));
   return {
     share,
     minute,
     day,
-    waiting_until: text(waitingUntilMs),
-    history_waiting_until: text(historyWaitsUntilMs),
+    waiting_until: timeText(waitingUntilMs),
+    history_waiting_until: timeText(historyWaitsUntilMs),
   };
 }
 

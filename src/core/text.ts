@@ -85,6 +85,11 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
+/** A rate as a number: small ones with one decimal, `0.3`, `9.5`, `1,200`. */
+export function rateText(rate: number): string {
+  return rate > 0 && rate < 10 ? rate.toFixed(1) : grouped(Math.round(rate));
+}
+
 const BYTE_UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 /** A number of bytes in the units that the configuration has: `512 bytes`, `1.5 KiB`, `412 MiB`, `2 GiB`. */

@@ -121,6 +121,18 @@ export function formatExact(ns: EpochNs): string {
   return digits === '' ? whole : `${whole.slice(0, -1)}.${digits}Z`;
 }
 
+/** The time in milliseconds as RFC 3339 UTC, or `null` for none: times in `/status.json`. */
+export function timeText(ms: EpochMs): string;
+export function timeText(ms: EpochMs | null): string | null;
+export function timeText(ms: EpochMs | null): string | null {
+  return ms === null ? null : formatExact(msToNs(ms));
+}
+
+/** The length of a range whose ends are RFC 3339. */
+export function rangeNs({ from, to }: { readonly from: string; readonly to: string }): bigint {
+  return (parseTimestamp(to) ?? 0n) - (parseTimestamp(from) ?? 0n);
+}
+
 /**
  * The first instant of a day, UTC.
  *

@@ -4,7 +4,7 @@
  * Log lines that are written at the same time stay whole, because both go through one `TerminalLine`. Redraws are rare
  * enough to cost nothing. Nothing here reads a clock: the caller passes the time.
  */
-import { counted, duration, grouped, percent } from '../core/text.ts';
+import { counted, duration, grouped, percent, rateText } from '../core/text.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** How far the work is. Counts are of this work alone, since its start. */
@@ -191,7 +191,7 @@ export function createWorkProgress(
     const { share, text } = progress();
     const remainingMs = estimate(share, nowMs);
     const eta = remainingMs === null || share === 1 ? '' : `ETA ${duration(remainingMs / SECOND_MS, 'up')}, `;
-    const line = share === null ? text : `${Math.floor(share * 100)} %, ${eta}${text}`;
+    const line = share === null ? text : `${percent(share, 0)}, ${eta}${text}`;
     if (typeof target !== 'function') target.draw(share === null ? line : `${progressBar(share)} ${line}`);
     else if (nowMs >= logMs) {
       logMs = nowMs + LOG_MS;
@@ -287,8 +287,4 @@ function restText(facts: ProgressFacts, remainingMs: number | null): string[] {
   const leftMs = eta?.ms ?? remainingMs;
   if (leftMs === null) return rate;
   return [`ETA ${duration(leftMs / SECOND_MS, 'up')}`, ...(eta?.basis ? [eta.basis] : rate)];
-}
-
-function rateText(perMinute: number): string {
-  return perMinute > 0 && perMinute < 10 ? perMinute.toFixed(1) : grouped(Math.round(perMinute));
 }

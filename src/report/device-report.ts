@@ -19,9 +19,9 @@ import {
   formatExact,
   maxNs,
   minNs,
-  msToNs,
   nsToMs,
   SECOND_MS,
+  timeText,
 } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
 import { CLOCK_RESOLUTION_MS, gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
@@ -31,7 +31,7 @@ import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import { idlePollDueMs } from '../scheduler/device-outlook.ts';
 import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice } from './device-snapshot.ts';
-import { apiProblemText, dueAfter, type ReportParts, timeText } from './report.ts';
+import { apiProblemText, dueAfter, type ReportParts } from './report.ts';
 
 /** The parts that the report on a device needs. */
 export interface DeviceReportParts extends ReportParts {
@@ -84,7 +84,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
   return {
     ...known.snapshot.status,
     version: parts.version,
-    generated_at: timeOf(known.nowMs),
+    generated_at: timeText(known.nowMs),
     workspace_id: store.workspaceTag(),
     running: parts.isRunning(),
     polled: !known.snapshot.isExcluded && stops(parts).length === 0,
@@ -97,7 +97,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     next_due_at: timeText(due.atMs),
     next_kind: due.as,
     last_answers: known.requests.last.map(({ atMs, lane, status, fault, newReadings }) => ({
-      at: timeOf(atMs),
+      at: timeText(atMs),
       lane,
       status,
       fault,
@@ -109,7 +109,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
       from: formatExact(fromNs),
       to: formatExact(toNs),
       reason,
-      retry_at: timeOf(retryAtMs),
+      retry_at: timeText(retryAtMs),
     })),
     grace_period_seconds: gracePeriodOf(settings.gracePeriodMs, telemetry.late) / 1000,
     late: { readings: telemetry.late.readings, max_seconds: telemetry.late.worstMs / 1000 },
@@ -128,7 +128,7 @@ function listedOf({ record, lastListedMs, goneSinceMs }: KnownDevice): DeviceRep
     online: record.online,
     presence: record.presence,
     lifecycle_status: record.lifecycleStatus,
-    last_listed_at: timeOf(lastListedMs),
+    last_listed_at: timeText(lastListedMs),
     gone_since: timeText(goneSinceMs),
   };
 }
@@ -202,7 +202,7 @@ function reasonsOf(parts: DeviceReportParts, known: DeviceFactsNow, due: Due): s
   if (snapshot.isExcluded) return ['The device is excluded by sync.include or sync.exclude.'];
   if (device.goneSinceMs !== null) {
     return [
-      `The device has not been in the workspace since ${timeOf(device.goneSinceMs)}. Tidemark checks every ${duration(parts.polls.gonePollMs / SECOND_MS)} whether it is back.`,
+      `The device has not been in the workspace since ${timeText(device.goneSinceMs)}. Tidemark checks every ${duration(parts.polls.gonePollMs / SECOND_MS)} whether it is back.`,
     ];
   }
   const last = requests.last[0];
@@ -212,7 +212,7 @@ function reasonsOf(parts: DeviceReportParts, known: DeviceFactsNow, due: Due): s
     ...(failed === null ? [] : [`The last request for the device failed: ${faultText(failed)}.`]),
     ...(due.rest === null
       ? []
-      : [`After failures (${gapText(due.rest.reason).why}) it is tried again at ${timeOf(due.rest.retryAtMs)}.`]),
+      : [`After failures (${gapText(due.rest.reason).why}) it is tried again at ${timeText(due.rest.retryAtMs)}.`]),
     ...(isFresh(known) ? [] : [whyBehind(known, due)]),
   ];
 }
@@ -257,7 +257,7 @@ function whyBehind({ telemetry, snapshot, device, behindAfter }: DeviceFactsNow,
   if (as === 'idle_poll' && seen !== null) {
     return `The device list reports nothing new since ${formatExact(seen)}: the device is polled when that changes, or at the next idle poll.`;
   }
-  const when = atMs === null ? '' : ` Its poll has been due since ${timeOf(atMs)}.`;
+  const when = atMs === null ? '' : ` Its poll has been due since ${timeText(atMs)}.`;
   return `The lag of the device is ${Math.round(snapshot.status.lag_seconds ?? 0)} s, more than ${Math.round(behindAfter)} s.${when}`;
 }
 
@@ -266,8 +266,4 @@ function namedAtTheEnd(gaps: DeviceReport['gaps']): string | null {
   const [before, last] = gaps.slice(-2).length === 2 ? gaps.slice(-2) : [undefined, gaps.at(-1)];
   if (last === undefined || last.reason !== PENDING) return last?.reason ?? null;
   return before !== undefined && before.to === last.from && before.reason !== PENDING ? before.reason : null;
-}
-
-function timeOf(ms: EpochMs): string {
-  return formatExact(msToNs(ms));
 }

@@ -12,7 +12,7 @@ import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
 import type { StateFacts, Store } from '../core/state/state.ts';
 import type { DestinationFigures, Figures, JobFigures, ProgressReport } from '../core/status.ts';
 import { LESS_IF_YOUNGER } from '../core/text.ts';
-import { type EpochMs, formatExact, msToNs, SECOND_MS } from '../core/time.ts';
+import { type EpochMs, SECOND_MS, timeText } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { openSeconds } from '../ingest/wanted-range.ts';
@@ -73,7 +73,6 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const progress = (): ProgressReport => {
     const seen = fleet.scan()?.figures;
     const { waitingUntilMs, historyWaitsUntilMs } = parts.quota();
-    const timeText = (ms: EpochMs | null): string | null => (ms === null ? null : formatExact(msToNs(ms)));
     // It looks at every device, and nothing is missing of a daemon in sync.
     const eta = seen?.coveredShare === 1 ? null : parts.historyEta();
     return {

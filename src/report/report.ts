@@ -23,7 +23,7 @@ import type {
   StatusReport,
 } from '../core/status.ts';
 import { capitalized, counted, databaseText, duration, etaText, grouped, percent, plainText } from '../core/text.ts';
-import { type EpochMs, formatExact, formatMs, msToNs, SECOND_MS } from '../core/time.ts';
+import { type EpochMs, formatExact, formatMs, SECOND_MS, timeText } from '../core/time.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
@@ -119,7 +119,7 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
   const next = nextStatus(parts, sums, nowMs);
   return {
     version,
-    generated_at: formatExact(msToNs(nowMs)),
+    generated_at: timeText(nowMs),
     workspace_id: store.workspaceTag(),
     workspace_name: store.account()?.name ?? null,
     ...summaryOf(parts, { devices: included, excluded, sums, destinations, jobs, next }),
@@ -153,11 +153,6 @@ function snapshotsOf(store: ReportParts['context']['store'], devices: readonly K
   return devices.map((each) => snapshotDevice(view, each, coverage.get(each.record.deviceId) ?? NOTHING_COVERED));
 }
 
-/** RFC 3339, or nothing. */
-export function timeText(ms: EpochMs | null): string | null {
-  return ms === null ? null : formatExact(msToNs(ms));
-}
-
 function processStatus({ facts, isRunning }: ReportParts): ProcessStatus {
   return {
     running: isRunning(),
@@ -180,7 +175,7 @@ function jobStatus({ id, kind, state, requestedBy, requestedMs, startedMs, args,
     kind,
     state,
     requested_by: requestedBy,
-    requested_at: timeText(requestedMs) ?? '',
+    requested_at: timeText(requestedMs),
     started_at: timeText(startedMs),
     range: kind === 'backfill' && isBackfillArgs(args) ? rangeOf(args as BackfillArgs) : null,
     share: known?.totals.covered_share ?? null,

@@ -16,7 +16,7 @@ import type { Observe } from '../core/events.ts';
 import { type ApiFault, refusalText } from '../core/faults.ts';
 import { type RequestLane, STREAMS, type Stream } from '../core/ports.ts';
 import type { StreamStatus } from '../core/status.ts';
-import { type EpochMs, formatExact, MINUTE_MS, msToNs } from '../core/time.ts';
+import { type EpochMs, MINUTE_MS, timeText } from '../core/time.ts';
 
 export interface StreamState {
   /** When its work last came to an end, or it turned out to be off, by the monotonic clock. */
@@ -280,7 +280,7 @@ function unreadBy(problem: ApiProblem | null, status: StreamStatus): StreamStatu
 }
 
 function statusOf(name: Stream, { answeredAtMs, missingScope, failure }: StreamState): StreamStatus {
-  const last_read_at = answeredAtMs === null ? null : formatExact(msToNs(answeredAtMs));
+  const last_read_at = timeText(answeredAtMs);
   if (missingScope !== null)
     return { name, state: 'off', reason: `the key lacks the scope ${missingScope}`, last_read_at };
   if (failure !== null) return { name, state: 'failing', reason: failure.reason, last_read_at };

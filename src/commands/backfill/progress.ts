@@ -9,8 +9,17 @@ import type { FleetRates } from '../../core/fleet.ts';
 import { type Intervals, lengthNs, subtract } from '../../core/intervals.ts';
 import { pageSizeOf } from '../../core/records.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
-import { counted, LESS_IF_YOUNGER } from '../../core/text.ts';
-import { type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
+import { counted, LESS_IF_YOUNGER, rateText } from '../../core/text.ts';
+import {
+  type EpochMs,
+  type EpochNs,
+  MINUTE_MS,
+  msToNs,
+  nsToMs,
+  parseTimestamp,
+  rangeNs,
+  SECOND_MS,
+} from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
 import { type Backfill, hasReadings, oldestReading } from '../../scheduler/backfill.ts';
@@ -70,7 +79,7 @@ export function backfillView({ store, settings }: SyncContext, backfill: Backfil
         deviceId,
         name: device.name,
         wholeMs: Math.max(0, nsToMs(wanted.to - wanted.from)),
-        openMs: gaps.reduce((sum, gap) => sum + gapMs(gap), 0),
+        openMs: gaps.reduce((sum, gap) => sum + nsToMs(rangeNs(gap)), 0),
         gaps,
         isOpenAtTop:
           unread.length === 0 && gaps.every(({ from }) => (parseTimestamp(from) ?? 0n) >= (covered.at(-1)?.to ?? 0n)),
@@ -92,11 +101,6 @@ export function backfillView({ store, settings }: SyncContext, backfill: Backfil
     leftMs: devices.reduce((sum, { openMs, unread }) => sum + openMs + nsToMs(lengthNs(unread)), 0),
     openFor: new Set(reasons.filter((reason) => !CLOSED_BY_NONE.has(reason))),
   };
-}
-
-/** How long a gap is, in ms. */
-export function gapMs({ from, to }: Pick<StatusGap, 'from' | 'to'>): number {
-  return nsToMs((parseTimestamp(to) ?? 0n) - (parseTimestamp(from) ?? 0n));
 }
 
 /** How often the report rates are read, and how often the estimate is computed from them. */
@@ -161,11 +165,10 @@ export function etaOf(
   if (suppliedMs === null) return null;
   const ms = Math.max(suppliedMs, backfill.rate.lastsMs(left, nowMs));
   const perMinute = ms <= 0 ? left : (left * MINUTE_MS) / ms;
-  const rate = perMinute < 10 ? perMinute.toFixed(1) : String(Math.round(perMinute));
   const less = estimated.assumesFullHistory ? `, ${LESS_IF_YOUNGER}` : '';
   return {
     seconds: Math.round(ms / SECOND_MS),
-    basis: `about ${counted(left, 'request')} to go at ${rate} a minute${less}`,
+    basis: `about ${counted(left, 'request')} to go at ${rateText(perMinute)} a minute${less}`,
   };
 }
 

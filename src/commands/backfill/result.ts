@@ -8,13 +8,13 @@ import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { capitalized, counted, databaseText, duration, grouped, plainText } from '../../core/text.ts';
-import { type EpochNs, formatExact, parseTimestamp } from '../../core/time.ts';
+import { type EpochNs, formatExact, nsToMs, parseTimestamp, rangeNs } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
 import { destinationStatuses, EXIT_CODES, isOutcome, type Outcome } from '../shared/alone.ts';
 import { wrap } from '../shared/layout.ts';
-import { type BackfilledDevice, type BackfillView, backfillView, gapMs } from './progress.ts';
+import { type BackfilledDevice, type BackfillView, backfillView } from './progress.ts';
 
 /** A range that could not be filled. */
 interface MissingRange extends StatusGap {
@@ -100,7 +100,7 @@ function missingRanges({ devices }: BackfillView): MissingRange[] {
   const worstFirst = devices.toSorted((a, b) => b.openMs - a.openMs || (a.deviceId < b.deviceId ? -1 : 1));
   return worstFirst.flatMap(({ deviceId, name, gaps }) =>
     gaps
-      .toSorted((a, b) => gapMs(b) - gapMs(a))
+      .toSorted((a, b) => Number(rangeNs(b) - rangeNs(a)))
       .map(({ from, to, reason }) => ({ device_id: deviceId, device_name: name, from, to, reason })),
   );
 }
@@ -241,7 +241,7 @@ function recheckText({ recheck }: BackfillSummary): string[] {
   return [
     `Read again: ${counted(ranges, 'covered range')}, with ${counted(new_readings, 'new reading')}.`,
     ...reasons.map((reason) => {
-      const ms = unread.reduce((sum, range) => sum + (range.reason === reason ? gapMs(range) : 0), 0);
+      const ms = unread.reduce((sum, range) => sum + (range.reason === reason ? nsToMs(rangeNs(range)) : 0), 0);
       return `Not read again: ${duration(ms / 1000)}: ${NOT_REREAD[reason] ?? gapText(reason).why}.`;
     }),
   ];
@@ -253,7 +253,7 @@ function missingOf({ missing }: BackfillSummary): string[] {
   for (const range of missing) reasons.set(range.reason, [...(reasons.get(range.reason) ?? []), range]);
   const sums = [...reasons].map(([reason, ranges]) => {
     const devices = new Set(ranges.map(({ device_id }) => device_id)).size;
-    const ms = ranges.reduce((sum, range) => sum + gapMs(range), 0);
+    const ms = ranges.reduce((sum, range) => sum + nsToMs(rangeNs(range)), 0);
     return {
       ms,
       line: `  ${gapText(reason).why}: ${duration(ms / 1000)} on ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run the command again'}`,
@@ -261,7 +261,7 @@ function missingOf({ missing }: BackfillSummary): string[] {
   });
   const worst = missing.slice(0, RANGES_LISTED).map((range) => {
     const { device_id, from, to, reason } = range;
-    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(gapMs(range) / 1000)} from ${short(from)} to ${short(to)}, ${gapText(reason).why}`;
+    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(nsToMs(rangeNs(range)) / 1000)} from ${short(from)} to ${short(to)}, ${gapText(reason).why}`;
   });
   const more = missing.length - worst.length;
   return [

@@ -155,8 +155,3 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
     return gaps.map((gap) => ({ device_id: deviceId, ...gap }));
   });
 }
-
-/** How long a gap is, in ns. */
-export function lengthOf({ from, to }: Pick<StatusGap, 'from' | 'to'>): bigint {
-  return (parseTimestamp(to) ?? 0n) - (parseTimestamp(from) ?? 0n);
-}

@@ -13,7 +13,7 @@ import { PENDING } from '../../core/device-coverage.ts';
 import { UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
-import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
+import { MINUTE_MS, rangeNs, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext, WantedRange } from '../../ingest/context.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
@@ -34,7 +34,7 @@ import {
   runLoneSession,
   type WaitingParts,
 } from '../shared/alone.ts';
-import { type DeviceGap, lengthOf, type OnceEnding, type OnceSummary, openGaps, summarize } from './result.ts';
+import { type DeviceGap, type OnceEnding, type OnceSummary, openGaps, summarize } from './result.ts';
 
 interface OnceParts extends SessionParts, WaitingParts {
   readonly context: SyncContext;
@@ -186,7 +186,7 @@ export function advanceRun(parts: WatchParts, run: OnceRun, state: RunState): Ou
   const gaps = openGaps(context, run.wantedRange);
   const outcome = outcomeOf(parts, run, gaps);
   if (outcome !== null) return outcome;
-  const open = gaps.reduce((sum, gap) => sum + lengthOf(gap), BigInt(unread(parts, run).length));
+  const open = gaps.reduce((sum, gap) => sum + rangeNs(gap), BigInt(unread(parts, run).length));
   const left = run.hasStarted ? open : Number.POSITIVE_INFINITY;
   const before = state.yields;
   state.yields = yieldsOf(context, gaps);
@@ -208,7 +208,7 @@ function yieldsOf({ store, answeredAtMs }: SyncContext, gaps: readonly DeviceGap
   return {
     answeredMs: answeredAtMs(),
     archived: LOG_LANES.reduce((sum, lane) => sum + store.endOf(lane).block, 0),
-    pending: unnamed.reduce((sum, gap) => sum + lengthOf(gap), 0n),
+    pending: unnamed.reduce((sum, gap) => sum + rangeNs(gap), 0n),
   };
 }
 

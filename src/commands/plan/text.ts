@@ -1,7 +1,8 @@
 /**
  * The answer of `--plan` as text: one screen, with a unit for every number.
  */
-import { counted, duration, grouped, percent, plainText } from '../../core/text.ts';
+import { laneText } from '../../core/quota.ts';
+import { counted, duration, grouped, percent, plainText, rateText } from '../../core/text.ts';
 import { HOUR_MS, SECOND_MS } from '../../core/time.ts';
 import { wrap } from '../shared/layout.ts';
 import type { CostPlan } from './cost.ts';
@@ -37,11 +38,11 @@ function headOf({ basis, what_if, workspace, devices, readings_per_day: readings
 }
 
 const LANES = [
-  ['live', 'newest readings'],
+  ['live', laneText('live')],
   ['alerts', 'alerts'],
   ['device_list', 'device list'],
   ['account', 'account'],
-  ['idle_polls', 'idle polls'],
+  ['idle_polls', laneText('idle-poll')],
   ['total', 'total'],
 ] as const;
 
@@ -107,10 +108,10 @@ function sourceOf({ source, requests_spent: spent, as_of }: CostPlan['basis']): 
 }
 
 /** The rate of a backfill: where it ends within an hour, the limit of the minute counts, not that of the day. */
-function rateText({ requests, seconds, perDay }: { requests: number; seconds: number; perDay: number }): string {
+function paceText({ requests, seconds, perDay }: { requests: number; seconds: number; perDay: number }): string {
   if (seconds >= HOUR_SECONDS) return `${grouped(perDay)} requests a day`;
   const perMinute = (requests * 60) / Math.max(1, seconds);
-  return `about ${perMinute < 10 ? perMinute.toFixed(1) : grouped(Math.round(perMinute))} requests a minute`;
+  return `about ${rateText(perMinute)} requests a minute`;
 }
 
 function backfillOf({ backfill }: CostPlan): string[] {
@@ -125,7 +126,7 @@ function backfillOf({ backfill }: CostPlan): string[] {
   const time = ({ seconds, until, requests_per_day: perDay }: typeof alone): string =>
     seconds === null
       ? 'never: the poll schedules use the whole budget'
-      : `${duration(seconds)}, until ${until} (${rateText({ requests, seconds, perDay })})`;
+      : `${duration(seconds)}, until ${until} (${paceText({ requests, seconds, perDay })})`;
   const timed = ({ seconds, until, in_time: inTime }: NonNullable<typeof rate>['alone']): string => {
     if (seconds === null) return 'never: the poll schedules use the whole budget';
     return `${duration(seconds)}, until ${until}${inTime === false ? ': later than the requested time' : ''}`;
