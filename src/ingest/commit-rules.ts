@@ -249,12 +249,12 @@ function writeReading(writer: Writer, served: Reading): ReadingOutcome {
   const stamp = `${at}`;
   const instant = { at, stamp, end: ` ${stamp}`, day: dayOf(writer, at), seriesOf: writer.seriesAt(at) };
   const fresh = values.filter((value) => writeValue(writer, instant, value) === 'new');
-  const outcome = outcomeOf(writer.input, at, { fresh, known: values.length - fresh.length });
+  const outcome = readingOutcome(writer.input, at, { fresh, known: values.length - fresh.length });
   if (outcome !== 'stored' && outcome !== 'addition') instant.day.readings += 1;
   return outcome;
 }
 
-function outcomeOf(
+function readingOutcome(
   { state, filter }: CommitInput,
   at: EpochNs,
   { fresh, known }: { readonly fresh: readonly SensorValue[]; readonly known: number },

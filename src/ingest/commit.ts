@@ -57,7 +57,7 @@ interface Committed {
 }
 
 /** Commits a judged page. A page that covers nothing and has no new readings changes nothing. */
-export function commitPage(context: SyncContext, page: JudgedPage): Committed {
+export function commitJudged(context: SyncContext, page: JudgedPage): Committed {
   const { readings, reply, covers, deviceId } = page;
   if (readings.length === 0 && reply.value.rejected.length === 0 && covers === null) {
     return { newReadings: 0, reopened: null };
@@ -106,10 +106,10 @@ export async function commitInTurns(context: SyncContext, page: JudgedPage): Pro
   const reply = { ...page.reply, value: { ...page.reply.value, rejected: [] } };
   let newReadings = 0;
   for (const readings of parts.slice(0, -1)) {
-    newReadings += commitPage(context, { ...page, reply, readings, covers: null }).newReadings;
+    newReadings += commitJudged(context, { ...page, reply, readings, covers: null }).newReadings;
     await context.clock.sleep(0);
   }
-  const last = commitPage(context, { ...page, readings: parts.at(-1) ?? [] });
+  const last = commitJudged(context, { ...page, readings: parts.at(-1) ?? [] });
   return { ...last, newReadings: newReadings + last.newReadings };
 }
 

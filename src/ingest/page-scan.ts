@@ -120,7 +120,7 @@ function takeNextGap({ context, windows }: Asking, { deviceId, range, lane }: Sc
 }
 
 /** A scan under way. */
-interface Turn {
+interface ScanTurn {
   readonly task: ScanTask;
   readonly ended: Promise<void>;
   /** Whether a more urgent scan has come. */
@@ -128,11 +128,11 @@ interface Turn {
 }
 
 /** The scans under way, by device. */
-type Turns = Map<string, Set<Turn>>;
+type ScanTurns = Map<string, Set<ScanTurn>>;
 
 /** Returns a scanner whose scans of one device take turns. */
 export function takingTurns(scanner: PageScanner): PageScanner {
-  const turns: Turns = new Map();
+  const turns: ScanTurns = new Map();
   return {
     peek: scanner.peek,
     scan: async (task, signal) => {
@@ -153,20 +153,20 @@ export function takingTurns(scanner: PageScanner): PageScanner {
   };
 }
 
-function othersOf(turns: Turns, task: ScanTask): Turn[] {
+function othersOf(turns: ScanTurns, task: ScanTask): ScanTurn[] {
   return [...(turns.get(task.deviceId) ?? [])].filter((turn) => overlap(turn.task, task));
 }
 
 /** Scans until it is done or a more urgent scan waits for it; its turn has begun when this returns its promise. */
 async function takeTurn(
-  turns: Turns,
+  turns: ScanTurns,
   scanner: PageScanner,
   task: ScanTask,
   signal: AbortSignal,
 ): Promise<{ part: ScanResult; isInTheWay: boolean }> {
   for (const other of othersOf(turns, task)) other.isInTheWay = true;
   const own = Promise.withResolvers<void>();
-  const turn: Turn = { task, ended: own.promise, isInTheWay: false };
+  const turn: ScanTurn = { task, ended: own.promise, isInTheWay: false };
   enter(turns, turn);
   try {
     const isPaused = (): boolean => turn.isInTheWay || task.isPaused?.() === true;
@@ -178,12 +178,12 @@ async function takeTurn(
   }
 }
 
-function enter(turns: Turns, turn: Turn): void {
+function enter(turns: ScanTurns, turn: ScanTurn): void {
   const { deviceId } = turn.task;
   turns.set(deviceId, (turns.get(deviceId) ?? new Set()).add(turn));
 }
 
-function leave(turns: Turns, turn: Turn): void {
+function leave(turns: ScanTurns, turn: ScanTurn): void {
   const { deviceId } = turn.task;
   const left = turns.get(deviceId);
   left?.delete(turn);

@@ -10,7 +10,7 @@ import { coveredIntervals } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, normalize, subtract, union } from '../core/intervals.ts';
 import type { Store } from '../core/state/state.ts';
 import { DAY_MS } from '../core/time.ts';
-import { commitPage } from './commit.ts';
+import { commitJudged } from './commit.ts';
 import { instantsIn } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
 import { createLearntWindows, windowRules } from './fetch-page.ts';
@@ -139,7 +139,7 @@ async function rereadPage(
   let newReadings = 0;
   const take = (page: WindowPage): void => {
     served += page.readings.length;
-    newReadings += commitPage(context, {
+    newReadings += commitJudged(context, {
       deviceId,
       lane: 'backfill',
       covers: null,

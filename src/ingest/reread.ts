@@ -17,7 +17,7 @@ import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EmptyWindow, ForgottenError, type LateRecord, NEVER_LATE } from '../core/state/telemetry.ts';
 import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, HOUR_NS, maxNs, msToNs } from '../core/time.ts';
-import { commitPage } from './commit.ts';
+import { commitJudged } from './commit.ts';
 import type { SyncContext } from './context.ts';
 import { confirmEmpty, confirmWindow, isCheckDue } from './empty-ranges.ts';
 import { type Asking, createLearntWindows, fetchPage, windowRules } from './fetch-page.ts';
@@ -135,7 +135,7 @@ async function commitWindow(
   const take = (page: WindowPage): void => {
     served += page.readings.filter(({ recordedAt }) => window.from <= recordedAt && recordedAt < window.to).length;
     const known = { deviceId, lane: REREAD_LANE, covers: null, wasHidden: wasEmpty } as const;
-    newReadings += commitPage(context, { ...known, ...page }).newReadings;
+    newReadings += commitJudged(context, { ...known, ...page }).newReadings;
   };
   const isWhole = await readWindow(context, { deviceId, window, take, empties: wasEmpty ? 1 : 0 }, signal);
   return { isWhole, served, newReadings };

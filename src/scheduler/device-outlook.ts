@@ -300,7 +300,7 @@ export interface PollAnswer {
  *
  * @returns whether its hint is dropped for that.
  */
-export function noteAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: number): boolean {
+export function notePollAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: number): boolean {
   const { newReadings, instantsMs } = answer;
   const wasDropped = facts.hint.trust === 'dropped';
   const isWrong = isHintWrong(facts, instantsMs);

@@ -37,9 +37,9 @@ import {
   idlePollDueMs,
   type LiveGap,
   NEVER_MS,
-  noteAnswer,
   noteFailure,
   noteListed,
+  notePollAnswer,
   noteSilent,
   type Outlook,
   type OutlookRules,
@@ -223,7 +223,7 @@ export function beginDevice(queue: DeviceQueue, deviceId: string): void {
 export function noteDeviceAnswer(queue: DeviceQueue, deviceId: string, answer: PollAnswer, nowMs: number): void {
   const device = queue.devices.get(deviceId);
   if (device === undefined) return;
-  if (noteAnswer(device.facts, answer, nowMs)) queue.droppedHints += 1;
+  if (notePollAnswer(device.facts, answer, nowMs)) queue.droppedHints += 1;
   move(queue, device, 'answered');
 }
 

@@ -47,13 +47,13 @@ export async function serveSimulator(simulator: Simulator, options: ServeOptions
   };
 }
 
-interface Turn {
+interface OpenRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly closing: AbortSignal;
 }
 
-async function answer(simulator: Simulator, { request, response, closing }: Turn): Promise<void> {
+async function answer(simulator: Simulator, { request, response, closing }: OpenRequest): Promise<void> {
   const link = linkAbort(closing);
   const { signal } = link;
   response.once('close', () => {

@@ -33,7 +33,6 @@ import {
 } from './device/gaps.ts';
 import { createAlerts, createInventory } from './device/inventory.ts';
 import {
-  commitPage,
   createCoverageOfAll,
   dropDevice,
   newestNs,
@@ -41,6 +40,7 @@ import {
   rememberCommit,
   type TelemetryTables,
   telemetryState,
+  writePage,
 } from './device/telemetry.ts';
 import { explained, explainedCalls } from './explain.ts';
 import { createFacts, createWorkspace } from './facts.ts';
@@ -239,7 +239,7 @@ export function telemetryPort(parts: Parts, write: Writer): TelemetryStore {
   const { archive, telemetry, gaps, overlaps, empties, windows, rereads, quarantine, forgetting } = parts;
   const isKept = (deviceId: string): boolean => !forgetting.isForgotten(deviceId);
   const commit = write((page: PageCommit) => {
-    commitPage(telemetry, page);
+    writePage(telemetry, page);
     return quarantine.add(page.deviceId, page.rejected, page.atMs);
   });
   return {

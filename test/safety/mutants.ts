@@ -41,14 +41,14 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'store/store.ts',
-        find: '  const commit = write((page: PageCommit) => {\n    commitPage(telemetry, page);',
+        find: '  const commit = write((page: PageCommit) => {\n    writePage(telemetry, page);',
         replace: `  const commit = (page: PageCommit): RejectedRecord[] => {
-    write(() => commitPage(telemetry, { ...page, lines: [], sideLines: [] }))();
+    write(() => writePage(telemetry, { ...page, lines: [], sideLines: [] }))();
     write(() => archive.append({ ...page, lines: [...page.lines, ...page.sideLines] }))();
     return [];
   };
   const commitUnused = write((page: PageCommit) => {
-    commitPage(telemetry, page);`,
+    writePage(telemetry, page);`,
       },
     ],
   },
@@ -771,8 +771,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/commit.ts',
-        find: 'commitPage(context, { ...page, reply, readings, covers: null }).newReadings;',
-        replace: 'commitPage(context, { ...page, reply, readings }).newReadings;',
+        find: 'commitJudged(context, { ...page, reply, readings, covers: null }).newReadings;',
+        replace: 'commitJudged(context, { ...page, reply, readings }).newReadings;',
       },
     ],
   },

@@ -5,9 +5,9 @@ import {
   type DeviceFacts,
   idlePollDueMs,
   NEVER_MS,
-  noteAnswer,
   noteFailure,
   noteListed,
+  notePollAnswer,
   noteSilent,
   type OutlookRules,
   outlookOf,
@@ -109,7 +109,7 @@ describe('signs of life in the listing', () => {
     const facts = reporting();
     const dropped = [1, 2, 3].map((nth) => {
       noteListed(facts, NOW + nth * HOUR_MS, NOW + nth * HOUR_MS);
-      return noteAnswer(facts, EMPTY, NOW + nth * HOUR_MS);
+      return notePollAnswer(facts, EMPTY, NOW + nth * HOUR_MS);
     });
     expect(dropped).toEqual([false, false, true]);
     expect(facts.hint.trust).toBe('dropped');
@@ -119,14 +119,14 @@ describe('signs of life in the listing', () => {
     const facts = reporting();
     noteListed(facts, NOW, NOW + HOUR_MS);
     const page = { newReadings: 1, instantsMs: [NOW + MINUTE_MS], liveGap: null };
-    expect(noteAnswer(facts, page, NOW + HOUR_MS)).toBe(true);
-    expect(noteAnswer(facts, page, NOW + HOUR_MS), 'that is reported once').toBe(false);
+    expect(notePollAnswer(facts, page, NOW + HOUR_MS)).toBe(true);
+    expect(notePollAnswer(facts, page, NOW + HOUR_MS), 'that is reported once').toBe(false);
   });
 
   test('may lag a minute behind', () => {
     const facts = reporting();
     noteListed(facts, NOW, NOW + MINUTE_MS);
-    expect(noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + 30_000], liveGap: null }, NOW + MINUTE_MS)).toBe(
+    expect(notePollAnswer(facts, { newReadings: 1, instantsMs: [NOW + 30_000], liveGap: null }, NOW + MINUTE_MS)).toBe(
       false,
     );
   });
@@ -135,7 +135,7 @@ describe('signs of life in the listing', () => {
 describe('answers and failures', () => {
   test('a reading ends quiet and rest', () => {
     const facts = reporting({ isQuiet: true, emptiesInARow: 3, failures: 2, restMs: NOW + HOUR_MS });
-    noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + MINUTE_MS], liveGap: null }, NOW + MINUTE_MS);
+    notePollAnswer(facts, { newReadings: 1, instantsMs: [NOW + MINUTE_MS], liveGap: null }, NOW + MINUTE_MS);
     expect(facts).toMatchObject({
       isQuiet: false,
       emptiesInARow: 0,
@@ -147,7 +147,7 @@ describe('answers and failures', () => {
 
   test('a page further down says nothing of the newest end', () => {
     const facts = reporting({ liveGap: { fromMs: NOW - HOUR_MS, toMs: NOW } });
-    noteAnswer(facts, { newReadings: 5, instantsMs: [NOW - MINUTE_MS], liveGap: null }, NOW + HOUR_MS);
+    notePollAnswer(facts, { newReadings: 5, instantsMs: [NOW - MINUTE_MS], liveGap: null }, NOW + HOUR_MS);
     expect(facts).toMatchObject({ newestMs: NOW, isQuiet: false, liveGap: null });
   });
 
@@ -165,7 +165,7 @@ describe('answers and failures', () => {
     noteSilent(facts);
     noteListed(facts, NOW + HOUR_MS, NOW + HOUR_MS);
     expect(outlookOf(facts, RULES)).toBeNull();
-    noteAnswer(facts, { newReadings: 1, instantsMs: [NOW + HOUR_MS], liveGap: null }, NOW + HOUR_MS);
+    notePollAnswer(facts, { newReadings: 1, instantsMs: [NOW + HOUR_MS], liveGap: null }, NOW + HOUR_MS);
     expect(outlookOf(facts, RULES)).not.toBeNull();
   });
 });

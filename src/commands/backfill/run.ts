@@ -126,7 +126,7 @@ async function untilClosed(
   const step = (): Outcome | null => {
     const view = backfillView(context, backfill);
     seen.view = view;
-    const outcome = outcomeOf(view, backfill);
+    const outcome = backfillOutcome(view, backfill);
     if (outcome !== null) return outcome;
     endWhereRefused(apiState);
     const waits = isWaiting(parts, { isQueued: view.openFor.has(PENDING), lanes: ['backfill'] });
@@ -154,7 +154,7 @@ function createReopening({ context: { clock }, planning }: BackfillWorkParts): (
 }
 
 /** The outcome. A backfill of `all` does not count ranges that the plan hides. */
-function outcomeOf({ openFor }: BackfillView, { args }: Backfill): Outcome | null {
+function backfillOutcome({ openFor }: BackfillView, { args }: Backfill): Outcome | null {
   const left = [...openFor];
   if (left.length === 0) return 'complete';
   if (left.some((reason) => reason !== 'beyond_plan')) return null;

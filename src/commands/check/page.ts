@@ -19,7 +19,7 @@ export async function pageLines(config: Config | StateConfig, isRunning: boolean
   const notes = createNotes('page');
   const { host, port } = config.listen;
   const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  if (isRunning === true) await noteAnswer(notes, config, address);
+  if (isRunning === true) await noteDaemonAnswer(notes, config, address);
   else await noteFree(notes, config, address);
   noteReaders(notes, config, address);
   return notes.lines;
@@ -34,7 +34,7 @@ function noteReaders(notes: CheckNotes, { statusPage }: Config | StateConfig, ad
 
 const ANSWER = { withinMs: 3 * SECOND_MS, bytes: 100_000 };
 
-async function noteAnswer(notes: CheckNotes, { listen }: Config | StateConfig, address: string): Promise<void> {
+async function noteDaemonAnswer(notes: CheckNotes, { listen }: Config | StateConfig, address: string): Promise<void> {
   try {
     const { status, body } = await getPage(listen, '/healthz', ANSWER);
     if (isHealth(body)) {

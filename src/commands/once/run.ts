@@ -184,7 +184,7 @@ export function advanceRun(parts: WatchParts, run: OnceRun, state: RunState): Ou
   const nowMs = context.clock.monoMs();
   if (apiState.fault !== null) state.outMs = nowMs;
   const gaps = openGaps(context, run.wantedRange);
-  const outcome = outcomeOf(parts, run, gaps);
+  const outcome = onceOutcome(parts, run, gaps);
   if (outcome !== null) return outcome;
   const open = gaps.reduce((sum, gap) => sum + rangeNs(gap), BigInt(unread(parts, run).length));
   const left = run.hasStarted ? open : Number.POSITIVE_INFINITY;
@@ -264,7 +264,7 @@ function unread({ apiState }: WatchParts, { beganMs }: OnceRun): readonly (typeo
   return WHOLE.filter((stream) => apiState.streams[stream].readAtMs < beganMs);
 }
 
-function outcomeOf(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): Outcome | null {
+function onceOutcome(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): Outcome | null {
   if (!run.hasStarted || unread(parts, run).length > 0) return null;
   const { readAtMs, missingScope } = parts.apiState.streams.telemetry;
   // Nothing is wanted while the time is unknown.

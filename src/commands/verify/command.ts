@@ -24,8 +24,8 @@ import { recordMissing, runSample, type VerifyRun } from './request.ts';
 import {
   type DestinationVerdict,
   exitOf,
-  outcomeOf,
   type SampleVerdict,
+  sampleOutcome,
   totalOf,
   verdictOf,
   verdictUnread,
@@ -65,7 +65,7 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
       sample,
     };
     const outcomes = destinations.map(({ outcome }) => outcome);
-    const exitCode = exitOf(sample === null ? outcomes : [...outcomes, outcomeOf(sample)]);
+    const exitCode = exitOf(sample === null ? outcomes : [...outcomes, sampleOutcome(sample)]);
     const object = { version: VERSION, ...result, exit_code: exitCode };
     printAnswer(run, ports, { object, text: () => verifyText(result) });
     return exitCode;

@@ -21,14 +21,14 @@ import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { MINUTE_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
-import { commitPage } from '../../ingest/commit.ts';
+import { commitJudged } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { readWindow } from '../../ingest/reread.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { untilDelivered } from '../shared/alone.ts';
 import { refusalOf } from '../shared/command.ts';
-import { exitOf, outcomeOf } from './result.ts';
+import { exitOf, sampleOutcome } from './result.ts';
 import { sample } from './sample.ts';
 
 /**
@@ -72,7 +72,7 @@ export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, da
       const state = openState(dataDir);
       try {
         const summary = await sample({ context, state }, args, done, signal);
-        return endWith(summary, exitOf([outcomeOf(summary)]), signal.aborted);
+        return endWith(summary, exitOf([sampleOutcome(summary)]), signal.aborted);
       } finally {
         state.close();
       }
@@ -133,7 +133,7 @@ async function readAgain(
           window: { from: BigInt(from), to: BigInt(to) },
           take: (page) => {
             counts.requests += 1;
-            commitPage(context, { deviceId, lane: 'idle-poll', covers: null, isRefetched: true, ...page });
+            commitJudged(context, { deviceId, lane: 'idle-poll', covers: null, isRefetched: true, ...page });
           },
         },
         signal,

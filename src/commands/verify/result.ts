@@ -267,7 +267,7 @@ export function exitOf(outcomes: readonly VerifyOutcome[]): ExitCode {
 }
 
 /** The outcome of a sample. */
-export function outcomeOf({ missing, gone: notServed, reason }: SampleVerdict): VerifyOutcome {
+export function sampleOutcome({ missing, gone: notServed, reason }: SampleVerdict): VerifyOutcome {
   if (missing + notServed > 0) return 'different';
   return reason === null ? 'equal' : 'unfinished';
 }

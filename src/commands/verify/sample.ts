@@ -27,7 +27,7 @@ import type { SampleArgs } from '../../core/state/job-args.ts';
 import type { TimestampOffset } from '../../core/state/telemetry.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, minNs } from '../../core/time.ts';
-import { commitPage } from '../../ingest/commit.ts';
+import { commitJudged } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { createLearntWindows, windowRules } from '../../ingest/fetch-page.ts';
 import { readWindow } from '../../ingest/reread.ts';
@@ -140,7 +140,7 @@ async function auditWindow(
           addReading(served, reading, filter);
         }
         if (args.repair)
-          sums.late_readings += commitPage(context, {
+          sums.late_readings += commitJudged(context, {
             deviceId,
             lane: 'idle-poll',
             reply,

@@ -1,7 +1,7 @@
 /**
  * The stored telemetry of each device: coverage, names, hours, sums of days, and how late readings came.
  *
- * `commitPage` refuses a commit (`StaleStateError`) if the state of the device has changed since the commit was
+ * `writePage` refuses a commit (`StaleStateError`) if the state of the device has changed since the commit was
  * computed from it. It runs inside one transaction, so rows and coverage agree at every moment, even after a crash.
  */
 import type Database from 'better-sqlite3';
@@ -86,7 +86,7 @@ export function newestNs({ db, archive, revisions, newest }: TelemetryTables, de
  *
  * @throws StaleStateError
  */
-export function commitPage(tables: TelemetryTables, page: PageCommit): void {
+export function writePage(tables: TelemetryTables, page: PageCommit): void {
   const { deviceId, revision } = page;
   tables.revisions.advance(deviceId, revision);
   const before = stateAt(tables, deviceId, revision) ?? readState(tables, deviceId, revision);

@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StaleStateError } from '../../../src/core/state/telemetry.ts';
 import { createArchive } from '../../../src/store/archive/archive.ts';
 import {
-  commitPage,
   createCoverageOfAll,
   dropDevice,
   newestNs,
@@ -15,6 +14,7 @@ import {
   rememberCommit,
   type TelemetryTables,
   telemetryState,
+  writePage,
 } from '../../../src/store/device/telemetry.ts';
 import { openDatabase } from '../../../src/store/open/database.ts';
 import { pageCommit, type Scratch, scratch } from '../support.ts';
@@ -43,15 +43,15 @@ const PAGE = pageCommit({ covered: COVERED, lines: ['m v=1 10', 'm v=2 20'], fir
 
 describe('a page', () => {
   test('moves the revision on, and is refused where it is not computed from the newest one', () => {
-    commitPage(tables, PAGE);
+    writePage(tables, PAGE);
     expect(telemetryState(tables, 'd')).toMatchObject({ revision: 1, covered: COVERED });
-    expect(() => commitPage(tables, PAGE)).toThrow(StaleStateError);
+    expect(() => writePage(tables, PAGE)).toThrow(StaleStateError);
   });
 
   /** Commits the page, reads the device, and rolls all of it back. */
   function rollBack(): void {
     const work = db.transaction(() => {
-      commitPage(tables, PAGE);
+      writePage(tables, PAGE);
       expect(telemetryState(tables, 'd').covered).toEqual(COVERED);
       expect(newestNs(tables, 'd')).toBe(20n);
       throw new Error('taken back');
@@ -69,7 +69,7 @@ describe('a page', () => {
   test('that is rolled back is not remembered where another page comes to the same revision', () => {
     rollBack();
     const other = { ...PAGE, covered: [{ from: 1n, to: 9n, first: null, last: null }], firstNs: 2n, lastNs: 3n };
-    commitPage(tables, other);
+    writePage(tables, other);
     expect(telemetryState(tables, 'd').covered).toEqual(other.covered);
     expect(newestNs(tables, 'd')).toBe(3n);
   });
@@ -77,7 +77,7 @@ describe('a page', () => {
   test('is remembered as it was committed, so that it need not be read', () => {
     telemetryState(tables, 'd');
     const page = { ...PAGE, late: { record: { readings: 3, worstMs: 5, gracePeriodMs: 9 } } } as typeof PAGE;
-    commitPage(tables, page);
+    writePage(tables, page);
     rememberCommit(tables, page);
     const remembered = tables.states.get('d');
     expect(remembered).toMatchObject({ revision: 1, late: { readings: 3, worstMs: 5, gracePeriodMs: 9 } });
@@ -87,7 +87,7 @@ describe('a page', () => {
   });
 
   test('of a device of which nothing is remembered is not remembered either', () => {
-    commitPage(tables, PAGE);
+    writePage(tables, PAGE);
     rememberCommit(tables, PAGE);
     expect([...tables.states.keys()]).toEqual([]);
   });
@@ -99,7 +99,7 @@ describe('what is remembered', () => {
     expect(telemetryState(tables, 'd')).toBe(before);
     expect(newestNs(tables, 'd')).toBeNull();
     expect(tables.newest.get('d')).toEqual({ revision: 0, at: null });
-    commitPage(tables, PAGE);
+    writePage(tables, PAGE);
     expect(telemetryState(tables, 'd')).not.toBe(before);
     expect(newestNs(tables, 'd')).toBe(20n);
   });
@@ -119,12 +119,12 @@ test('a name is added where it is new, and lines under the old one can no longer
     { fromNs: 0n, name: 'first' },
     { fromNs: 30n, name: 'second' },
   ]);
-  expect(() => commitPage(tables, { ...PAGE, revision: 1 })).toThrow(StaleStateError);
+  expect(() => writePage(tables, { ...PAGE, revision: 1 })).toThrow(StaleStateError);
 });
 
 test('a removed device has no coverage, and nothing of it is remembered', () => {
   telemetryState(tables, 'd');
-  commitPage(tables, PAGE);
+  writePage(tables, PAGE);
   rememberCommit(tables, PAGE);
   newestNs(tables, 'd');
   dropDevice(tables, 'd');
@@ -134,7 +134,7 @@ test('a removed device has no coverage, and nothing of it is remembered', () => 
 
 test('the coverage of all devices has the gaps, the lateness and the newest line of each', () => {
   const record = { readings: 3, worstMs: 5, gracePeriodMs: 9 };
-  commitPage(tables, { ...PAGE, late: { record } } as typeof PAGE);
+  writePage(tables, { ...PAGE, late: { record } } as typeof PAGE);
   const gap = { deviceId: 'e', fromNs: 1n, toNs: 9n, reason: 'unreachable', retryAtMs: 5 } as const;
   const all = createCoverageOfAll(db, () => [gap])();
   expect([...all.keys()].toSorted()).toEqual(['d', 'e']);
