@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CoveredRange } from '../../../src/core/coverage.ts';
-import { type Gap, StaleStateError } from '../../../src/core/state/telemetry.ts';
+import { StaleStateError } from '../../../src/core/state/telemetry.ts';
 import { device, pageCommit, readAll, type ScratchStore, scratchStore } from '../support.ts';
 
 const span = (from: bigint, to: bigint): CoveredRange => ({ from, to, first: null, last: null });
@@ -172,50 +172,6 @@ describe('a name', () => {
   });
 });
 
-describe('gaps', () => {
-  const gap = (changes: Partial<Gap>): Gap => ({
-    deviceId: 'a',
-    fromNs: 10n,
-    toNs: 20n,
-    reason: 'page_rejected',
-    retryAtMs: 1_781_527_896_789,
-    ...changes,
-  });
-
-  test('come back as they were named, of one device or of all, until they are cleared', () => {
-    using state = scratchStore();
-    const [first, second, other] = [
-      gap({}),
-      gap({ fromNs: 30n, toNs: 31n, reason: 'beyond_plan' }),
-      gap({ deviceId: 'b' }),
-    ];
-    for (const each of [second, other, first]) state.store.nameGap(each);
-    state.reopen();
-    expect(state.store.gaps('a')).toEqual([first, second]);
-    expect(state.store.gaps()).toEqual([first, second, other]);
-    state.store.clearGaps('a');
-    expect(state.store.gaps()).toEqual([other]);
-  });
-
-  test('keep what a newer gap inside of them does not name', () => {
-    using state = scratchStore();
-    state.store.nameGap(gap({ fromNs: 10n, toNs: 40n }));
-    state.store.nameGap(gap({ fromNs: 20n, toNs: 30n, reason: 'unreachable' }));
-    expect(state.store.gaps()).toEqual([
-      gap({ fromNs: 10n, toNs: 20n }),
-      gap({ fromNs: 20n, toNs: 30n, reason: 'unreachable' }),
-      gap({ fromNs: 30n, toNs: 40n }),
-    ]);
-  });
-
-  test('that are named again take the new words and time', () => {
-    using state = scratchStore();
-    state.store.nameGap(gap({}));
-    state.store.nameGap(gap({ toNs: 15n, reason: 'unreachable', retryAtMs: 5 }));
-    expect(state.store.gaps()).toEqual([gap({ toNs: 15n, reason: 'unreachable', retryAtMs: 5 })]);
-  });
-});
-
 describe('late readings of a device', () => {
   const record = { readings: 3, worstMs: 400_000, gracePeriodMs: 420_000 };
 
@@ -230,68 +186,4 @@ describe('late readings of a device', () => {
     expect(state.store.telemetry('d').late).toEqual(record);
     expect(state.store.telemetry('other').late.readings).toBe(0);
   });
-
-  test('the day that was last read again is remembered for each', () => {
-    using state = scratchStore();
-    expect(state.store.rereadDays()).toEqual(new Map());
-    state.store.saveReread('d', 20_000);
-    state.store.saveReread('e', 20_000);
-    state.store.saveReread('d', 20_001);
-    state.reopen();
-    expect(state.store.rereadDays()).toEqual(
-      new Map([
-        ['d', 20_001],
-        ['e', 20_000],
-      ]),
-    );
-  });
-});
-
-describe('stored readings that empty answers do not contain', () => {
-  const anchor = { at: 1_781_527_896_789_000_123n, sinceMs: 1_781_527_896_789, isGone: false };
-
-  test('come back as they were kept, by device and time, until they are shown again', () => {
-    using state = scratchStore();
-    expect(state.store.missedOverlaps('a')).toEqual([]);
-    const older = { ...anchor, at: 5n };
-    for (const each of [anchor, older]) state.store.saveMissedOverlap('a', each);
-    state.store.saveMissedOverlap('b', anchor);
-    expect(state.store.missedOverlaps('a')).toEqual([older, anchor]);
-    state.reopen();
-    expect(state.store.missedOverlaps('a')).toEqual([older, anchor]);
-    state.store.dropMissedOverlaps('a', [anchor.at, 7n]);
-    expect([state.store.missedOverlaps('a'), state.store.missedOverlaps('b')]).toEqual([[older], [anchor]]);
-  });
-
-  test('are taken as gone in their place', () => {
-    using state = scratchStore();
-    state.store.saveMissedOverlap('a', anchor);
-    state.store.saveMissedOverlap('a', { ...anchor, isGone: true });
-    expect(state.store.missedOverlaps('a')).toEqual([{ ...anchor, isGone: true }]);
-  });
-});
-
-test('empty ranges are due by their time, those of a device that is gone once it is back', () => {
-  using state = scratchStore();
-  const { store } = state;
-  store.saveInventory({
-    listed: ['a', 'b'].map((id) => ({ record: device(id), name: id, line: null, digest: 'digest' })),
-    missing: [],
-    atMs: 0,
-  });
-  const empty = { from: 5n, to: 9n, sinceMs: 0, answers: 3, confirmed: 1 };
-  store.saveEmptyRange('a', { ...empty, dueMs: 70 });
-  store.saveEmptyRange('b', { ...empty, dueMs: 60 });
-  expect([store.dueEmptyRanges(59), store.dueEmptyRanges(70)]).toEqual([[], ['b', 'a']]);
-  store.markGone('b', 65);
-  expect(store.dueEmptyRanges(70)).toEqual(['a']);
-  store.markBack('b');
-  expect(store.dueEmptyRanges(70)).toEqual(['b', 'a']);
-  store.saveEmptyWindow('a', { from: 1n, to: 2n, sinceMs: 0, dueMs: 59 });
-  store.saveEmptyWindow('a', { from: 2n, to: 3n, sinceMs: 0, dueMs: 80 });
-  expect(store.dueEmptyRanges(59), 'each device once, by what is due first').toEqual(['a']);
-  expect(store.dueEmptyRanges(80)).toEqual(['a', 'b']);
-  expect(store.emptyWindows('a').map(({ from }) => from)).toEqual([2n, 1n]);
-  store.dropEmptyWindow('a', 1n);
-  expect(store.dueEmptyRanges(59)).toEqual([]);
 });
