@@ -30,10 +30,18 @@ import {
   openDestination,
   type Served,
 } from './destination.ts';
-import { type BatchSize, createBatchSize, createPatience, createWidth, type Patience, type Width } from './pace.ts';
+import {
+  type BatchSize,
+  type BlockFacts,
+  createBatchSize,
+  createPatience,
+  createWidth,
+  type Patience,
+  type Width,
+} from './pace.ts';
 import { type ControlLines, createControlLines, type Sent, sendBatch, sendKept } from './send-batch.ts';
 
-export interface Deliverer {
+export interface Deliverer extends BlockFacts {
   readonly name: string;
   /** The number of the destination in the state. It changes at most once, when the destination reports its kind. */
   readonly destinationId: number;
@@ -48,14 +56,6 @@ export interface Deliverer {
   /** How many lines are not acknowledged yet. */
   pendingLines(): number;
   deliveredLines(): number;
-  /** Why the delivery is blocked, with what to do about it; `null` if it is not. */
-  blockedReason(): string | null;
-  /** Whether that reason is an answer: it begins with the HTTP status of the database, or of a proxy in front of it. */
-  isBlockedByAnswer(): boolean;
-  /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
-  nextAttemptInMs(): number | null;
-  /** For how long the delivery has been blocked, in ms; `null` if it is not. */
-  blockedForMs(): number | null;
   /**
    * Sends lines of the log again, by the same rules, without recording anything.
    *

@@ -73,19 +73,8 @@ export function createWidth(): Width {
   };
 }
 
-/**
- * Decides how long to wait for a destination that accepts nothing: longer each time. It reports when that begins and
- * ends.
- */
-export interface Patience {
-  /**
-   * Records that lines are kept.
-   *
-   * @returns how long to wait before the next attempt, in ms
-   */
-  blocked(why: Blocked, lines: number): number;
-  /** Records that lines were accepted, or that there is nothing to send. */
-  moved(): void;
+/** Whether a delivery is blocked, and since when. */
+export interface BlockFacts {
   /** Why the delivery is blocked, with what to do about it; `null` if it is not blocked. */
   blockedReason(): string | null;
   /** Whether that reason is an answer: it begins with the HTTP status of the database, or of a proxy in front of it. */
@@ -94,6 +83,21 @@ export interface Patience {
   nextAttemptInMs(): number | null;
   /** For how long the delivery has been blocked, in ms; `null` if it is not. */
   blockedForMs(): number | null;
+}
+
+/**
+ * Decides how long to wait for a destination that accepts nothing: longer each time. It reports when that begins and
+ * ends.
+ */
+export interface Patience extends BlockFacts {
+  /**
+   * Records that lines are kept.
+   *
+   * @returns how long to wait before the next attempt, in ms
+   */
+  blocked(why: Blocked, lines: number): number;
+  /** Records that lines were accepted, or that there is nothing to send. */
+  moved(): void;
 }
 
 /** A refusal for an unknown reason that has not changed for so long does not end by itself. */

@@ -24,6 +24,7 @@ import type {
 } from '../core/status.ts';
 import { capitalized, counted, databaseText, duration, etaText, grouped, percent, plainText } from '../core/text.ts';
 import { type EpochMs, formatExact, formatMs, SECOND_MS, timeText } from '../core/time.ts';
+import type { BlockFacts } from '../delivery/pace.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
@@ -40,20 +41,13 @@ import {
 } from './device-snapshot.ts';
 import type { HistoryEta } from './history-eta.ts';
 
-/** A destination, from its deliverer or from the state. */
-export interface ReportedDestination {
+/** A destination, from its deliverer or from the state, which does not have the times of a block. */
+export interface ReportedDestination extends BlockFacts {
   readonly name: string;
   /** Its number in the state; `null` where that does not know it yet: everything waits for it. */
   readonly destinationId: number | null;
   /** `null` where no process delivers. */
   deliveredLines(): number | null;
-  blockedReason(): string | null;
-  /** Whether that reason is an answer, of the database or of a proxy in front of it. */
-  isBlockedByAnswer(): boolean;
-  /** How long until its next attempt, in ms; `null` where it is not blocked, or no process delivers. */
-  nextAttemptInMs(): number | null;
-  /** For how long it has been blocked, in ms; `null` where it is not, or no process delivers. */
-  blockedForMs(): number | null;
 }
 
 /** The facts that the report is made from. */
