@@ -8,23 +8,20 @@ import {
   MAX_ANSWER_BYTES,
   toTransportError,
 } from '../../src/api/transport.ts';
-import { TransportError } from '../../src/core/faults.ts';
+import type { TransportError } from '../../src/core/faults.ts';
 import type { HttpAnswer } from '../../src/core/ports.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from './support/certificate.ts';
-import { answer, head, listen, type Script, startOddServer } from './support/odd-server.ts';
-
-const KEY = 'tm_canary_4711';
-const NEVER = new AbortController().signal;
-
-/** Asks once over a transport of its own. */
-async function ask(url: string, options: Partial<HttpTransportOptions> = {}, signal = NEVER): Promise<HttpAnswer> {
-  const { transport, close } = createHttpTransport({ timeoutMs: 60_000, ...options });
-  try {
-    return await transport({ method: 'GET', url, headers: { authorization: `Bearer ${KEY}` } }, signal);
-  } finally {
-    await close();
-  }
-}
+import {
+  answer,
+  ask,
+  failure,
+  head,
+  listen,
+  NEVER,
+  type Script,
+  startOddServer,
+  textOf,
+} from './support/odd-server.ts';
 
 /** Asks an odd server once and gives the failure. */
 async function failureOf(script: Script, options: Partial<HttpTransportOptions> = {}): Promise<TransportError> {
@@ -32,17 +29,6 @@ async function failureOf(script: Script, options: Partial<HttpTransportOptions> 
   return await failure(ask(`${server.url}/external/v1/account`, options));
 }
 
-async function failure(asked: Promise<unknown>): Promise<TransportError> {
-  const error = await asked.then(
-    () => new Error('it was answered'),
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof TransportError)) throw error;
-  expect(`${error.message} ${error.stack}`).not.toContain(KEY);
-  return error;
-}
-
-const textOf = ({ body }: HttpAnswer): string => Buffer.from(body).toString();
 const CHUNKED = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
 
 describe('no whole answer', () => {

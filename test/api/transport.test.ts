@@ -2,35 +2,19 @@ import { getEventListeners } from 'node:events';
 import { connect } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createHttpTransport, type HttpTransportOptions } from '../../src/api/transport.ts';
-import { TransportError } from '../../src/core/faults.ts';
-import type { HttpAnswer } from '../../src/core/ports.ts';
-import { answer, head, type OddServer, type Script, startOddServer } from './support/odd-server.ts';
-
-const KEY = 'tm_canary_4711';
-const NEVER = new AbortController().signal;
-
-/** Asks once over a transport of its own. */
-async function ask(url: string, options: Partial<HttpTransportOptions> = {}, signal = NEVER): Promise<HttpAnswer> {
-  const { transport, close } = createHttpTransport({ timeoutMs: 60_000, ...options });
-  try {
-    return await transport({ method: 'GET', url, headers: { authorization: `Bearer ${KEY}` } }, signal);
-  } finally {
-    await close();
-  }
-}
-
-async function failure(asked: Promise<unknown>): Promise<TransportError> {
-  const error = await asked.then(
-    () => new Error('it was answered'),
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof TransportError)) throw error;
-  expect(`${error.message} ${error.stack}`).not.toContain(KEY);
-  return error;
-}
-
-const textOf = ({ body }: HttpAnswer): string => Buffer.from(body).toString();
+import { createHttpTransport } from '../../src/api/transport.ts';
+import {
+  answer,
+  ask,
+  failure,
+  head,
+  KEY,
+  NEVER,
+  type OddServer,
+  type Script,
+  startOddServer,
+  textOf,
+} from './support/odd-server.ts';
 
 describe('an answer', () => {
   test('is handed back whole: status, headers by lower-case name, body', async () => {

@@ -23,7 +23,7 @@ import { API_PROBLEM } from '../../src/scheduler/api-state.ts';
 import { setRest } from '../../src/scheduler/planning.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import { device, pageCommit, type ScratchStore, scratchStore } from '../store/support.ts';
-import { KEEP_ALL, POLLS } from '../support/defaults.ts';
+import { syncSettings } from '../support/defaults.ts';
 import { createSeededWorld } from '../support/seeded-world.ts';
 import { transportOf } from '../support/sim-transport.ts';
 import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
@@ -62,15 +62,7 @@ beforeEach(() => {
       share: 0.5,
       concurrency: 4,
     },
-    settings: {
-      history: { kind: 'age', ageMs: DAY_MS },
-      gracePeriodMs: 2 * MINUTE_MS,
-      concurrency: 4,
-      workspaceTag: null,
-      filter: KEEP_ALL,
-      schedules: SCHEDULES,
-      polls: POLLS,
-    },
+    settings: syncSettings({ history: { kind: 'age', ageMs: DAY_MS }, schedules: SCHEDULES }),
     destinations: [],
     dataDir: state.path,
     clock,

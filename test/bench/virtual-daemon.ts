@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSync, type Sync } from '../../src/app/open-sync.ts';
 import { runMaintenance } from '../../src/archive/maintenance.ts';
-import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { HOUR_MS } from '../../src/core/time.ts';
 import { runDaemon } from '../../src/scheduler/session.ts';
 import type { SimSettings } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { KEEP_ALL, POLLS } from '../support/defaults.ts';
-import { NOW_MS, SCHEDULES, seededRandom } from '../support/rig.ts';
+import { syncSettings } from '../support/defaults.ts';
+import { NOW_MS, seededRandom } from '../support/rig.ts';
 import { transportOf } from '../support/sim-transport.ts';
 import { createVirtualClock, unhurried, type VirtualClock } from '../support/virtual-clock.ts';
 
@@ -58,15 +58,7 @@ export async function withVirtualDaemon<T>(
       share: SHARE,
       concurrency: 4,
     },
-    settings: {
-      history: { kind: 'age', ageMs: HISTORY_MS },
-      gracePeriodMs: 2 * MINUTE_MS,
-      concurrency: 4,
-      workspaceTag: null,
-      filter: KEEP_ALL,
-      schedules: SCHEDULES,
-      polls: POLLS,
-    },
+    settings: syncSettings({ history: { kind: 'age', ageMs: HISTORY_MS } }),
     destinations: [],
     dataDir,
     clock,

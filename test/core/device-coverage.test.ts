@@ -2,33 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addRange, type CoveredRange, gapsIn } from '../../src/core/coverage.ts';
 import { coverageOf, coveredShare, emptyByListing, hasLag, wantedOf } from '../../src/core/device-coverage.ts';
-import type { DeviceRecord } from '../../src/core/records.ts';
 import type { Gap, GapReason } from '../../src/core/state/telemetry.ts';
 import { DAY_NS, formatExact, HOUR_MS, MINUTE_MS, nsToMs, parseTimestamp } from '../../src/core/time.ts';
-import { at, bare, edgeOf, reading } from './support/readings.ts';
-
-const RECORD: DeviceRecord = {
-  deviceId: 'd1',
-  name: null,
-  modelId: null,
-  firmwareVersion: null,
-  isAddon: null,
-  parentDeviceId: null,
-  lifecycleStatus: null,
-  online: null,
-  presence: null,
-  lastSeenAt: null,
-  latitude: null,
-  longitude: null,
-  locationUpdatedAt: null,
-  tags: [],
-};
+import { at, BARE_DEVICE, bare, edgeOf, reading } from './support/readings.ts';
 
 const WANTED = { from: at(0), to: at(100) };
 
 const span = (from: number, to: number): CoveredRange => bare({ from: at(from), to: at(to) });
 const device = (online: boolean | null = null, goneSinceMs: number | null = null) => ({
-  record: { ...RECORD, online },
+  record: { ...BARE_DEVICE, online },
   goneSinceMs,
 });
 const gap = (from: number, to: number, reason: GapReason): Gap => ({
@@ -211,7 +193,7 @@ describe('what is wanted of a device', () => {
 
 describe('what the list of devices says is empty', () => {
   const listed = (seenSeconds: number | null, listedSeconds: number) => ({
-    record: { ...RECORD, lastSeenAt: seenSeconds === null ? null : at(seenSeconds) },
+    record: { ...BARE_DEVICE, lastSeenAt: seenSeconds === null ? null : at(seenSeconds) },
     lastListedMs: nsToMs(at(listedSeconds)),
   });
   const covered = [span(0, 1000)];

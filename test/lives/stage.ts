@@ -7,16 +7,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import { createFilter } from '../../src/core/filter.ts';
 import type { Sink, Transport } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
-import { KEEP_ALL, POLLS } from '../support/defaults.ts';
+import { cron, SCHEDULES, syncSettings } from '../support/defaults.ts';
 import { mortalSink, mortalTransport } from '../support/mortality.ts';
-import { cron, type Program, SCHEDULES } from '../support/rig.ts';
+import type { Program } from '../support/rig.ts';
 import { transportOf } from '../support/sim-transport.ts';
 import { createVirtualClock, type VirtualClock, withWallOffset } from '../support/virtual-clock.ts';
 import { openDatabase } from './database.ts';
@@ -161,15 +160,12 @@ function optionsOf(stage: Stage, connect: Connect, { life, observe, bucket }: Op
       share: program.share,
       concurrency: program.concurrency,
     },
-    settings: {
+    settings: syncSettings({
       history: { kind: 'age', ageMs: program.historyMs },
       gracePeriodMs: program.gracePeriodMs,
       concurrency: program.concurrency,
-      workspaceTag: null,
-      filter: createFilter(KEEP_ALL.spec),
       schedules: { ...SCHEDULES, telemetry: cron(telemetry), devices: cron(devices), alerts: cron(alerts) },
-      polls: POLLS,
-    },
+    }),
     destinations: [
       {
         sink: mortalSink(sinkOf(stage, connect, bucket)),

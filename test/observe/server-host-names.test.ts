@@ -1,8 +1,8 @@
-import { request } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { isServedName, type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
+import { ask } from '../support/server-scenarios.ts';
 
 describe('a request', () => {
   test.each([
@@ -46,7 +46,7 @@ afterEach(async () => {
 
 const NOTHING = { reasons: [], codes: [], names: [] };
 
-async function serve(options: Partial<StatusServerOptions>): Promise<URL> {
+async function serve(options: Partial<StatusServerOptions>): Promise<{ readonly port: number }> {
   const server = await serveStatus({
     listen: { host: '127.0.0.1', port: 0 },
     names: [],
@@ -61,28 +61,7 @@ async function serve(options: Partial<StatusServerOptions>): Promise<URL> {
     ...options,
   });
   open.push(server);
-  return new URL(server.url);
-}
-
-interface Got {
-  readonly status: number | undefined;
-  readonly body: string;
-  readonly challenge: string | undefined;
-}
-
-function ask({ port }: URL, path: string, headers: Readonly<Record<string, string>>): Promise<Got> {
-  return new Promise((resolve, reject) => {
-    const sent = request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
-      let body = '';
-      answer.setEncoding('utf8').on('data', (piece: string) => {
-        body += piece;
-      });
-      answer.on('end', () =>
-        resolve({ status: answer.statusCode, body, challenge: answer.headers['www-authenticate'] }),
-      );
-    });
-    sent.on('error', reject).end();
-  });
+  return { port: Number(new URL(server.url).port) };
 }
 
 describe('a server with a password', () => {

@@ -6,7 +6,7 @@ import { noteDeviceStored } from '../../src/scheduler/device-queue.ts';
 import { NOTHING_OPEN, setOpenHistory } from '../../src/scheduler/history-queue.ts';
 import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
 import { streamEvents, UNREAD_STREAM } from '../../src/scheduler/streams.ts';
-import { SETTINGS } from './planner-world.ts';
+import { SETTINGS } from '../bench/planner/clients.ts';
 
 const NOW = 100 * DAY_MS;
 

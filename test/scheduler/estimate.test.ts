@@ -10,7 +10,7 @@ import {
   meanPeriodMs,
   scaleNeed,
 } from '../../src/scheduler/estimate.ts';
-import { cron } from '../support/rig.ts';
+import { cron } from '../support/defaults.ts';
 
 const NOW = Date.UTC(2026, 5, 15, 12);
 const NOW_NS = msToNs(NOW);

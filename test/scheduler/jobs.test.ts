@@ -10,10 +10,11 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { JobWork } from '../../src/scheduler/jobs.ts';
 import { openJobBoard } from '../../src/store/jobs.ts';
 import { type DaemonOptions, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { cron } from '../support/defaults.ts';
 import { always, onPath } from '../support/faults.ts';
 import { type Followed, follow, requestOf, summaryOf, takingJobs } from '../support/follow-job.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { cron, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
 /** Looks into the state and maybe changes it, as a third process does. */

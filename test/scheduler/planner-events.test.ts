@@ -31,7 +31,7 @@ import {
 import type { Decision, HistoryDecision, PollDecision } from '../../src/scheduler/planner-types.ts';
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../src/scheduler/reserves.ts';
 import { UNREAD_STREAM, WHOLE_STREAMS } from '../../src/scheduler/streams.ts';
-import { SETTINGS } from './planner-world.ts';
+import { SETTINGS } from '../bench/planner/clients.ts';
 
 const NOW = 100 * DAY_MS;
 const OPEN: OpenHistory = { day: 5000, week: 0, rest: 0 };

@@ -7,22 +7,9 @@ import { createPlannerState } from '../../src/scheduler/decide.ts';
 import type { OpenHistory } from '../../src/scheduler/history-queue.ts';
 import { createPlanner } from '../../src/scheduler/planner.ts';
 import { type Decision, type Planner, type PlannerSettings, purposeOf } from '../../src/scheduler/planner-types.ts';
+import { PAGE, SETTINGS } from '../bench/planner/clients.ts';
 import type { Device } from '../bench/planner/fleet.ts';
 import { type Held, hold, takePage } from '../bench/planner/holdings.ts';
-import { POLLS } from '../support/defaults.ts';
-
-export const PAGE = 200;
-
-export const SETTINGS: PlannerSettings = {
-  freshnessMs: MINUTE_MS,
-  devicesMs: 5 * MINUTE_MS,
-  alertsMs: 2 * MINUTE_MS,
-  accountMs: HOUR_MS,
-  polls: POLLS,
-  pageSize: PAGE,
-  gracePeriodMs: 0,
-  share: 0.8,
-};
 
 export interface EvenDevice {
   readonly intervalMs: number;

@@ -3,17 +3,17 @@
  * shares.
  */
 import { createTurns } from '../../src/core/async.ts';
-import type { Api, Schedules } from '../../src/core/ports.ts';
+import type { Api } from '../../src/core/ports.ts';
 import type { Account, DeviceRecord } from '../../src/core/records.ts';
 import { createServerClock } from '../../src/core/server-clock.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS } from '../../src/core/time.ts';
 import type { SyncContext } from '../../src/ingest/context.ts';
 import { createOutageWatch } from '../../src/ingest/outage.ts';
 import { createApiState } from '../../src/scheduler/api-state.ts';
 import { createPlanning } from '../../src/scheduler/planning.ts';
 import type { SessionParts } from '../../src/scheduler/session.ts';
 import { device, type ScratchStore } from '../store/support.ts';
-import { KEEP_ALL, POLLS } from '../support/defaults.ts';
+import { syncSettings } from '../support/defaults.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 export const START_MS = Date.UTC(2026, 5, 15, 12, 1);
@@ -29,15 +29,6 @@ export const ACCOUNT: Account = {
   } as Account['plan'],
   devices: null,
   openAlerts: null,
-};
-
-const every = (ms: number) => ({ text: '', next: (afterMs: number): number => Math.floor(afterMs / ms) * ms + ms });
-
-const SCHEDULES: Schedules = {
-  telemetry: every(MINUTE_MS),
-  devices: every(5 * MINUTE_MS),
-  alerts: every(2 * MINUTE_MS),
-  account: every(HOUR_MS),
 };
 
 /** What the API does next: it is called with the stream, and may throw. */
@@ -89,15 +80,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
     observe: nothing,
     answeredAtMs: outage.answeredAtMs,
     quota: () => ({ minute: {}, day: {} }),
-    settings: {
-      history: { kind: 'age', ageMs: 8 * DAY_MS },
-      gracePeriodMs: 2 * MINUTE_MS,
-      concurrency: 4,
-      workspaceTag: null,
-      filter: KEEP_ALL,
-      schedules: SCHEDULES,
-      polls: POLLS,
-    },
+    settings: syncSettings({ history: { kind: 'age', ageMs: 8 * DAY_MS } }),
     checkRoom: () => (clock.monoMs() >= roomFromMs ? { ok: true } : { ok: false, reason: 'full' }),
     stateFull: nothing,
     archived: nothing,

@@ -5,9 +5,10 @@ import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { cron } from '../support/defaults.ts';
 import { always, betweenTimes, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { cron, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
 describe.runIf(influxdAvailable())('the daemon in outages', () => {

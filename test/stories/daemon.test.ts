@@ -8,8 +8,9 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { configOf, reportOf } from '../commands/status/support.ts';
 import { DEVICES, expectExact, keyFile, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { cron } from '../support/defaults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
-import { cron, NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
 describe.runIf(influxdAvailable())('the daemon', () => {

@@ -11,12 +11,11 @@ import * as history from '../../src/commands/backfill/job.ts';
 import * as backfill from '../../src/commands/backfill/run.ts';
 import type { OnceSummary } from '../../src/commands/once/result.ts';
 import * as once from '../../src/commands/once/run.ts';
-import { readCron } from '../../src/config/cron.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { createFilter, type FilterSpec } from '../../src/core/filter.ts';
-import type { Schedule, Schedules, Sink } from '../../src/core/ports.ts';
+import type { Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { EpochMs, EpochNs } from '../../src/core/time.ts';
+import { type EpochMs, type EpochNs, MINUTE_MS } from '../../src/core/time.ts';
 import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import * as daemon from '../../src/scheduler/session.ts';
@@ -26,26 +25,12 @@ import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
 import type { World } from '../../src/sim/world.ts';
 import { type Bench, startBench } from './bench.ts';
-import { KEEP_ALL, POLLS } from './defaults.ts';
+import { KEEP_ALL, syncSettings } from './defaults.ts';
 import { judge, type Verdict } from './judge.ts';
 import { transportOf } from './sim-transport.ts';
 import { createVirtualClock, type VirtualClock } from './virtual-clock.ts';
 
 export const TOKEN = 'rig-token';
-
-/** The schedules that a configuration has unless it says otherwise. */
-export const SCHEDULES: Schedules = {
-  devices: cron('*/5 * * * *'),
-  telemetry: cron('* * * * *'),
-  alerts: cron('*/2 * * * *'),
-  account: cron('0 * * * *'),
-};
-
-export function cron(text: string): Schedule {
-  const read = readCron(text);
-  if ('mistake' in read) throw new Error(read.mistake);
-  return read;
-}
 
 /** Starts the database of a file's tests. */
 export async function openBench(): Promise<Bench> {
@@ -130,18 +115,16 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
   // One shard for ten years: by default there is one for each week.
   await bench.influxd.query('', `CREATE DATABASE ${database} WITH SHARD DURATION 520w`);
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-rig-'));
-  const gracePeriodMs = options.gracePeriodMs ?? 120_000;
+  const gracePeriodMs = options.gracePeriodMs ?? 2 * MINUTE_MS;
   const { openSync, runOnce } = options.program ?? REAL_PROGRAM;
-  const settings: SyncOptions['settings'] = {
+  const settings = syncSettings({
     history:
       options.since === undefined ? { kind: 'age', ageMs: options.historyMs } : { kind: 'since', since: options.since },
     gracePeriodMs,
     concurrency: options.concurrency ?? 4,
     workspaceTag: options.workspaceTag ?? null,
     filter: createFilter({ ...KEEP_ALL.spec, ...options.filter }),
-    schedules: SCHEDULES,
-    polls: POLLS,
-  };
+  });
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({
       transport: transportOf(simulator, options.transportTimeoutMs),

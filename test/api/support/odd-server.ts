@@ -1,9 +1,17 @@
 /**
  * A server on loopback that misbehaves to order: what each request gets is a script on its raw socket.
  *
- * The scripts of `answers` are used up in order; the last one stays.
+ * The scripts of `answers` are used up in order; the last one stays. Beside it, what asks such a server.
  */
 import { createServer, type Server, type Socket } from 'node:net';
+import { createHttpTransport, type HttpTransportOptions } from '../../../src/api/transport.ts';
+import { TransportError } from '../../../src/core/faults.ts';
+import type { HttpAnswer } from '../../../src/core/ports.ts';
+
+/** The key that every request carries, and no error may show. */
+export const KEY = 'tm_canary_4711';
+
+export const NEVER = new AbortController().signal;
 
 /** What is done with one request: its head as text, and the socket. */
 export type Script = (socket: Socket, head: string) => void;
@@ -75,4 +83,33 @@ export function answer(
 export function head(status: number, headers: Readonly<Record<string, string>>): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`;
+}
+
+/** Asks once over a transport of its own. */
+export async function ask(
+  url: string,
+  options: Partial<HttpTransportOptions> = {},
+  signal = NEVER,
+): Promise<HttpAnswer> {
+  const { transport, close } = createHttpTransport({ timeoutMs: 60_000, ...options });
+  try {
+    return await transport({ method: 'GET', url, headers: { authorization: `Bearer ${KEY}` } }, signal);
+  } finally {
+    await close();
+  }
+}
+
+/** The failure of a request, which must not show the key. */
+export async function failure(asked: Promise<unknown>): Promise<TransportError> {
+  const error = await asked.then(
+    () => new Error('it was answered'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof TransportError)) throw error;
+  if (`${error.message} ${error.stack}`.includes(KEY)) throw new Error('the failure shows the key');
+  return error;
+}
+
+export function textOf({ body }: HttpAnswer): string {
+  return Buffer.from(body).toString();
 }

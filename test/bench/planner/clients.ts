@@ -10,6 +10,7 @@ import {
   type Decision,
   type Planner,
   type PlannerFigures,
+  type PlannerSettings,
   purposeOf,
   type Rest,
 } from '../../../src/scheduler/planner-types.ts';
@@ -49,7 +50,7 @@ export interface PlannerRun extends RunResult {
   readonly idleMs: number;
 }
 
-export const SETTINGS = {
+export const SETTINGS: PlannerSettings = {
   freshnessMs: MINUTE_MS,
   devicesMs: 5 * MINUTE_MS,
   alertsMs: 2 * MINUTE_MS,

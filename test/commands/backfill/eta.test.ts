@@ -7,8 +7,9 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts
 import { besideFinishMs } from '../../../src/scheduler/estimate.ts';
 import { StateInUseError } from '../../../src/store/open/lock.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
+import { SCHEDULES } from '../../support/defaults.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
-import { NOW_MS, openBench, openRig, type Rig, SCHEDULES } from '../../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 import { type Asked, backfillAlone, followBackfill, takingJobs } from './support.ts';
 

@@ -17,8 +17,8 @@ import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld } from '../../../src/sim/world.ts';
-import { KEEP_ALL, POLLS } from '../../support/defaults.ts';
-import { NOW_MS, SCHEDULES, seededRandom } from '../../support/rig.ts';
+import { KEEP_ALL, POLLS, SCHEDULES, syncSettings } from '../../support/defaults.ts';
+import { NOW_MS, seededRandom } from '../../support/rig.ts';
 import { transportOf } from '../../support/sim-transport.ts';
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
 
@@ -58,15 +58,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
   const leftOut = { ...KEEP_ALL.spec, ...options.filter };
   const history = { kind: 'age', ageMs: historyMs } as const;
   const events: AppEvent[] = [];
-  const settings = {
-    history,
-    gracePeriodMs: 120_000,
-    concurrency: 4,
-    workspaceTag: null,
-    filter: createFilter(leftOut),
-    schedules: SCHEDULES,
-    polls: POLLS,
-  };
+  const settings = syncSettings({ history, filter: createFilter(leftOut) });
   const open = (changes: Partial<SyncOptions> = {}): Sync =>
     openSync({
       transport: transportOf(simulator),

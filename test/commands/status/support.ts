@@ -8,8 +8,8 @@ import { statusOf } from '../../../src/commands/status/command.ts';
 import type { DeviceReport } from '../../../src/core/page-facts.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
-import { KEEP_ALL, POLLS } from '../../support/defaults.ts';
-import { type Rig, SCHEDULES } from '../../support/rig.ts';
+import { KEEP_ALL, POLLS, SCHEDULES } from '../../support/defaults.ts';
+import type { Rig } from '../../support/rig.ts';
 
 /** The settings of a rig as a configuration says them; without a database the state tells which there were. */
 export function configOf({ dataDir, settings }: Pick<Rig, 'dataDir' | 'settings'>, share = 0.8): StatusConfig {

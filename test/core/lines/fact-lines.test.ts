@@ -10,7 +10,7 @@ import {
 import type { Account, AlertRecord, DeviceRecord } from '../../../src/core/records.ts';
 import { DAY_NS, nsToMs } from '../../../src/core/time.ts';
 import { parseReferenceLine, type ReferenceLine } from '../../support/reference-parser.ts';
-import { at } from '../support/readings.ts';
+import { at, BARE_DEVICE } from '../support/readings.ts';
 
 const AT_MS = 1_768_478_400_000;
 const AT_NS = 1_768_478_400_000_000_000n;
@@ -30,23 +30,6 @@ const FULL: DeviceRecord = {
   longitude: -13.25,
   locationUpdatedAt: at(0.25),
   tags: ['roof', 'a b'],
-};
-
-const BARE: DeviceRecord = {
-  deviceId: 'd-1',
-  name: null,
-  modelId: null,
-  firmwareVersion: null,
-  isAddon: null,
-  parentDeviceId: null,
-  lifecycleStatus: null,
-  online: null,
-  presence: null,
-  lastSeenAt: null,
-  latitude: null,
-  longitude: null,
-  locationUpdatedAt: null,
-  tags: [],
 };
 
 /** Tags and fields in their order, as plain pairs. */
@@ -84,7 +67,7 @@ describe('a device point', () => {
   });
 
   test('leaves out what is null and tags that are empty; the id stands for the name', () => {
-    expect(parts(deviceLine(BARE, 'w1', AT_MS))).toEqual({
+    expect(parts(deviceLine(BARE_DEVICE, 'w1', AT_MS))).toEqual({
       measurement: 'device',
       tags: [
         ['device_id', 'd-1'],
@@ -97,7 +80,15 @@ describe('a device point', () => {
   });
 
   test('keeps a zero, a false and an empty text: they are no nulls', () => {
-    const zero = { ...BARE, latitude: 0, longitude: 0, online: false, isAddon: false, presence: '', lastSeenAt: 0n };
+    const zero = {
+      ...BARE_DEVICE,
+      latitude: 0,
+      longitude: 0,
+      online: false,
+      isAddon: false,
+      presence: '',
+      lastSeenAt: 0n,
+    };
     expect(parts(deviceLine(zero, 'w1', AT_MS)).fields).toEqual([
       ['label', 'd-1 (d-1)'],
       ['online', 0],

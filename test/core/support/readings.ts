@@ -4,7 +4,7 @@
 import type { CoveredRange, Edge } from '../../../src/core/coverage.ts';
 import type { Interval, Intervals } from '../../../src/core/intervals.ts';
 import { readingDigest } from '../../../src/core/lines/points.ts';
-import type { Cursor, JsonValue, Reading, TelemetryPage } from '../../../src/core/records.ts';
+import type { Cursor, DeviceRecord, JsonValue, Reading, TelemetryPage } from '../../../src/core/records.ts';
 import { type EpochNs, SECOND_NS } from '../../../src/core/time.ts';
 
 /** 2026-01-15T12:00:00Z: where the seconds of the tests are counted from. */
@@ -57,3 +57,21 @@ export function bare({ from, to }: Interval): CoveredRange {
 export function without(a: ReadonlySet<number>, b: ReadonlySet<number>): Set<number> {
   return new Set([...a].filter((member) => !b.has(member)));
 }
+
+/** A device of which nothing is known but its id. */
+export const BARE_DEVICE: DeviceRecord = {
+  deviceId: 'd-1',
+  name: null,
+  modelId: null,
+  firmwareVersion: null,
+  isAddon: null,
+  parentDeviceId: null,
+  lifecycleStatus: null,
+  online: null,
+  presence: null,
+  lastSeenAt: null,
+  latitude: null,
+  longitude: null,
+  locationUpdatedAt: null,
+  tags: [],
+};

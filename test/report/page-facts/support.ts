@@ -9,8 +9,7 @@ import type { DeviceRecord } from '../../../src/core/records.ts';
 import { DAY_MS, type EpochMs, msToNs } from '../../../src/core/time.ts';
 import { createPageFacts, type PageParts } from '../../../src/report/page-facts.ts';
 import { device, pageCommit, type ScratchStore } from '../../store/support.ts';
-import { KEEP_ALL, POLLS } from '../../support/defaults.ts';
-import { SCHEDULES } from '../../support/rig.ts';
+import { KEEP_ALL, POLLS, SCHEDULES } from '../../support/defaults.ts';
 
 export const ALL: DevicesQuery = { search: '', state: null, sort: 'name', reversed: false, page: 1 };
 
