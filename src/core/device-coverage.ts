@@ -78,8 +78,9 @@ export function standingText({
 }): string | null {
   if (state === 'excluded') return null;
   const some = counted(gaps.length, 'gap');
-  if (!polled || !fresh) return `${polled ? 'behind' : 'polling has stopped'}${gaps.length === 0 ? '' : `, ${some}`}`;
+  if (!polled || !fresh) return `${polled ? 'behind' : 'not polled now'}${gaps.length === 0 ? '' : `, ${some}`}`;
   if (lag_seconds === null) return 'initial sync';
+  if (state === 'silent') return 'nothing newer to read';
   return gaps.length === 0 ? 'up to date' : `up to date except for ${some}`;
 }
 

@@ -7,7 +7,7 @@
  * the object of `--status --device ID --json`. Names, sensors and texts are passed on as they came, shortened to
  * `MAX_SHOWN_LENGTH`; ids stay whole.
  */
-import type { DeviceState, DeviceStatus, StatusGap, StatusSpan } from './status.ts';
+import type { DeviceState, DeviceStatus, ShownState, StatusGap, StatusSpan } from './status.ts';
 
 /** Rows on a page of devices, and of alerts. */
 export const DEVICES_A_PAGE = 25;
@@ -40,7 +40,7 @@ export type DeviceSort = (typeof DEVICE_SORTS)[number];
 export interface DevicesQuery {
   /** Part of a name, an id, a model or a hub's name, in any case; empty: all. */
   readonly search: string;
-  readonly state: DeviceState | null;
+  readonly state: ShownState | null;
   readonly sort: DeviceSort;
   readonly reversed: boolean;
   /** From 1. Beyond the last one: the last one. */
@@ -68,6 +68,8 @@ export interface DeviceRow {
   /** The name of its hub; `null` for a hub or if none is known. */
   readonly hub_name: string | null;
   readonly state: DeviceState;
+  /** Whether readings are expected of it; see `DeviceStatus`. */
+  readonly active: boolean;
   readonly lag_seconds: number | null;
   /** The covered share of the wanted range, 0 to 1. */
   readonly covered_share: number;
@@ -84,7 +86,7 @@ export interface DevicesPage {
   readonly devices: number;
   readonly matching: number;
   /** The number of devices of each state among those that match the search, regardless of the selected state. */
-  readonly states: Readonly<Record<DeviceState, number>>;
+  readonly states: Readonly<Record<ShownState, number>>;
   readonly page: number;
   /** At least 1. */
   readonly pages: number;
@@ -228,7 +230,6 @@ export interface DeviceReport extends DeviceStatus {
     readonly last_listed_at: string;
     readonly gone_since: string | null;
   };
-  readonly newest_reading_at: string | null;
   readonly last_polled_at: string | null;
   /** When it is polled next; `null`: never, as things are. */
   readonly next_due_at: string | null;

@@ -19,9 +19,17 @@ export type StatusSpan = readonly [from: string, to: string];
 /** The state of a device (`coverage.state`). */
 export type DeviceState = 'live' | 'catching-up' | 'silent' | 'unreachable' | 'excluded';
 
+/** The state of a device as people see it: `silent` only if readings are expected of it. */
+export type ShownState = DeviceState | 'out-of-service';
+
+/** The state as people see it: a silent device that was paused, shelved or retired is out of service. */
+export function shownState({ state, active }: Pick<DeviceStatus, 'state' | 'active'>): ShownState {
+  return state === 'silent' && !active ? 'out-of-service' : state;
+}
+
 /** The state of a device in words. */
-export function deviceStateText(state: DeviceState): string {
-  return state === 'catching-up' ? 'catching up' : state;
+export function deviceStateText(state: ShownState): string {
+  return state.replaceAll('-', ' ');
 }
 
 /** A gap: a range that is wanted and not covered, and why. */
@@ -35,6 +43,10 @@ export interface DeviceStatus {
   readonly device_id: string;
   readonly device_name: string;
   readonly state: DeviceState;
+  /** Whether readings are expected of it: not while its lifecycle status is `paused`, `shelved` or `retired`. */
+  readonly active: boolean;
+  /** The time of its newest stored reading; `null` without any. */
+  readonly newest_reading_at: string | null;
   /**
    * The time from the newest covered instant to the coverage limit; `null` before the first page, and in the initial
    * sync unless it is above `behind_after_seconds`.

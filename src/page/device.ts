@@ -8,6 +8,7 @@ import { faultText } from '../core/faults.ts';
 import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { laneText } from '../core/quota.ts';
 import { unitOf } from '../core/sensor-units.ts';
+import { shownState } from '../core/status.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
 import { coverageBar, legend } from './coverage.ts';
@@ -21,7 +22,8 @@ import {
   name,
   noReading,
   sensorValue,
-  silentText,
+  silenceText,
+  silentSince,
   stateMark,
   table,
   target,
@@ -71,7 +73,8 @@ function at(time: string | null, now: string): Html | null {
 function mainFacts(device: DeviceReport, now: string): Fact[] {
   const { state, lag_seconds, covered_share, newest_reading_at, last_polled_at } = device;
   const unknownLag = state === 'catching-up' ? 'initial sync' : null;
-  const silence = state === 'silent' ? ` (${silentText(newest_reading_at, now)}: there is nothing newer)` : '';
+  const silent = silenceText(device, now);
+  const silence = silent === null ? '' : ` (${silent}: there is nothing newer)`;
   return [
     ['Lag', lag_seconds === null ? unknownLag : `${duration(lag_seconds)}${silence}`],
     ['Sync range covered', percent(covered_share)],
@@ -156,12 +159,15 @@ function answersSection({ last_answers }: DeviceReport, now: string): Html {
 ${list}</section>`;
 }
 
-function standing(device: DeviceReport): Html {
+function standing(device: DeviceReport, now: string): Html {
   const reasons = device.reasons.map((reason) => html`<li>${text(reason, 500)}</li>`);
-  const { state, gaps, polled, fresh } = device;
+  const { gaps, polled, fresh, listed } = device;
   const words = standingText(device);
-  const tone = words === null || (polled && fresh && gaps.length === 0) ? 'ok' : 'busy';
-  return html`<section id="standing" class="standing ${tone}" aria-label="State"><h1>${name(device.device_name, 120)} <small class="soft">${name(device.device_id, 256)}</small></h1><p class="summary" role="status">${stateMark(state)}${words !== null && html`, ${words}`}</p>
+  const since = silentSince(device, now);
+  const resting = shownState(device) === 'out-of-service' ? listed.lifecycle_status : null;
+  const isFine = words === null || (polled && fresh && gaps.length === 0);
+  const tone = !isFine ? 'busy' : device.state === 'silent' ? 'quiet' : 'ok';
+  return html`<section id="standing" class="standing ${tone}" aria-label="State"><h1>${name(device.device_name, 120)} <small class="soft">${name(device.device_id, 256)}</small></h1><p class="summary" role="status">${stateMark(device)}${since !== null && html` ${since}`}${resting !== null && html` (${text(resting, 30)})`}${words !== null && html`, ${words}`}</p>
 ${reasons.length === 0 ? NOTHING : html`<ul class="reasons">${reasons}</ul>`}</section>`;
 }
 
@@ -175,7 +181,7 @@ export function deviceMain(page: DevicePage, current: PeriodName): Html {
   const { device } = page;
   const now = device.generated_at;
   return html`<nav class="crumbs" aria-label="Where this is"><a href="/#devices">All devices</a></nav>
-${standing(device)}
+${standing(device, now)}
 ${readingsSection(page, current, now)}
 ${deviceAlerts(page.alerts, now)}
 ${factsSection(device, now)}

@@ -22,7 +22,8 @@ import {
   noReading,
   STATE_ORDER,
   sensorValue,
-  silentText,
+  silenceText,
+  silentSince,
   stateMark,
   target,
   wide,
@@ -100,21 +101,9 @@ const NAME_LENGTH = 60;
 const SENSOR_LENGTH = 40;
 const VALUE_LENGTH = 24;
 
-function row(
-  {
-    device_id,
-    device_name,
-    model_id,
-    hub_name,
-    state,
-    lag_seconds,
-    covered_share,
-    newest_reading_at,
-    bar,
-    values,
-  }: DeviceRow,
-  now: string,
-): Html {
+function row(device: DeviceRow, now: string): Html {
+  const { device_id, device_name, model_id, hub_name, state, lag_seconds } = device;
+  const { covered_share, newest_reading_at, bar, values } = device;
   const details = [
     ...(device_name === device_id ? [] : [name(device_id, NAME_LENGTH)]),
     ...(model_id === null ? [] : [name(model_id, SENSOR_LENGTH)]),
@@ -124,21 +113,22 @@ function row(
     ({ sensor, value }) =>
       html`<span class="value">${name(sensor, SENSOR_LENGTH)} <b>${sensorValue(sensor, value, VALUE_LENGTH)}</b></span> `,
   );
-  const silence = state === 'silent' && silentText(newest_reading_at, now);
+  const silence = silenceText(device, now);
+  const since = silentSince(device, now);
   const isInitial = lag_seconds === null && state === 'catching-up';
   const lag = isInitial ? 'initial sync' : lagText(lag_seconds, silence);
   const when =
     newest_reading_at === null
       ? noReading(covered_share)
       : html`<time datetime="${newest_reading_at}" title="${newest_reading_at}">${ago(newest_reading_at, now)}</time>`;
-  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(state)}</td><td class="number${silence !== false && lag_seconds === 0 && ' silence'}">${lag}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: barHead(bar.length) })}</td><td>${when}</td><td class="values">${shown}</td></tr>
+  return html`<tr data-key="${device_id}"><th scope="row"><a href="${target('/device', { id: device_id })}">${name(device_name, NAME_LENGTH)}</a><div class="soft">${details}</div></th><td>${stateMark(device)}${since !== null && html`<div class="since">${since}</div>`}</td><td class="number${silence !== null && lag_seconds === 0 && ' silence'}">${lag}</td><td class="number">${percent(covered_share)}</td><td>${coverageBar({ cells: bar, one: 'day', many: 'days', label: barHead(bar.length) })}</td><td>${when}</td><td class="values">${shown}</td></tr>
 `;
 }
 
-/** The lag; of a silent device for how long it has sent nothing, as a lag of 0 s would read as "just reported". */
-function lagText(seconds: number | null, silence: string | false): string {
+/** The lag; of a device that sends nothing for how long, as a lag of 0 s would read as "just reported". */
+function lagText(seconds: number | null, silence: string | null): string {
   if (seconds === null) return '';
-  if (silence === false) return duration(seconds);
+  if (silence === null) return duration(seconds);
   return seconds === 0 ? silence : `${duration(seconds)}, ${silence}`;
 }
 

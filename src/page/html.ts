@@ -7,7 +7,7 @@
  */
 
 import { unitOf } from '../core/sensor-units.ts';
-import { type DeviceState, deviceStateText } from '../core/status.ts';
+import { type DeviceStatus, deviceStateText, type ShownState, shownState } from '../core/status.ts';
 import { duration, plainText } from '../core/text.ts';
 
 /** A piece of safe HTML. */
@@ -193,7 +193,14 @@ export function ago(at: string, now: string): string | null {
 }
 
 /** The states in the order in which they are shown: the most urgent first. */
-export const STATE_ORDER: readonly DeviceState[] = ['unreachable', 'catching-up', 'silent', 'live', 'excluded'];
+export const STATE_ORDER: readonly ShownState[] = [
+  'unreachable',
+  'catching-up',
+  'silent',
+  'live',
+  'out-of-service',
+  'excluded',
+];
 
 /**
  * Shown instead of the time of the newest reading if there is none.
@@ -205,15 +212,34 @@ export function noReading(coveredShare: number): Html {
 }
 
 /**
- * The text beside the lag of a silent device, so that 0 s does not read as "just reported": for how long it has sent
- * nothing.
+ * The text beside the lag of a device that sends nothing, so that 0 s does not read as "just reported": for how long it
+ * has sent nothing.
+ *
+ * @returns `null` of a device in another state.
  */
-export function silentText(newestReadingAt: string | null, now: string): string {
-  const seconds = newestReadingAt === null ? Number.NaN : (Date.parse(now) - Date.parse(newestReadingAt)) / 1000;
-  return seconds >= 0 ? `silent ${duration(seconds)}` : 'silent';
+export function silenceText(
+  device: Pick<DeviceStatus, 'state' | 'active' | 'newest_reading_at'>,
+  now: string,
+): string | null {
+  if (device.state !== 'silent') return null;
+  const at = device.newest_reading_at;
+  const seconds = at === null ? Number.NaN : (Date.parse(now) - Date.parse(at)) / 1000;
+  const long = seconds >= 0 ? duration(seconds) : null;
+  if (!device.active) return long === null ? 'no reading' : `no reading for ${long}`;
+  return long === null ? 'silent' : `silent ${long}`;
+}
+
+/** Since when a silent device has sent nothing: the time of its newest reading. */
+export function silentSince(
+  device: Pick<DeviceStatus, 'state' | 'active' | 'newest_reading_at'>,
+  now: string,
+): Html | null {
+  const at = device.newest_reading_at;
+  return shownState(device) === 'silent' && at !== null ? html`since ${moment(at, now)}` : null;
 }
 
 /** A device's state: a mark that differs in shape and colour, and the word. */
-export function stateMark(state: DeviceState): Html {
+export function stateMark(device: Pick<DeviceStatus, 'state' | 'active'>): Html {
+  const state = shownState(device);
   return html`<span class="state s-${state}">${deviceStateText(state)}</span>`;
 }

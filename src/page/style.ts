@@ -71,6 +71,7 @@ time { font-variant-numeric: tabular-nums; white-space: nowrap; }
 const PARTS = `
 .standing { overflow-wrap: anywhere; background: var(--panel); border: 1px solid var(--line); border-left: 5px solid var(--busy); border-radius: 10px; padding: .9rem 1.1rem; min-width: 0; }
 .standing.ok { border-left-color: var(--ok); }
+.standing.quiet { border-left-color: var(--soft); }
 .standing.bad { border-left-color: var(--bad); background: var(--badbg); }
 .tone { font-size: .8rem; font-weight: 700; letter-spacing: .04em; text-transform: uppercase; color: var(--busy); }
 .ok > .tone { color: var(--ok); }
@@ -90,6 +91,7 @@ const PARTS = `
 .s-silent::before { content: "○"; color: var(--soft); }
 .s-unreachable::before { content: "▲"; color: var(--bad); font-size: .85em; width: 1.47em; }
 .s-never, .s-never::before { color: var(--warn); } .s-never::before { content: "◌"; }
+.s-out-of-service::before { content: "◇"; color: var(--soft); }
 .s-excluded::before { content: "–"; color: var(--soft); }
 td .state + div { color: var(--soft); font-size: .92rem; }
 .bad:not(section):not(.note):not(.tile) { color: var(--bad); font-weight: 600; }
@@ -175,6 +177,7 @@ body:not(.drawn) .charts { display: none; }
   .devices tbody td:nth-of-type(1) { grid-column: 3; }
   .devices td.values, .devices td:nth-of-type(4) { grid-column: 1 / -1; min-width: 0; }
   .devices td.values { max-height: 1.5em; overflow: hidden; white-space: nowrap; text-overflow: ellipsis; font-size: .92rem; }
+  .devices td .since { display: none; }
   .devices td:nth-of-type(4) { line-height: 1; padding: .15rem 0; }
   .devices tbody td.number { text-align: left; } .devices tbody td:nth-of-type(2)::before { content: "lag "; color: var(--soft); } .devices tbody td.silence:nth-of-type(2)::before { content: none; } .devices tbody td:nth-of-type(3)::before { content: "covered "; color: var(--soft); }
   .devices svg.bar { width: 100%; height: .7rem; }

@@ -12,7 +12,7 @@ import {
   type DevicesQuery,
   MAX_SHOWN_LENGTH,
 } from '../core/page-facts.ts';
-import type { DeviceState } from '../core/status.ts';
+import { type DeviceState, type ShownState, shownState } from '../core/status.ts';
 import { shortened } from '../core/text.ts';
 import type { EpochNs } from '../core/time.ts';
 
@@ -24,6 +24,8 @@ export interface DeviceSummary {
   /** The id of its hub. */
   readonly parentId: string | null;
   readonly state: DeviceState;
+  /** Whether readings are expected of it. */
+  readonly active: boolean;
   /** See `DeviceStatus`. */
   readonly lagSeconds: number | null;
   /** Whether it is covered up to the present, but for a newest range that is open only until the next poll. */
@@ -67,9 +69,9 @@ export function pickDevices(byName: readonly ListedDevice[], query: DevicesQuery
   const { state, sort, reversed } = query;
   const search = folded(query.search.trim().slice(0, MAX_SHOWN_LENGTH));
   const found = search === '' ? byName : byName.filter((device) => fits(device, search));
-  const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
-  for (const device of found) states[device.state] += 1;
-  const narrowed = state === null ? found : found.filter((device) => device.state === state);
+  const states = { live: 0, 'catching-up': 0, silent: 0, 'out-of-service': 0, unreachable: 0, excluded: 0 };
+  for (const device of found) states[shownState(device)] += 1;
+  const narrowed = state === null ? found : found.filter((device) => shownState(device) === state);
   const pages = Math.max(1, Math.ceil(narrowed.length / DEVICES_A_PAGE));
   const page = Number.isFinite(query.page) ? Math.min(pages, Math.max(1, Math.floor(query.page))) : 1;
   const rows = inOrder(narrowed, sort, reversed).slice((page - 1) * DEVICES_A_PAGE, page * DEVICES_A_PAGE);
@@ -82,17 +84,18 @@ function fits({ name, deviceId, modelId, hubName }: ListedDevice, search: string
 }
 
 /** The order of states by how urgent they are. */
-const URGENCY: Readonly<Record<DeviceState, number>> = {
+const URGENCY: Readonly<Record<ShownState, number>> = {
   unreachable: 0,
   'catching-up': 1,
   silent: 2,
   live: 3,
-  excluded: 4,
+  'out-of-service': 4,
+  excluded: 5,
 };
 
 /** Numbers by which the worst comes first. Times are doubles: two that differ by less than a double holds are equal. */
 const RANKS: Readonly<Record<Exclude<DeviceSort, 'name'>, (device: ListedDevice) => number>> = {
-  state: ({ state }) => URGENCY[state],
+  state: (device) => URGENCY[shownState(device)],
   lag: ({ lagSeconds }) => (lagSeconds === null ? Number.NEGATIVE_INFINITY : -lagSeconds),
   covered: ({ share }) => share,
   reading: ({ newestNs }) => (newestNs === null ? Number.NEGATIVE_INFINITY : Number(newestNs)),

@@ -92,7 +92,6 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     behind_after_seconds: known.behindAfter,
     reasons: reasonsOf(parts, known, due),
     listed: listedOf(device),
-    newest_reading_at: known.newestNs === null ? null : formatExact(known.newestNs),
     last_polled_at: timeText(due.polledMs),
     next_due_at: timeText(due.atMs),
     next_kind: due.as,

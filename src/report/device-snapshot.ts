@@ -11,7 +11,8 @@ import { RESTING } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { CoverageNow } from '../core/state/telemetry.ts';
 import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';
-import { type EpochNs, formatExact, minNs } from '../core/time.ts';
+import { counted, duration, plainText } from '../core/text.ts';
+import { type EpochMs, type EpochNs, formatExact, minNs, SECOND_MS } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
 import { gracePeriodOf, limitFor, presentOf } from '../ingest/coverage-rules.ts';
 import type { DeviceSummary } from './device-list.ts';
@@ -52,10 +53,11 @@ export function snapshotDevice(
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);
   const { isInitial, isCurrent } = coverage;
   const { lifecycleStatus } = device.record;
+  const resting = lifecycleStatus !== null && RESTING.has(lifecycleStatus) ? lifecycleStatus : null;
   return {
     isExcluded,
     isGone: device.goneSinceMs !== null,
-    resting: lifecycleStatus !== null && RESTING.has(lifecycleStatus) ? lifecycleStatus : null,
+    resting,
     isInitial,
     isCurrent,
     // The newest range is open all the time: while it is no longer than usual, it is lag and no part that is missing.
@@ -64,6 +66,8 @@ export function snapshotDevice(
       device_id: device.record.deviceId,
       device_name: device.name,
       state: coverage.state,
+      active: resting === null,
+      newest_reading_at: now.newestNs === null ? null : formatExact(now.newestNs),
       lag_seconds: covered.length === 0 || !hasLag(coverage) ? null : coverage.lagSeconds,
       covered: upTo(presentOf(wantedRange), covered).map(
         ({ from, to }) => [formatExact(from), formatExact(to)] as const,
@@ -91,6 +95,7 @@ export function toSummary(
     modelId: record.modelId,
     parentId: record.parentDeviceId,
     state: status.state,
+    active: status.active,
     lagSeconds: status.lag_seconds,
     isCurrent,
     share,
@@ -98,17 +103,24 @@ export function toSummary(
   };
 }
 
+/** A silent device by name, with the time of its newest reading; `null`: it has none. */
+interface SilentDevice {
+  readonly name: string;
+  readonly newestAt: string | null;
+}
+
 /** Devices in the list that are complete and report nothing. */
-export interface SilentSums {
+interface SilentSums {
+  /** The active ones: only these count as silent. */
   readonly devices: number;
-  /** The names of the first ones that should report: one more than are ever named. */
-  readonly names: readonly string[];
-  /** Those that no readings are expected of, by their lifecycle status. */
+  /** The first of them: one more than are ever named. */
+  readonly first: readonly SilentDevice[];
+  /** Those that are out of service, by their lifecycle status. */
   readonly resting: Readonly<Record<string, number>>;
 }
 
 /** How many silent devices are named. */
-export const MOST_NAMED = 3;
+const MOST_NAMED = 3;
 
 /** The sums over all devices. */
 export interface DeviceSums {
@@ -163,13 +175,13 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
   };
   const lags: number[] = [];
   const sums = new Map<string, GrowingSum>();
-  const silentNames: string[] = [];
+  const silent: SilentDevice[] = [];
   const resting: Record<string, number> = {};
 
-  const addSilent = ({ resting: status, status: { device_name } }: DeviceSnapshot): void => {
-    counts.silent += 1;
+  const addSilent = ({ resting: status, status: { device_name, newest_reading_at } }: DeviceSnapshot): void => {
+    if (status === null) counts.silent += 1;
     if (status !== null) resting[status] = (resting[status] ?? 0) + 1;
-    else if (silentNames.length <= MOST_NAMED) silentNames.push(device_name);
+    else if (silent.length <= MOST_NAMED) silent.push({ name: device_name, newestAt: newest_reading_at });
   };
   const addThere = (snapshot: DeviceSnapshot): void => {
     const { status, isInitial, isCurrent } = snapshot;
@@ -198,7 +210,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
         devices: counts.polled,
         excluded: counts.all - counts.polled,
         complete: counts.complete,
-        silent: { devices: counts.silent, names: silentNames, resting },
+        silent: { devices: counts.silent, first: silent, resting },
         coveredShare: counts.polled === 0 ? null : counts.share / counts.polled,
         gaps: inOrder(sums),
         open: { devices: counts.openDevices, seconds: Math.round(counts.openSeconds) },
@@ -251,6 +263,24 @@ function inOrder(sums: ReadonlyMap<string, GrowingSum>): GapSum[] {
   return [...sums]
     .map(([reason, { devices, seconds, from, to }]) => ({ reason, devices, seconds: Math.round(seconds), from, to }))
     .sort((a, b) => b.seconds - a.seconds);
+}
+
+/**
+ * How many devices are silent, where they are few by name and for how long; and how many are out of service: no
+ * readings are expected of those. A sentence for each, with a space before it; empty where there are none.
+ */
+export function silentDevicesText({ devices, first, resting }: SilentSums, nowMs: EpochMs): string {
+  const longText = ({ name, newestAt }: SilentDevice): string => {
+    const long = newestAt === null ? null : Math.max(0, nowMs - Date.parse(newestAt)) / SECOND_MS;
+    return `${plainText(name, 40)}${long === null ? ' (no reading)' : ` for ${duration(long)}`}`;
+  };
+  const named = first.length > MOST_NAMED ? '' : `: ${first.map(longText).join(', ')}`;
+  const silent = devices === 0 ? '' : ` ${counted(devices, 'device')} ${devices === 1 ? 'is' : 'are'} silent${named}.`;
+  const out = Object.values(resting).reduce((sum, count) => sum + count, 0);
+  const statuses = Object.keys(resting).toSorted().join(' or ');
+  return out === 0
+    ? silent
+    : `${silent} ${counted(out, 'device')} ${out === 1 ? 'is' : 'are'} out of service (${statuses}).`;
 }
 
 /** The length of a gap, in seconds. */

@@ -187,13 +187,14 @@ interface RowFacts {
 }
 
 function rowOf(parts: TimedParts, row: RowFacts): DeviceRow {
-  const { deviceId, name, modelId, hubName, state, lagSeconds, share, newestNs } = row.device;
+  const { deviceId, name, modelId, hubName, state, active, lagSeconds, share, newestNs } = row.device;
   return {
     device_id: deviceId,
     device_name: name,
     model_id: modelId,
     hub_name: hubName,
     state,
+    active,
     lag_seconds: lagSeconds,
     covered_share: share,
     newest_reading_at: newestNs === null ? null : formatExact(newestNs),

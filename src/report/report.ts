@@ -22,7 +22,7 @@ import type {
   StatusOverview,
   StatusReport,
 } from '../core/status.ts';
-import { capitalized, counted, databaseText, duration, etaText, grouped, percent, plainText } from '../core/text.ts';
+import { capitalized, counted, databaseText, duration, etaText, grouped, percent } from '../core/text.ts';
 import { type EpochMs, formatExact, formatMs, SECOND_MS, timeText } from '../core/time.ts';
 import type { BlockFacts } from '../delivery/pace.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
@@ -31,14 +31,7 @@ import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { StreamReport } from '../scheduler/api-state.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
 import { phaseOf } from '../scheduler/planning.ts';
-import {
-  type DeviceSums,
-  type DeviceView,
-  MOST_NAMED,
-  type SilentSums,
-  snapshotDevice,
-  sumUp,
-} from './device-snapshot.ts';
+import { type DeviceSums, type DeviceView, silentDevicesText, snapshotDevice, sumUp } from './device-snapshot.ts';
 import type { HistoryEta } from './history-eta.ts';
 
 /** A destination, from its deliverer or from the state, which does not have the times of a block. */
@@ -315,7 +308,8 @@ function syncText(parts: ReportParts, { devices, excluded, sums, destinations, j
   const leftOut = excluded === 0 ? '' : ` (${excluded} excluded)`;
   const { waiting_until } = parts.quota();
   const waiting = waiting_until === null || !isAtWork ? '' : ` Quota used up: requests resume at ${waiting_until}.`;
-  const more = `${isAtWork ? backfillText(jobs) : ''}${silentText(sums.silent)}${waiting}`;
+  const silent = silentDevicesText(sums.silent, parts.context.serverClock.nowMs());
+  const more = `${isAtWork ? backfillText(jobs) : ''}${silent}${waiting}`;
   if (sums.complete === devices) {
     const one = devices === 1 ? 'the device is complete' : `all ${devices} devices are complete`;
     // Nothing is in sync that nobody reads.
@@ -336,19 +330,6 @@ function backfillText(jobs: readonly JobStatus[]): string {
       return ` Backfill running${done}${waits === null ? eta : `, ${waits}`}.`;
     })
     .join('');
-}
-
-/** How many devices are silent: those that should report, by name where they are few, and those that need not. */
-function silentText({ devices, names, resting }: SilentSums): string {
-  if (devices === 0) return '';
-  const counts = Object.values(resting).reduce((sum, count) => sum + count, 0);
-  const statuses = Object.keys(resting).toSorted().join(' or ');
-  const active = devices - counts;
-  const named = names.length > MOST_NAMED ? '' : names.map((each) => plainText(each, 40)).join(', ');
-  const head = ` ${counted(devices, 'device')} ${devices === 1 ? 'is' : 'are'} silent`;
-  if (counts === 0) return `${head}${named === '' ? '' : `: ${named}`}.`;
-  if (active === 0) return `${head}: ${statuses}.`;
-  return `${head}: ${grouped(active)} active${named === '' ? '' : ` (${named})`}, ${grouped(counts)} ${statuses}.`;
 }
 
 /** The part of it that the databases have. */

@@ -11,7 +11,7 @@ import {
   type DevicesQuery,
   type PageFacts,
 } from '../../src/core/page-facts.ts';
-import type { DeviceState, StatusReport } from '../../src/core/status.ts';
+import { type DeviceState, type StatusReport, shownState } from '../../src/core/status.ts';
 import type { OverviewParts } from '../../src/page/overview.ts';
 
 export const NOW = '2026-11-21T22:15:03.5Z';
@@ -168,6 +168,7 @@ export function rowOf(index: number, hostile?: string): DeviceRow {
     model_id: hostile ?? 'TH-2',
     hub_name: hostile ?? (index % 3 === 0 ? null : `Hub ${index % 7}`),
     state: STATES[index % STATES.length] ?? 'live',
+    active: true,
     lag_seconds: index % 13 === 12 ? null : (index * 37) % 900,
     covered_share: 1 - (index % 17) / 400,
     newest_reading_at: new Date(NOW_MS - ((index * 37) % 900) * 1000).toISOString(),
@@ -231,9 +232,9 @@ function pageOf(rows: readonly DeviceRow[], query: DevicesQuery): DevicesPage {
   const found = rows.filter(({ device_name, device_id }) =>
     `${device_name} ${device_id}`.toLowerCase().includes(query.search.toLowerCase()),
   );
-  const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
-  for (const { state } of found) states[state] += 1;
-  const fitting = found.filter(({ state }) => query.state === null || state === query.state);
+  const states = { live: 0, 'catching-up': 0, silent: 0, 'out-of-service': 0, unreachable: 0, excluded: 0 };
+  for (const row of found) states[shownState(row)] += 1;
+  const fitting = found.filter((row) => query.state === null || shownState(row) === query.state);
   const keyOf = ({ device_name, lag_seconds, covered_share }: DeviceRow): string | number =>
     query.sort === 'name' ? device_name : query.sort === 'covered' ? covered_share : -(lag_seconds ?? -1);
   const sorted = fitting.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
@@ -298,13 +299,14 @@ function devicePageOf(row: DeviceRow, spanSeconds: number, hostile?: string): De
 }
 
 function reportOf(
-  { device_id, device_name, state, lag_seconds, covered_share, newest_reading_at }: DeviceRow,
+  { device_id, device_name, state, active, lag_seconds, covered_share, newest_reading_at }: DeviceRow,
   hostile?: string,
 ): DeviceReport {
   return {
     device_id,
     device_name,
     state,
+    active,
     lag_seconds,
     covered_share,
     newest_reading_at,

@@ -17,6 +17,7 @@ function look(deviceId: string, changes: Partial<DeviceSummary> = {}): DeviceSum
     modelId: null,
     parentId: null,
     state: 'live',
+    active: true,
     lagSeconds: 0,
     isCurrent: true,
     share: 1,
@@ -68,7 +69,15 @@ describe('searching', () => {
     const picked = pickDevices(listByName(many), { ...ALL, search: 'a-', state: 'silent' });
     expect(ids(picked.rows)).toEqual(['a-1']);
     expect(picked.matching).toBe(1);
-    expect(picked.states).toEqual({ live: 1, 'catching-up': 0, silent: 1, unreachable: 0, excluded: 0 });
+    expect(picked.states).toMatchObject({ live: 1, 'catching-up': 0, silent: 1, unreachable: 0, excluded: 0 });
+  });
+
+  test('a silent device that was taken out of service is counted and listed apart', () => {
+    const many = [look('a', { state: 'silent' }), look('b', { state: 'silent', active: false }), look('c')];
+    const idsOf = (state: DevicesQuery['state']) => found(many, { state });
+    expect(pickDevices(listByName(many), ALL).states).toMatchObject({ silent: 1, 'out-of-service': 1, live: 1 });
+    expect([idsOf('silent'), idsOf('out-of-service')]).toEqual([['a'], ['b']]);
+    expect(found(many, { sort: 'state' }), 'nothing is to be done about it').toEqual(['a', 'c', 'b']);
   });
 });
 

@@ -89,6 +89,8 @@ test('the lag is not known while most devices have none yet, but for one that is
         device_id: `d${at}`,
         device_name: 'd',
         state: 'catching-up',
+        active: true,
+        newest_reading_at: null,
         lag_seconds,
         covered: [],
         gaps: [],
@@ -112,16 +114,20 @@ test('the lag is not known while most devices have none yet, but for one that is
   expect(lagOf()).toEqual([null, null, null]);
 });
 
-test('of silent devices those that were taken out of service are counted apart, the others are named', () => {
+test('only active devices are silent, and the first are named; others are out of service, by their status', () => {
   const silent = (device_name: string, resting: string | null): DeviceSnapshot =>
     ({
-      status: { device_id: device_name, device_name, state: 'silent', lag_seconds: 0, covered: [], gaps: [] },
+      status: {
+        ...{ device_id: device_name, device_name, state: 'silent', active: resting === null },
+        ...{ newest_reading_at: text(-3), lag_seconds: 0, covered: [], gaps: [] },
+      },
       ...{ isExcluded: false, isGone: false, resting, isInitial: false, isCurrent: true, share: 1 },
     }) satisfies DeviceSnapshot;
   const found = [silent('a', null), silent('b', 'retired'), silent('c', 'paused'), silent('d', 'retired')];
-  expect(sumUp(found, 60).silent).toEqual({ devices: 4, names: ['a'], resting: { retired: 2, paused: 1 } });
+  const first = [{ name: 'a', newestAt: text(-3) }];
+  expect(sumUp(found, 60).silent).toEqual({ devices: 1, first, resting: { retired: 2, paused: 1 } });
   const many = Array.from({ length: 2000 }, (_, index) => silent(`d${index}`, null));
-  expect(sumUp(many, 60).silent.names).toHaveLength(4);
+  expect(sumUp(many, 60).silent.first).toHaveLength(4);
 });
 
 describe('the covered ranges of a device', () => {

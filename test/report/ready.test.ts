@@ -61,7 +61,8 @@ const gap = (reason: string) => ({ from: 'a', to: 'b', reason });
 
 function device(changes: Partial<DeviceStatus> = {}): DeviceStatus {
   const covered = [['a', 'b']] as const;
-  return { device_id: 'd', device_name: 'd', state: 'live', lag_seconds: 0, covered: covered, gaps: [], ...changes };
+  const common = { device_id: 'd', device_name: 'd', active: true, newest_reading_at: null };
+  return { ...common, state: 'live', lag_seconds: 0, covered: covered, gaps: [], ...changes };
 }
 
 /** What is told of these devices after a few looks, ten seconds apart. */

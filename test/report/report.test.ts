@@ -14,7 +14,7 @@ const SUMS: DeviceSums = {
   devices: 5,
   excluded: 0,
   complete: 5,
-  silent: { devices: 0, names: [], resting: {} },
+  silent: { devices: 0, first: [], resting: {} },
   coveredShare: 1,
   gaps: [],
   open: { devices: 0, seconds: 0 },
@@ -54,6 +54,8 @@ interface Case {
   readonly failing?: { readonly name: 'alerts'; readonly reason: string }[];
   /** Why the delivery to a database is blocked. */
   readonly blocked?: { readonly reason: string; readonly isAnswer: boolean };
+  /** Since when the oldest point waits for a database, and the oldest new one. */
+  readonly pending?: { readonly all: number; readonly live: number | null };
 }
 
 /** A database that nothing was delivered to yet. */
@@ -80,6 +82,7 @@ function overviewOf({
   assumesFullHistory = false,
   lastRequestMs = NOW_MS - MINUTE_MS + 7,
   blocked,
+  pending,
   ...streams
 }: Case): StatusOverview {
   const { problem = null, isRefused = false, attemptInMs = null, failing = [] } = streams;
@@ -94,6 +97,8 @@ function overviewOf({
     totals: () => ({ readings: 10, points: 20, lines: 30, bytes: 40, requests: 50, rejectedRecords: 0 }),
     account: () => null,
     workspaceTag: () => 'ws',
+    backlog: () => ({ pendingLines: 7, quarantined: 0 }),
+    missingSums: () => [],
   } as unknown as ReportParts['context']['store'];
   const window = { limit: null, budget: null, spent: 0 };
   const parts: ReportParts = {
@@ -102,7 +107,10 @@ function overviewOf({
       settings,
       serverClock: { nowMs: () => NOW_MS, highestPassedMs: () => NOW_MS, passedMs: () => NOW_MS },
     },
-    deliverers: blocked === undefined ? [] : [blockedDatabase(blocked)],
+    deliverers: [
+      ...(blocked === undefined ? [] : [blockedDatabase(blocked)]),
+      ...(pending === undefined ? [] : [{ ...UNKNOWN_DATABASE, destinationId: 1 }]),
+    ],
     quota: () => ({ share: 1, minute: window, day: window, waiting_until: null, history_waiting_until: null }),
     staleMs: () => MINUTE_MS,
     historyEta: () => (etaSeconds === null ? null : { seconds: etaSeconds, assumesFullHistory }),
@@ -122,6 +130,8 @@ function overviewOf({
       spending: () => [],
       lastRequestMs: () => lastRequestMs,
       lastArchivedMs: () => null,
+      oldestPendingMs: () => pending?.all ?? null,
+      oldestLivePendingMs: () => pending?.live ?? null,
       jobs: () => jobs,
     } as unknown as ReportParts['facts'],
     isRunning: () => isRunning,
@@ -143,27 +153,42 @@ test('no stream is read before an API that refuses the key is tried again', () =
 });
 
 describe('the sentence', () => {
+  const silent = (name: string, hours: number | null = null) => ({
+    name,
+    newestAt: hours === null ? null : new Date(NOW_MS - hours * HOUR_MS).toISOString(),
+  });
+
   test.each<[string, Case, string]>([
     ['in sync', {}, 'In sync: all 5 devices are complete.'],
     [
       'silent devices',
-      { sums: { silent: { devices: 9, names: ['a', 'b', 'c', 'd'], resting: {} } } },
+      { sums: { silent: { devices: 9, first: ['a', 'b', 'c', 'd'].map((name) => silent(name)), resting: {} } } },
       'In sync: all 5 devices are complete. 9 devices are silent.',
     ],
     [
-      'one of them',
-      { sums: { silent: { devices: 1, names: ['Wine cellar'], resting: {} } } },
-      'In sync: all 5 devices are complete. 1 device is silent: Wine cellar.',
+      'few of them, each with how long',
+      { sums: { silent: { devices: 2, first: [silent('Wine cellar', 72), silent('Attic')], resting: {} } } },
+      'In sync: all 5 devices are complete. 2 devices are silent: Wine cellar for 3 days, Attic (no reading).',
     ],
     [
-      'silent devices of which some were taken out of service',
-      { sums: { silent: { devices: 4, names: ['Wine cellar'], resting: { retired: 1, paused: 2 } } } },
-      'In sync: all 5 devices are complete. 4 devices are silent: 1 active (Wine cellar), 3 paused or retired.',
+      'a silent device, beside some that were taken out of service',
+      { sums: { silent: { devices: 1, first: [silent('Wine cellar', 14)], resting: { retired: 1, paused: 2 } } } },
+      'In sync: all 5 devices are complete. 1 device is silent: Wine cellar for 14 h. 3 devices are out of service (paused or retired).',
     ],
     [
-      'silent devices that were all taken out of service',
-      { sums: { silent: { devices: 2, names: [], resting: { retired: 2 } } } },
-      'In sync: all 5 devices are complete. 2 devices are silent: retired.',
+      'a device that was taken out of service is not silent',
+      { sums: { silent: { devices: 0, first: [], resting: { retired: 1 } } } },
+      'In sync: all 5 devices are complete. 1 device is out of service (retired).',
+    ],
+    [
+      'new points that wait',
+      { pending: { all: NOW_MS - MINUTE_MS, live: NOW_MS - 1000 } },
+      'In sync: all 5 devices are complete; 7 points not delivered to the database yet.',
+    ],
+    [
+      'points of the history that wait',
+      { pending: { all: NOW_MS - MINUTE_MS, live: null } },
+      'In sync: all 5 devices are complete; 7 points of history not delivered to the database yet.',
     ],
     [
       'a backfill',

@@ -6,7 +6,7 @@ import { gapText, standingText } from '../../core/device-coverage.ts';
 import { faultText } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import { laneText } from '../../core/quota.ts';
-import { deviceStateText, type StatusGap } from '../../core/status.ts';
+import { deviceStateText, type StatusGap, shownState } from '../../core/status.ts';
 import { capitalized, duration, percent, plainText } from '../../core/text.ts';
 import { count, minute, moment, nameText, plural, row, wrap } from '../shared/layout.ts';
 
@@ -28,12 +28,12 @@ export function deviceText(report: DeviceReport): string {
 }
 
 function head(report: DeviceReport): string {
-  const { device_id, device_name, state, generated_at, reasons, lag_seconds, covered, listed } = report;
+  const { device_id, device_name, generated_at, reasons, lag_seconds, covered, listed } = report;
   const name = device_name === device_id ? '' : ` (${nameText(device_name, 34)})`;
   const standing = standingText(report);
   const lag = lag_seconds === null || lag_seconds === 0 ? '' : `lag ${duration(lag_seconds)}`;
   const behind = covered.length === 0 ? 'nothing is stored yet' : lag;
-  const details = [deviceStateText(state), behind].filter((text) => text !== '').join(', ');
+  const details = [deviceStateText(shownState(report)), behind].filter((text) => text !== '').join(', ');
   const life = [
     listed.online === null ? null : listed.online ? 'online' : 'offline',
     listed.presence,

@@ -13,6 +13,7 @@ import {
   type MissingStatus,
   type StatusReport,
   type StreamStatus,
+  shownState,
   streamStateText,
 } from '../../core/status.ts';
 import { byteSize, duration, percent, plainText } from '../../core/text.ts';
@@ -22,6 +23,8 @@ import { cell, count, minute, moment, nameText, plural, row, WIDTH, wrap } from 
 const DEVICES_SHOWN = 5;
 const REASONS_SHOWN = 6;
 const JOBS_SHOWN = 3;
+/** In this order. */
+const SHOWN_STATES = ['live', 'catching-up', 'silent', 'out-of-service', 'unreachable', 'excluded'] as const;
 
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function statusText(report: StatusReport): string {
@@ -54,8 +57,8 @@ function head({ workspace_id, generated_at, summary, process: work, version }: S
 function coverage({ totals, devices }: StatusReport): string {
   const { covered_share, devices: kept, devices_complete, archived_readings, rejected_records } = totals;
   const share = covered_share === null ? 'no device is known yet' : `${percent(covered_share)} covered`;
-  const states = (['live', 'catching-up', 'silent', 'unreachable', 'excluded'] as const).flatMap((state) => {
-    const number = devices.filter((device) => device.state === state).length;
+  const states = SHOWN_STATES.flatMap((state) => {
+    const number = devices.filter((device) => shownState(device) === state).length;
     return number === 0 ? [] : [`${count(number)} ${deviceStateText(state)}`];
   });
   const stateText = states.length === 0 ? '' : `; states: ${states.join(', ')}`;

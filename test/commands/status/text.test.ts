@@ -57,6 +57,24 @@ function lookAt(open: ScratchStore) {
   };
 }
 
+test('a device that was taken out of service does not count as silent', () => {
+  using open = scratchStore();
+  hold(open, ['cellar', 'shed']);
+  const offline = { lastSeenAt: msToNs(ON_TIME_MS), online: false };
+  const records = [device('cellar', offline), device('shed', { ...offline, lifecycleStatus: 'paused' })];
+  const listed = records.map((record) => ({ record, name: record.deviceId, line: null, digest: 'y' }));
+  open.store.saveInventory({ listed, missing: [], atMs: NOW_MS - MINUTE_MS });
+  const { text, report } = lookAt(open);
+  expect(report().devices).toMatchObject([
+    { state: 'silent', active: true },
+    { state: 'silent', active: false },
+  ]);
+  expect(unwrapped(text())).toContain('; states: 1 silent, 1 out of service ');
+  expect(report().summary).toContain('1 device is silent: cellar (no reading). 1 device is out of service (paused).');
+  expect(text('cellar')).toMatch(/^Nothing newer to read: silent\.$/m);
+  expect(text('shed')).toMatch(/^Nothing newer to read: out of service\.$/m);
+});
+
 describe('gaps', () => {
   const REASONS: readonly [GapReason, RegExp][] = [
     ['beyond_plan', /older than the plan serves: 1 device, 6 h; limited by the plan's history_max_days/],

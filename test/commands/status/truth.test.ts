@@ -147,7 +147,7 @@ describe.runIf(influxdAvailable())('status', () => {
     const device = deviceOf(config, rig.clock, 'often');
     expect(device).toMatchObject({ fresh: true, polled: false, reasons: [`The API cannot be read: ${problem}.`] });
     expect(unwrapped(textOf(config, rig.clock, 'often'))).toContain(
-      `Polling has stopped: live. The API cannot be read: ${problem}. `,
+      `Not polled now: live. The API cannot be read: ${problem}. `,
     );
     daemon.close();
     expect(unwrapped(textOf(config, rig.clock))).toContain(

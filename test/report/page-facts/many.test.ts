@@ -179,7 +179,7 @@ describe('ten thousand devices', () => {
   test('whoever looks at the fleet anyway is gone by, and nobody else looks', () => {
     using state = scratchStore();
     list(state, [online('a'), online('b')]);
-    const look = { deviceId: 'a', name: 'A', modelId: null, parentId: null, state: 'live' as const };
+    const look = { deviceId: 'a', name: 'A', modelId: null, parentId: null, state: 'live' as const, active: true };
     const listing = [{ ...look, lagSeconds: 1, isCurrent: true, share: 0.5, newestNs: 7n }];
     const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { scan: () => ({ listing }) } });
     const { rows, devices } = page.devices();
@@ -197,6 +197,7 @@ describe('ten thousand devices', () => {
         modelId: null,
         parentId: null,
         state: 'live' as const,
+        active: true,
         lagSeconds: 1,
         isCurrent: true,
         share: 1,

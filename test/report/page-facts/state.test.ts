@@ -89,7 +89,7 @@ describe('the bar of a device', () => {
     });
     const row = pageFactsOf(state, { nowMs: () => NOON_MS }).row('d');
     expect(row).toMatchObject({
-      state: 'silent',
+      ...{ state: 'silent', active: true },
       bar: `${'-'.repeat(26)}#---`,
       newest_reading_at: '2026-06-12T00:00:00Z',
     });
