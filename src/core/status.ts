@@ -172,6 +172,8 @@ export interface DestinationReport extends Omit<DestinationStatus, 'delivered_po
   readonly delivered_points: number | null;
   /** Since when the oldest point that it has not acknowledged waits; `null` if none waits. */
   readonly oldest_pending_at: string | null;
+  /** The same of its new points: `null` where those that wait, if any, are all of the history. */
+  readonly oldest_live_pending_at: string | null;
   /** Since when its delivery is blocked; `null` where it is not blocked, or no process delivers. */
   readonly blocked_since: string | null;
   /** When a blocked delivery is tried next; `null` where it is not blocked, or no process delivers. */

@@ -41,19 +41,22 @@ export function toneOf({ report, ready, health }: OverviewParts): Tone {
   return ready.ready && devices_complete === devices && report.freshness.behind_devices === 0 ? 'ok' : 'busy';
 }
 
-/** That telemetry is not read from the API, and when it was read last; `null`: never. */
+/** That telemetry is not read from the API now. */
 export interface Unread {
+  /** When it was read last; `null`: never. */
   readonly sinceAt: string | null;
+  /** How the polling stands: on hold until the key works, off for lack of a scope, or failing. */
+  readonly polling: 'on hold' | 'off' | 'failing';
 }
 
 /** Whether telemetry is not read now; `null` while it is. */
 export function unreadNow({ report, ready }: Pick<OverviewParts, 'report' | 'ready'>): Unread | null {
   const telemetry = report.streams.find(({ name }) => name === 'telemetry');
-  const isUnread =
-    ready.codes.some((code) => code === 'key_refused' || code === 'api_unreachable') ||
-    telemetry?.state === 'failing' ||
-    telemetry?.state === 'off';
-  return isUnread ? { sinceAt: telemetry?.last_read_at ?? null } : null;
+  const sinceAt = telemetry?.last_read_at ?? null;
+  if (ready.codes.includes('key_refused')) return { sinceAt, polling: 'on hold' };
+  if (telemetry?.state === 'off') return { sinceAt, polling: 'off' };
+  const isFailing = ready.codes.includes('api_unreachable') || telemetry?.state === 'failing';
+  return isFailing ? { sinceAt, polling: 'failing' } : null;
 }
 
 const TONES: Readonly<Record<Tone, string>> = { ok: 'OK', busy: 'Syncing', bad: 'Problem' };
@@ -95,39 +98,47 @@ function lossNotes(parts: OverviewParts): readonly Html[] {
   // With a full disk nothing is read: the summary reports that.
   if (archive.full !== null) return [];
   const unread = unreadNow(parts);
-  const since = unread === null || unread.sinceAt === null ? NOTHING : html` since ${moment(unread.sinceAt, now)}`;
   const blocked = destinations.filter(({ blocked_reason }) => blocked_reason !== null);
   return [
-    ...(unread === null
-      ? []
-      : [
-          html`<p>Polling has stopped${since}. Stored readings are safe. ${retryText(next.attempt_at, now)} When polling resumes, Tidemark reads the missing readings, as far back as the plan allows.</p>`,
-        ]),
+    ...(unread === null ? [] : [unreadNote(unread, next.attempt_at, now)]),
     ...blocked.map(({ name: title, pending_points, oldest_pending_at, blocked_since, next_attempt_at: next }) => {
       const at = oldest_pending_at === null ? NOTHING : html`, the oldest since ${moment(oldest_pending_at, now)}`;
       const blockedAt = blocked_since === null ? NOTHING : html`Blocked since ${moment(blocked_since, now)}. `;
-      return html`<p>${blockedAt}Nothing is lost: ${counted(pending_points, 'point')} for ${name(title)} ${pending_points === 1 ? 'waits' : 'wait'} in the archive${at}. ${nextAttempt(next, now)}</p>`;
+      return html`<p>${blockedAt}Nothing is lost: ${counted(pending_points, 'point')} for ${name(title)} ${pending_points === 1 ? 'waits' : 'wait'} in the archive${at}. ${retryText('the delivery', next, now)}</p>`;
     }),
   ];
 }
 
-/** When the API is tried again. A new key in the file of `api.key_file` is noticed earlier. */
-function retryText(at: string | null, now: string): Html {
-  return at === null ? html`Tidemark retries by itself.` : nextAttempt(at, now);
+/** Since when telemetry is not read, what Tidemark tries, and what happens to the missing readings. */
+function unreadNote({ sinceAt, polling }: Unread, attemptAt: string | null, now: string): Html {
+  const head = html`No telemetry has been read ${sinceAt === null ? 'yet' : html`since ${moment(sinceAt, now)}`}`;
+  const later =
+    'Stored readings are safe. When polling works again, Tidemark reads the missing ones, as far back as the plan allows.';
+  switch (polling) {
+    case 'on hold':
+      return html`<p>${head}: polling is on hold until the API accepts the key. ${retryText('the key', attemptAt, now)} ${later}</p>`;
+    case 'off':
+      return html`<p>${head}: polling is off until the key has the scope. Tidemark tries it every hour. ${later}</p>`;
+    default:
+      return html`<p>${head}: polling fails, and Tidemark keeps trying. ${later}</p>`;
+  }
 }
 
-/** When a blocked delivery is tried again, at most about a minute and a half later. */
-function nextAttempt(at: string | null, now: string): Html {
-  if (at === null) return html`Tidemark retries about once a minute.`;
+/**
+ * When it is tried again: the key (a new one in the file of `api.key_file` is noticed earlier), or a blocked delivery.
+ */
+function retryText(what: string, at: string | null, now: string): Html {
+  if (at === null) return html`Tidemark tries ${what} again by itself.`;
   return Date.parse(at) <= Date.parse(now)
-    ? html`Tidemark is retrying now.`
-    : html`The next attempt is at ${moment(at, now)}.`;
+    ? html`Tidemark is trying ${what} again now.`
+    : html`Tidemark tries ${what} again at ${moment(at, now)}.`;
 }
 
 interface Tile {
   readonly title: string;
   readonly value: string | Html;
-  readonly text: string | Html;
+  /** One or two short lines. */
+  readonly lines: readonly (string | Html)[];
   readonly tone?: Tone;
 }
 
@@ -146,7 +157,7 @@ function lagTiles(parts: OverviewParts): Tile[] {
       {
         title: 'Lag of the archive',
         value: lagText(freshness.median_seconds),
-        text: spreadText(report, freshness.median_seconds),
+        lines: [devicesText(report)],
         ...behind,
       },
     ];
@@ -154,7 +165,7 @@ function lagTiles(parts: OverviewParts): Tile[] {
   return destinations
     .toSorted((a, b) => (b.lag_seconds ?? Infinity) - (a.lag_seconds ?? Infinity))
     .slice(0, MOST_LAG_TILES)
-    .map((each, index) => lagTile(report, each, index === 0));
+    .map((each) => lagTile(report, each));
 }
 
 /** The lag while telemetry is not read: at least the time since it was read last, as newer readings are unknown. */
@@ -177,12 +188,12 @@ function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
   const lags = destinations.map(({ lag_seconds }) => lag_seconds).filter((lag) => lag !== null);
   const least = unreadSeconds(report, unread);
   const known = [least, freshness.median_seconds, ...lags].filter((seconds) => seconds !== null);
-  const since = sinceAt === null ? '' : html` since ${moment(sinceAt, now)}`;
+  const since = sinceAt === null ? 'yet' : html`since ${moment(sinceAt, now)}`;
   return [
     {
       title: 'Lag',
       value: known.length === 0 ? 'not known' : duration(Math.max(...known)),
-      text: html`polling has stopped${since}: newer readings are missing, and the lag grows`,
+      lines: [html`no telemetry read ${since}: ${pollingText(unread)}`, 'the lag grows until polling works again'],
       tone: 'bad',
     },
   ];
@@ -193,66 +204,58 @@ function isBehind({ behind_devices, median_seconds }: StatusOverview['freshness'
   return behind_devices > 0 && median_seconds !== null;
 }
 
-function lagTile(report: StatusOverview, destination: DestinationReport, hasSpread: boolean): Tile {
+function lagTile(report: StatusOverview, destination: DestinationReport): Tile {
   const { lag_seconds, blocked_reason } = destination;
   const isLate = lag_seconds !== null && lag_seconds > report.freshness.behind_after_seconds;
-  const stopped = blocked_reason === null ? '' : 'delivery is blocked; ';
   return {
     title: `Lag in ${databaseText(destination.name, report.destinations.length)}`,
     value: lagText(lag_seconds),
-    text: `${stopped}${pendingText(report, destination)}${hasSpread ? `; ${spreadText(report, lag_seconds)}` : ''}`,
+    lines: [pendingText(report, destination), medianText(report, lag_seconds)],
     ...(blocked_reason !== null || isLate ? { tone: 'bad' } : isBehind(report.freshness) ? { tone: 'busy' } : {}),
   };
 }
 
-/**
- * The points that wait for a database, and for how long. Points of the history come last, so they may be older than the
- * lag.
- */
-function pendingText(
-  { generated_at: now }: StatusOverview,
-  { pending_points, oldest_pending_at, lag_seconds, blocked_reason }: DestinationReport,
-): string {
-  if (pending_points === 0) return 'every archived point is delivered';
-  const points = `${counted(pending_points, 'point')} waiting`;
-  if (oldest_pending_at === null) return points;
-  const seconds = Math.max(0, (Date.parse(now) - Date.parse(oldest_pending_at)) / SECOND_MS);
-  const isHistory = blocked_reason === null && lag_seconds !== null && seconds > lag_seconds + 1;
-  return `${points}, the oldest for ${duration(seconds)}${isHistory ? ' (history, delivered after new readings)' : ''}`;
+/** The points that wait for a database. Points of the history are delivered after new ones, so they are no lag. */
+function pendingText({ generated_at: now }: StatusOverview, destination: DestinationReport): string {
+  const { pending_points, oldest_pending_at, oldest_live_pending_at, blocked_reason } = destination;
+  const head = blocked_reason === null ? '' : 'delivery is blocked: ';
+  if (pending_points === 0) return head === '' ? 'every archived point is delivered' : `${head}no point waits`;
+  const wait = pending_points === 1 ? 'waits' : 'wait';
+  const points = counted(pending_points, 'point');
+  if (oldest_pending_at === null) return `${head}${points} ${wait}`;
+  if (oldest_live_pending_at === null) {
+    return `${head}${points} of history ${wait}${head === '' ? '; new readings are delivered first' : ''}`;
+  }
+  const seconds = Math.max(0, (Date.parse(now) - Date.parse(oldest_live_pending_at)) / SECOND_MS);
+  const oldest = oldest_live_pending_at === oldest_pending_at ? 'the oldest' : 'the oldest new one';
+  return `${head}${points} ${wait}, ${oldest} for ${duration(seconds)}`;
 }
 
 function lagText(seconds: number | null): string {
   return seconds === null ? 'initial sync' : duration(seconds);
 }
 
-/**
- * The rank of a tile's lag among the devices, and the poll interval. The other figures are those of the archive: they
- * hold for a database as well unless it lags behind the archive, as the same statistics are compared.
- *
- * @param lagSeconds the lag that the tile shows.
- */
-function spreadText({ freshness }: StatusOverview, lagSeconds: number | null): string {
-  const { target_seconds, expected_seconds, behind_devices, behind_after_seconds } = freshness;
-  const slowed = expected_seconds > target_seconds ? `, ${duration(expected_seconds)} with this quota` : '';
-  const behind = isBehind(freshness)
-    ? `; ${counted(behind_devices, 'device')} with a lag of more than ${duration(behind_after_seconds)}`
-    : '';
-  return `${figuresText(freshness, lagSeconds)}poll interval ${duration(target_seconds)}${slowed}${behind}`;
+/** The devices of which the tile's lag is the median. It differs from that of the archive while new points wait. */
+function medianText(report: StatusOverview, lagSeconds: number | null): string {
+  const { median_seconds } = report.freshness;
+  const isApart = median_seconds !== null && lagSeconds !== null && Math.abs(lagSeconds - median_seconds) >= 1;
+  if (isApart) return `Tidemark’s own archive has a lag of ${duration(median_seconds)}`;
+  return devicesText(report);
 }
 
-function figuresText(
-  { median_seconds, p95_seconds, max_seconds }: StatusOverview['freshness'],
-  lagSeconds: number | null,
-): string {
-  const known = [
-    ...(p95_seconds === null ? [] : [`p95 ${duration(p95_seconds)}`]),
-    ...(max_seconds === null ? [] : [`max ${duration(max_seconds)}`]),
-  ];
-  if (known.length === 0) return '';
-  if (median_seconds === null || lagSeconds === null) return `in the archive: ${known.join(', ')}; `;
-  return Math.abs(lagSeconds - median_seconds) < 1
-    ? `median of the devices (${known.join(', ')}); `
-    : `median of the devices; in the archive: median ${duration(median_seconds)}, ${known.join(', ')}; `;
+/** The lag of the devices in the archive, and how often they are polled. */
+function devicesText({ freshness, totals }: StatusOverview): string {
+  const { target_seconds, expected_seconds, behind_devices, behind_after_seconds } = freshness;
+  const { median_seconds, max_seconds } = freshness;
+  const median = median_seconds === null ? [] : [`median of ${counted(totals.devices, 'device')}`];
+  const max = max_seconds === null ? [] : [`largest lag ${duration(max_seconds)}`];
+  const late = isBehind(freshness)
+    ? [`${counted(behind_devices, 'device')} above ${duration(behind_after_seconds)}`]
+    : [];
+  const slowed = expected_seconds > target_seconds ? ' (all that the quota allows)' : '';
+  const polled = `polled every ${duration(Math.max(target_seconds, expected_seconds))}${slowed}`;
+  const lags = [...median, ...max, ...late].join(', ');
+  return lags === '' ? polled : `${lags}; ${polled}`;
 }
 
 function tiles(parts: OverviewParts): Tile[] {
@@ -264,17 +267,26 @@ function tiles(parts: OverviewParts): Tile[] {
     {
       title: 'Readings archived',
       value: grouped(totals.archived_readings),
-      text: `${grouped(totals.archived_points)} telemetry points, ${counted(totals.requests, 'request')}`,
+      lines: [`${grouped(totals.archived_points)} telemetry points, ${counted(totals.requests, 'request')}`],
     },
     {
       title: 'Rejected records',
       value: grouped(totals.rejected_records),
-      text: totals.rejected_records === 0 ? 'no record was rejected' : 'they cannot be parsed, or stored as points',
+      lines: [
+        totals.rejected_records === 0
+          ? 'no record of the API was rejected'
+          : 'records of the API that cannot be parsed, or stored as points',
+      ],
     },
   ];
 }
 
-/** How much of the sync range is covered: while polling is stopped up to when, as newer readings are missing. */
+/** How the polling stands, as a part of a sentence. */
+export function pollingText({ polling }: Unread): string {
+  return polling === 'failing' ? 'polling fails' : `polling is ${polling}`;
+}
+
+/** How much of the sync range is covered: while telemetry is not read up to when, as newer readings are missing. */
 function coveredTile(parts: OverviewParts): Tile {
   const { report } = parts;
   const { totals, jobs, generated_at: now } = report;
@@ -287,13 +299,15 @@ function coveredTile(parts: OverviewParts): Tile {
     const value = sinceAt === null ? 'not known' : html`up to ${moment(sinceAt, now)}`;
     const share = covered === null || covered === percent(1) ? '' : `${covered}, `;
     const then = sinceAt === null ? '' : `${share}${complete} by then; `;
-    return { title, value, text: `${then}polling has stopped`, tone: 'busy' };
+    return { title, value, lines: [`${then}${pollingText(unread)}`], tone: 'busy' };
   }
   const backfills = jobs.filter(({ kind, state }) => kind === 'backfill' && state === 'running');
   const beside = backfills.map(
     ({ share }) => `; backfill running${share === null ? '' : `, ${percent(share)} of its range`}`,
   );
-  return { title, value: covered ?? 'not known', text: `${complete}${beside.join('')}` };
+  const isBlocked = report.destinations.some(({ blocked_reason }) => blocked_reason !== null);
+  const lines = [`${complete}${isBlocked ? ' in the archive' : ''}${beside.join('')}`];
+  return { title, value: covered ?? 'not known', lines };
 }
 
 /** The covered share as text; `null`: not known. */
@@ -304,8 +318,8 @@ export function coveredText({ totals: { covered_share } }: Pick<StatusOverview, 
 /** The figures of the overview. */
 export function tileSection(parts: OverviewParts): Html {
   const items = tiles(parts).map(
-    ({ title, value, text, tone }) =>
-      html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b><span>${typeof text === 'string' ? unbroken(text) : text}</span></dd></div>`,
+    ({ title, value, lines, tone }) =>
+      html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b>${lines.map((line) => html`<span>${typeof line === 'string' ? unbroken(line) : line}</span>`)}</dd></div>`,
   );
   return html`<dl class="tiles" id="tiles">${items}</dl>`;
 }

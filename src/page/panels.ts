@@ -35,7 +35,7 @@ import {
   timeRange,
   unbroken,
 } from './html.ts';
-import { coveredText, type Unread } from './overview.ts';
+import { coveredText, pollingText, type Unread } from './overview.ts';
 
 function gauge(label: string, window: QuotaWindow, waiting: string | null): Html {
   const { limit, budget, spent, others } = window;
@@ -88,12 +88,15 @@ function destinationRow(
     pending_points,
     quarantined,
     oldest_pending_at,
+    oldest_live_pending_at,
     lag_seconds,
   }: DestinationReport,
   now: string,
 ): Html {
   const waits =
-    oldest_pending_at === null ? NOTHING : html`<div class="soft">oldest ${ago(oldest_pending_at, now)}</div>`;
+    oldest_pending_at === null
+      ? NOTHING
+      : html`<div class="soft">${oldest_live_pending_at === null ? 'of history' : html`oldest ${ago(oldest_pending_at, now)}`}</div>`;
   const state =
     blocked_reason === null
       ? html`<span class="state s-live">delivering</span>`
@@ -272,7 +275,7 @@ function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread:
     return html`<b>Sync range</b>: ${covered === null ? 'not known yet' : `${covered} covered, ${gaps}`}`;
   const share = covered === null || covered === percent(1) ? '' : `${covered} `;
   const upTo = unread.sinceAt === null ? NOTHING : html`${share}covered up to ${moment(unread.sinceAt, now)}; `;
-  return html`<b>Sync range</b>: ${upTo}polling has stopped`;
+  return html`<b>Sync range</b>: ${upTo}${pollingText(unread)}`;
 }
 
 /**
@@ -285,7 +288,8 @@ export function workSection(report: WorkParts, unread: Unread | null = null): Ht
   // Nothing is called complete while newer readings are not read.
   const isHidden = unread !== null && totals.covered_share === 1;
   const bar = isHidden ? NOTHING : progressBar('Covered part of the sync range', totals.covered_share ?? 0);
-  const missing = unread !== null && html`<p class="note warn">Newer readings will be read when polling resumes.</p>`;
+  const missing =
+    unread !== null && html`<p class="note warn">Newer readings will be read when polling works again.</p>`;
   const work =
     jobs.length === 0
       ? html`<p class="soft">${syncText(report, unread)}No backfill or other job is running.</p>`
@@ -367,9 +371,13 @@ export function alertsSection({ alerts, open, rows }: AlertsView, view: AlertsFr
     rows: shown.map((each) => alertRow(each, view)),
   });
   const rest = alerts - shown.length;
-  const more = isWhole
-    ? rest > 0 && html`<p class="soft">${grouped(rest)} more are in the database.</p>`
-    : rest > 0 && html`<p class="more"><a href="/alerts">More alerts</a></p>`;
+  const openRest = open - shown.filter((each) => each.open).length;
+  const openText = openRest > 0 && html`, ${grouped(openRest)} of them open`;
+  const more =
+    rest > 0 &&
+    (isWhole
+      ? html`<p class="soft">${grouped(rest)} more are in the database${openText}.</p>`
+      : html`<p class="more"><a href="/alerts">${grouped(rest)} more</a>${openText}</p>`);
   return html`<section id="alerts" class="panel"><h2>Alerts <small>${grouped(open)} open, ${grouped(alerts)} in total</small></h2>
 ${rows.length === 0 ? html`<p>No alerts yet.</p>` : list}${more}</section>`;
 }

@@ -83,7 +83,8 @@ const PARTS = `
 .tile { min-width: 0; overflow-wrap: anywhere; }
 .tile dt { color: var(--soft); font-size: .85rem; }
 .tile dd b { display: block; font-size: 1.65rem; line-height: 1.25; font-weight: 650; font-variant-numeric: tabular-nums; letter-spacing: -.015em; }
-.tile dd span { color: var(--soft); font-size: .88rem; }
+.tile dd span { display: block; color: var(--soft); font-size: .88rem; }
+.tile dd span + span { margin-top: .15rem; }
 .tile.busy dd b { color: var(--warn); }
 .state { white-space: nowrap; font-weight: 500; }
 .state::before { content: "●"; display: inline-block; width: 1.25em; color: var(--ok); }

@@ -206,8 +206,8 @@ function destinationReport(
   };
   if (id === null) {
     const { lines } = store.totals();
-    const common = { quarantined: 0, missing: [], oldest_pending_at: null, lag_seconds: null };
-    return { ...delivery, pending_points: lines, ...common };
+    const common = { quarantined: 0, missing: [], lag_seconds: null };
+    return { ...delivery, pending_points: lines, oldest_pending_at: null, oldest_live_pending_at: null, ...common };
   }
   const { pendingLines, quarantined } = store.backlog(id);
   const waitsSinceMs = facts.oldestLivePendingMs(id);
@@ -217,6 +217,7 @@ function destinationReport(
     pending_points: pendingLines,
     quarantined,
     oldest_pending_at: pendingLines === 0 ? null : timeText(facts.oldestPendingMs(id)),
+    oldest_live_pending_at: pendingLines === 0 ? null : timeText(waitsSinceMs),
     lag_seconds: medianSeconds === null ? null : Math.round(medianSeconds + waitsSeconds),
     missing: missingStatuses(store.missingSums(id)),
   };
@@ -340,7 +341,12 @@ function deliveredText(destinations: readonly DestinationReport[]): string {
   if (behind.length === 0) {
     return `; ${destinations.map(textOf).join(' and ')} ${destinations.length === 1 ? 'has' : 'have'} every point`;
   }
-  return `; ${behind.map((each) => `${counted(each.pending_points, 'point')} not delivered to ${textOf(each)} yet`).join(', ')}`;
+  const waiting = behind.map((each) => {
+    const isHistory = each.oldest_live_pending_at === null && each.oldest_pending_at !== null;
+    const points = `${counted(each.pending_points, 'point')}${isHistory ? ' of history' : ''}`;
+    return `${points} not delivered to ${textOf(each)} yet`;
+  });
+  return `; ${waiting.join(', ')}`;
 }
 
 /** The most serious problem; `null` if there is none. */

@@ -15,6 +15,8 @@ const DEVICE: DeviceStatus = {
   device_id: 'dev-1',
   device_name: 'Cellar',
   state: 'live',
+  active: true,
+  newest_reading_at: '2026-11-21T00:00:00Z',
   lag_seconds: 130,
   covered: [
     ['2026-10-22T00:00:00Z', '2026-11-01T00:00:00Z'],
@@ -80,6 +82,7 @@ const REPORT: StatusReport = {
       quarantined: 3,
       delivered_points: 45_678,
       oldest_pending_at: null,
+      oldest_live_pending_at: null,
       lag_seconds: 0,
       missing: [LACK],
       blocked_reason: null,

@@ -100,6 +100,7 @@ export const REPORT: StatusReport = {
       quarantined: 3,
       delivered_points: 45_678,
       oldest_pending_at: '2026-11-21T22:14:50Z',
+      oldest_live_pending_at: '2026-11-21T22:14:50Z',
       lag_seconds: 55.5,
       missing: [
         { reason: 'cleared', points: 98_765, devices: 2, from: '2026-09-01T00:00:00Z', to: '2026-10-01T00:00:00Z' },

@@ -141,8 +141,9 @@ describe('the overview', () => {
     await using served = await servePage({ standing: changed({ blocked_reason: 'no connection', lag_seconds: 400 }) });
     const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
     expect(await first()).toMatch(
-      /class="tile bad".*<b>7 min<\/b><span>delivery is blocked; 12 points waiting, the oldest for 14\u00a0s/,
+      /class="tile bad".*<b>7 min<\/b><span>delivery is blocked: 12 points wait, the oldest for 14\u00a0s<\/span><span>Tidemark’s own archive has a lag of 42\u00a0s<\/span>/,
     );
+    expect(await textOf(served.url)).toContain('60 of 60 devices complete in the archive; backfill');
     served.shown.standing = changed({ lag_seconds: null });
     expect(await first()).toContain('<b>initial sync</b>');
     // It is neither late nor up to date, so in no colour, though devices wait for their newest readings.
@@ -157,34 +158,49 @@ describe('the overview', () => {
     );
   });
 
-  test('what waits longer than the lag is history, which is delivered after new readings', async () => {
+  test('the points that wait are said to be of the history where no new one waits', async () => {
     const tileOf = async (changes: object): Promise<string> => {
       const destinations = REPORT.destinations.map((each) => ({ ...each, ...changes }));
       await using served = await servePage({ standing: standingWith({ destinations }) });
       return (/<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '').replaceAll('\u00a0', ' ');
     };
-    expect(await tileOf({ lag_seconds: 13 })).toContain('12 points waiting, the oldest for 14 s; ');
-    const history = '12 points waiting, the oldest for 14 s (history, delivered after new readings); ';
-    expect(await tileOf({ lag_seconds: 0 })).toContain(history);
+    expect(await tileOf({})).toContain('<span>12 points wait, the oldest for 14 s</span>');
+    const before = { oldest_pending_at: '2026-11-21T20:00:00Z' };
+    expect(await tileOf(before)).toContain('<span>12 points wait, the oldest new one for 14 s</span>');
+    const history = { lag_seconds: 0, oldest_live_pending_at: null };
+    const words = '<span>12 points of history wait; new readings are delivered first</span>';
+    expect(await tileOf(history)).toContain(words);
+    expect(await tileOf({ ...history, lag_seconds: null }), 'in an initial sync').toContain(words);
+    expect(await tileOf({ ...history, blocked_reason: 'no connection' })).toContain(
+      '<span>delivery is blocked: 12 points of history wait</span>',
+    );
+    const destinations = REPORT.destinations.map((each) => ({ ...each, ...history }));
+    await using served = await servePage({ standing: standingWith({ destinations }) });
+    expect(await textOf(served.url)).toContain('<td class="number">12<div class="soft">of history</div></td>');
   });
 
-  test('the lag in a database is said to be the median, beside the same figure of the archive', async () => {
+  test('the lag in a database stands above two lines: what waits, and of what the lag is the median', async () => {
     const tileOf = async (lagSeconds: number | null, freshness: object = {}): Promise<string> => {
       const destinations = REPORT.destinations.map((each) => ({ ...each, lag_seconds: lagSeconds, pending_points: 0 }));
       const standing = standingWith({ destinations, freshness: { ...REPORT.freshness, ...freshness } });
       await using served = await servePage({ standing });
       return (/<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '').replaceAll('\u00a0', ' ');
     };
-    // A median of 0 s does not contradict a larger p95: that of the archive is the same, as nothing waits.
-    expect(await tileOf(0, { median_seconds: 0, p95_seconds: 49, max_seconds: 49 })).toContain(
-      '<b>0 s</b><span>every archived point is delivered; median of the devices (p95 49 s, max 49 s); poll',
+    const delivered = '<span>every archived point is delivered</span>';
+    const even = { median_seconds: 0, p95_seconds: 49, max_seconds: 49, expected_seconds: 60 };
+    expect(await tileOf(0, even)).toContain(
+      `<b>0 s</b>${delivered}<span>median of 60 devices, largest lag 49 s; polled every 60 s</span></dd>`,
     );
-    expect(await tileOf(56)).toContain(
-      '; median of the devices; in the archive: median 42 s, p95 75 s, max 118 s; poll interval 60 s',
+    expect(await tileOf(42)).toContain(
+      'median of 60 devices, largest lag 118 s; polled every 90 s (all that the quota allows)<',
     );
+    expect(await tileOf(42, { behind_devices: 3 })).toContain(', largest lag 118 s, 3 devices above 7 min; polled');
+    // It is apart from that of the archive where new points wait.
+    expect(await tileOf(56)).toContain(`${delivered}<span>Tidemark’s own archive has a lag of 42 s</span></dd>`);
     // In an initial sync there is no median.
-    const initial = { median_seconds: null, p95_seconds: null, max_seconds: 59 };
-    expect(await tileOf(null, initial)).toContain('delivered; in the archive: max 59 s; poll interval');
+    const initial = { ...even, median_seconds: null, p95_seconds: null, max_seconds: null };
+    expect(await tileOf(null, initial)).toContain(`${delivered}<span>polled every 60 s</span></dd>`);
+    expect(await tileOf(null, { ...initial, max_seconds: 59 })).toContain('<span>largest lag 59 s; polled every 60');
   });
 
   test('a range has its date at both ends', async () => {
@@ -210,18 +226,20 @@ describe('the overview', () => {
       );
     await using served = await servePage({ standing: refused(30) });
     const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
-    expect(await first()).toMatch(/tile bad"><dt>.*Lag<.*<b>30 s<\/b>.*polling has stopped since <time/);
+    expect(await first()).toMatch(
+      /tile bad"><dt>.*Lag<.*<b>30 s<\/b><span>no telemetry read since <time[^>]*>22:15:00<\/time>: polling is on hold</,
+    );
     const page = await textOf(served.url);
     const shown = /<dl class="tiles".*<section id="devices"/s
       .exec(page)?.[0]
       .replace(/<ul class="notes".*?<\/ul>/s, '');
     expect(shown, 'no share of a range that grows').not.toMatch(/100 %|no gaps/i);
-    expect(page).toContain('Newer readings will be read when polling resumes');
+    expect(page).toContain('Newer readings will be read when polling works again');
     expect(page).toMatch(/<section id="delivery".*?<td class="number">30 s<\/td>/s);
     expect(page).toMatch(
-      /<b>up to <time[^>]*>22:15:00<\/time><\/b><span>60 of 60 devices complete by then; polling has/,
+      /<b>up to <time[^>]*>22:15:00<\/time><\/b><span>60 of 60 devices complete by then; polling is on hold</,
     );
-    expect(page).toMatch(/<b>Sync range<\/b>: covered up to <time[^>]*>22:15:00<\/time>; polling has stopped/);
+    expect(page).toMatch(/<b>Sync range<\/b>: covered up to <time[^>]*>22:15:00<\/time>; polling is on hold/);
     served.shown.standing = refused(7200);
     expect(await first()).toContain('<b>2 h</b>');
     served.shown.standing = standingWith({
@@ -242,14 +260,14 @@ describe('the overview', () => {
     const page = await textOf(served.url);
     expect(page.split(reason)).toHaveLength(2);
     expect(page).toMatch(
-      /Nothing is lost: 12 points for <bdi>influx<\/bdi> wait in the archive, the oldest since <time[^>]*>22:14:50<\/time>\. Tidemark retries about once a minute\./,
+      /Nothing is lost: 12 points for <bdi>influx<\/bdi> wait in the archive, the oldest since <time[^>]*>22:14:50<\/time>\. Tidemark tries the delivery again by itself\./,
     );
     const tried = (next_attempt_at: string) =>
       standingWith({
         destinations: REPORT.destinations.map((each) => ({ ...each, blocked_reason: reason, next_attempt_at })),
       });
     served.shown.standing = tried('2026-11-21T22:16:31.250Z');
-    expect(await textOf(served.url)).toMatch(/The next attempt is at <time[^>]*>22:16:31<\/time>\./);
+    expect(await textOf(served.url)).toMatch(/Tidemark tries the delivery again at <time[^>]*>22:16:31<\/time>\./);
     served.shown.standing = standingWith({
       destinations: REPORT.destinations.map((each) => ({
         ...each,
@@ -259,22 +277,44 @@ describe('the overview', () => {
     });
     expect(await textOf(served.url)).toMatch(/Blocked since <time[^>]*>22:14:53<\/time>\. Nothing is lost: 12 points/);
     served.shown.standing = tried(NOW);
-    expect(await textOf(served.url)).toContain('Tidemark is retrying now.');
+    expect(await textOf(served.url)).toContain('Tidemark is trying the delivery again now.');
     served.shown.standing = blocked('The API cannot be read: no connection', 'api_unreachable');
     expect((await textOf(served.url)).split(reason), 'not said above').toHaveLength(2);
   });
 
-  test('a key that is refused: the next attempt, by which no stream is read', async () => {
+  test('a key that is refused: polling is on hold until the next attempt, and nothing says that it has stopped', async () => {
     const standing = (attempt_at: string | null) => ({
       ...standingWith({ next: { ...REPORT.next, attempt_at } }),
       ready: { ready: false, reasons: ['refused'], codes: ['key_refused' as const], names: [null] },
     });
     await using served = await servePage({ standing: standing('2026-11-21T22:17:12Z') });
-    expect(await textOf(served.url)).toMatch(
-      /Stored readings are safe\. The next attempt is at <time[^>]*>22:17:12<\/time>\. When polling resumes,/,
+    const page = await textOf(served.url);
+    expect(page).toMatch(
+      /No telemetry has been read since <time[^>]*>22:15:00<\/time>: polling is on hold until the API accepts the key\. Tidemark tries the key again at <time[^>]*>22:17:12<\/time>\. Stored readings are safe\./,
     );
+    expect(page).not.toMatch(/stopped/i);
     served.shown.standing = standing(null);
-    expect(await textOf(served.url)).toContain('Stored readings are safe. Tidemark retries by itself. When');
+    expect(await textOf(served.url)).toContain('accepts the key. Tidemark tries the key again by itself. Stored');
+  });
+
+  test.each([
+    [
+      'an API that does not answer',
+      { codes: ['api_unreachable' as const] },
+      'failing',
+      'polling fails, and Tidemark keeps trying',
+    ],
+    ['a stream that fails', {}, 'failing', 'polling fails, and Tidemark keeps trying'],
+    ['a key without the scope', {}, 'off', 'polling is off until the key has the scope. Tidemark tries it every hour'],
+  ] as const)('%s: what Tidemark tries, and no time of an attempt', async (_what, changes, state, words) => {
+    const streams = REPORT.streams.map((each) => (each.name === 'telemetry' ? { ...each, state } : each));
+    const ready = { ready: false, reasons: ['no'], codes: [], names: [null], ...changes };
+    await using served = await servePage({ standing: standingWith({ streams }, { ready }) });
+    const page = await textOf(served.url);
+    expect(page.replaceAll(/<time[^>]*>|<\/time>/g, '')).toContain(
+      `No telemetry has been read since 22:15:00: ${words}. Stored readings are safe.`,
+    );
+    expect(page).not.toMatch(/stopped|again at/i);
   });
 
   test('the use by other clients in a window that the API has not reported is not shown as none', async () => {
@@ -361,6 +401,49 @@ describe('the overview', () => {
     expect(await textOf(stopped.url)).toMatch(/<td class="number">12 min, silent [^<]+<\/td>/);
     await using live = await servePage({ facts: factsOf([{ ...silent, state: 'live' }]) });
     expect(await textOf(live.url)).toContain('<td class="number">0 s</td>');
+  });
+
+  test('a silent device shows since when, and that nothing newer is missing; one out of service is not silent', async () => {
+    const silent = { ...rowOf(0), state: 'silent' as const, lag_seconds: 0, newest_reading_at: '2026-11-18T22:00:00Z' };
+    const served = async (row: typeof silent) => {
+      const facts = factsOf([row]);
+      const device: typeof facts.device = async (id, span) => {
+        const page = await facts.device(id, span);
+        if (page === null) return null;
+        const listed = { ...page.device.listed, lifecycle_status: 'paused' };
+        return { ...page, device: { ...page.device, fresh: true, gaps: [], reasons: [], listed } };
+      };
+      await using server = await servePage({ facts: { ...facts, device } });
+      const plain = async (path: string): Promise<string> =>
+        (await textOf(`${server.url}${path}`)).replaceAll(/<\/?time[^>]*>/g, '');
+      const page = await plain(`device?id=${row.device_id}`);
+      return { list: await plain(''), page, words: /<p class="summary" role="status">(.*?)<\/p>/.exec(page)?.[1] };
+    };
+    const active = await served(silent);
+    expect(active.list).toContain(
+      '<span class="state s-silent">silent</span><div class="since">since 18 Nov 22:00</div>',
+    );
+    expect(active.words?.replace(/<[^>]+>/g, '')).toBe('silent since 18 Nov 22:00, nothing newer to read');
+    expect(active.page, 'not the colour of a device that reports').toContain('class="standing quiet"');
+    const paused = await served({ ...silent, active: false });
+    expect(paused.words?.replace(/<[^>]+>/g, '')).toBe('out of service (paused), nothing newer to read');
+    expect(paused.list).toContain('<span class="state s-out-of-service">out of service</span></td>');
+    expect(paused.list).toContain('<td class="number silence">no reading for 3 days</td>');
+    expect(paused.list).toContain('>out of service</span> <b>1</b>');
+    expect(`${paused.list}${paused.page}`).not.toMatch(/>silent|silent \d|since 18 Nov/);
+  });
+
+  test('the overview says how many alerts it does not list, and how many of those are open', async () => {
+    const facts = factsOf(Array.from({ length: 12 }, (_, index) => rowOf(index)));
+    const seen = facts.alerts();
+    const of = async (open: number): Promise<string> => {
+      const rows = seen.rows.map((row, index) => ({ ...row, open: index < open }));
+      await using served = await servePage({ facts: { ...facts, alerts: () => ({ alerts: 30, open, rows }) } });
+      return /<section id="alerts".*?<\/section>/s.exec(await textOf(served.url))?.[0] ?? '';
+    };
+    expect((await of(13)).match(/<tr data-key="alert-/g)).toHaveLength(8);
+    expect(await of(13)).toContain('<a href="/alerts">22 more</a>, 5 of them open</p>');
+    expect(await of(2)).toContain('<a href="/alerts">22 more</a></p>');
   });
 
   test('a device without any reading shows that', async () => {
