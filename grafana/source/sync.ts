@@ -16,14 +16,17 @@ const YES_IS_BAD = words({ '0': ['no', 'green'], '1': ['yes', 'red'] });
 
 const NO_JOB = 'No job in this range.';
 
-function lineColor(name: string, fixedColor: string): Override {
-  const value = { mode: 'fixed', fixedColor };
-  return { matcher: { id: 'byName', options: name }, properties: [{ id: 'color', value }] };
+/** @param text what it is called in the legend. */
+function lineColor(name: string, fixedColor: string, text = name): Override {
+  const color = { id: 'color', value: { mode: 'fixed', fixedColor } };
+  const called = text === name ? [] : [{ id: 'displayName', value: text }];
+  return { matcher: { id: 'byName', options: name }, properties: [color, ...called] };
 }
 
 /** Lines of states in the colours that these have everywhere. */
 const STATE_LINES: readonly Override[] = [
-  ...Object.entries(STATE_COLORS).map(([state, [, color]]) => lineColor(state, color)),
+  ...Object.entries(STATE_COLORS).map(([state, [text, color]]) => lineColor(state, color, text)),
+  lineColor('out of service', 'text'),
   lineColor('complete', 'purple'),
 ];
 
@@ -121,6 +124,18 @@ function lagNumber(title: string, description: string, lag: string, ...more: rea
   } as PanelSpec;
 }
 
+const OUT_OF_SERVICE = `sum(${of('tidemark_devices_out_of_service')})`;
+
+/** Silent devices of which readings are expected. */
+const SILENT_ACTIVE = `sum(${of('tidemark_devices', 'state="silent"')}) - ${OUT_OF_SERVICE}`;
+
+/** A number of devices; nothing unless any was counted in this range. */
+function ifAny(count: string, counted: string): string {
+  return `(${count}) and on () max(max_over_time(${counted}[$__range])) > 0`;
+}
+
+const NOT_SILENT = 'state!="silent"';
+
 /** Which devices are silent, only a database tells. */
 const TO_SILENT: DataLink = {
   title: 'List the silent devices',
@@ -199,8 +214,8 @@ const NOW: readonly PanelSpec[] = [
   ),
   number(
     'Silent',
-    'Devices that send nothing, also those that were paused, shelved or retired. Their lag is small, because nothing newer exists. Click the number to list them.',
-    `sum(${of('tidemark_devices', 'state="silent"')})`,
+    'Active devices that send nothing: without those that were paused, shelved or retired. Their lag is small, because nothing newer exists. Click the number to list them.',
+    SILENT_ACTIVE,
     { unit: 'none', decimals: 0, thresholds: steps('red', [0, 'text'], [1, 'orange']), links: [TO_SILENT] },
   ),
 ];
@@ -377,13 +392,15 @@ const COVERAGE: readonly PanelSpec[] = [
     { unit: 's', overrides: [TARGET_LINE] },
   ),
   chart(
-    'Devices',
-    'Devices by state, as far as any was in it in this range, and those that are complete.',
+    'Devices by state',
+    'Devices by state, as far as any was in it in this range, and those that are complete. silent: active, but sends nothing. out of service: sends nothing, because it was paused, shelved or retired.',
     series(
       [
-        `sum by (state) (${of('tidemark_devices')}) and on (state) max by (state) (max_over_time(${of('tidemark_devices')}[$__range])) > 0`,
+        `sum by (state) (${of('tidemark_devices', NOT_SILENT)}) and on (state) max by (state) (max_over_time(${of('tidemark_devices', NOT_SILENT)}[$__range])) > 0`,
         '{{state}}',
       ],
+      [ifAny(SILENT_ACTIVE, of('tidemark_devices', 'state="silent"')), 'silent'],
+      [ifAny(OUT_OF_SERVICE, of('tidemark_devices_out_of_service')), 'out of service'],
       [`sum(${of('tidemark_devices_complete')})`, 'complete'],
     ),
     { unit: 'none', overrides: STATE_LINES },

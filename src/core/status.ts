@@ -343,6 +343,8 @@ export type ReadyCode = (typeof READY_CODES)[number];
  */
 export interface FleetFigures {
   readonly states: Readonly<Record<DeviceState, number>>;
+  /** The devices of the state `silent` of which no readings are expected: they were paused, shelved or retired. */
+  readonly outOfService: number;
   /** Devices that are read, including gone ones. */
   readonly polled: number;
   /** The complete ones among them. */

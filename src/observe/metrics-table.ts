@@ -96,7 +96,10 @@ export const METRICS = {
     'Is 1 for the current state of a stream: on, waiting (not read yet), failing, off (the key lacks its scope).'),
 
   // Coverage
-  tidemark_devices: gauge('devices', ['state'], 'Devices by state: live, catching-up, silent, unreachable, excluded.'),
+  tidemark_devices: gauge('devices', ['state'],
+    'Devices by state: live, catching-up, silent, unreachable, excluded. Those of tidemark_devices_out_of_service count as silent here.'),
+  tidemark_devices_out_of_service: gauge('devices', [],
+    'Devices that send nothing and were paused, shelved or retired: no readings are expected of them.'),
   tidemark_devices_complete: gauge('devices', [], 'Devices that are complete: their whole sync range is covered.'),
   tidemark_freshness_seconds: gauge('seconds', ['percentile'],
     'Lag of the polled devices, as percentiles: from the instant up to which a device is complete to now minus sync.grace_period. A device whose first sync is not finished is left out, unless its newest readings are later than tidemark_freshness_target_seconds. No series while most devices are left out.'),

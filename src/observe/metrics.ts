@@ -235,6 +235,7 @@ function setFleet(to: Instruments, figures: Figures): void {
   to.clear('tidemark_coverage_ratio', 'tidemark_coverage_gap_seconds');
   if (fleet === null) return;
   for (const [state, devices] of Object.entries(fleet.states)) to.set('tidemark_devices', { state }, devices);
+  to.set('tidemark_devices_out_of_service', NOTHING, fleet.outOfService);
   to.set('tidemark_devices_complete', NOTHING, fleet.complete);
   if (fleet.coveredShare !== null) to.set('tidemark_coverage_ratio', NOTHING, fleet.coveredShare);
   for (const [reason, seconds] of fleet.gapSeconds) to.set('tidemark_coverage_gap_seconds', { reason }, seconds);

@@ -271,6 +271,7 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
       return {
         figures: {
           states,
+          outOfService: Object.values(whole.silent.resting).reduce((sum, count) => sum + count, 0),
           polled: whole.devices,
           complete: whole.complete,
           coveredShare: whole.coveredShare,

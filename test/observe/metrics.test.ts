@@ -26,6 +26,7 @@ const FIGURES: Figures = {
   streams: [{ name: 'alerts', state: 'off', reason: 'the key lacks the scope', last_read_at: null }],
   fleet: {
     states: { live: 3, 'catching-up': 2, silent: 1, unreachable: 0, excluded: 0 },
+    outOfService: 1,
     polled: 6,
     complete: 3,
     listed: 6,
@@ -287,6 +288,7 @@ describe('names and secrets', () => {
     expect(await open({ figures }).text()).not.toMatch(/device_id|device_name/);
     const text = await open({ figures, perDevice: true }).text();
     expect(text).toContain('tidemark_devices_left_out 5');
+    expect(text).toContain('tidemark_devices_out_of_service 1');
     expect(Math.max(...text.split('\n').map(({ length }) => length))).toBeLessThan(400);
   });
 });

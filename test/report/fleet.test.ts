@@ -28,6 +28,8 @@ interface Spec {
   /** How long ago it begins; long before anything is wanted by default. */
   readonly heldFromAgoMs?: number;
   readonly goneSinceMs?: number;
+  /** What the API says of it beyond that it is online and active. */
+  readonly facts?: Partial<DeviceRecord>;
 }
 
 /** A look at devices that are held from the beginning to some time ago; each costs `costMs` of a clock of its own. */
@@ -40,8 +42,8 @@ function lookAt(
 ) {
   const time = { ms: 0, slept: 0, longest: 0, since: 0 };
   const devices = specs.map(
-    ({ id, goneSinceMs }): KnownDevice => ({
-      record: { ...RECORD, deviceId: id },
+    ({ id, goneSinceMs, facts }): KnownDevice => ({
+      record: { ...RECORD, ...facts, deviceId: id },
       name: id,
       firstListedMs: NOW_MS - 600_000,
       lastListedMs: NOW_MS,
@@ -105,6 +107,17 @@ describe('what is found', () => {
     ];
     const { look } = lookAt(specs, 0, [], Infinity, 2 * HOUR_MS);
     expect(look.scan()?.figures).toMatchObject({ present: 2, lastDayMissing: 1 });
+  });
+
+  test('is how many silent devices are out of service; a retired one that reports is not', () => {
+    const heldToAgoMs = 0;
+    const specs = [
+      { id: 'silent', heldToAgoMs, facts: { online: false } },
+      { id: 'retired', heldToAgoMs, facts: { online: false, lifecycleStatus: 'retired' } },
+      { id: 'paused', heldToAgoMs, facts: { online: false, lifecycleStatus: 'paused' } },
+      { id: 'reports', heldToAgoMs, facts: { lifecycleStatus: 'retired' } },
+    ];
+    expect(lookAt(specs).look.scan()?.figures).toMatchObject({ states: { silent: 3, live: 1 }, outOfService: 2 });
   });
 
   test('is the age of the oldest uncovered reading of each device, and the number of gaps', () => {
