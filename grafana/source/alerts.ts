@@ -1,5 +1,5 @@
 /** The dashboard "Alerts": what is open, what was, and what keeps coming back. */
-import { EXACT, NOT_KNOWN } from './both.ts';
+import { ALERT_COLUMNS, ALERT_COLUMNS_SHOWN, NOT_KNOWN } from './both.ts';
 import { chosen, DAILY, FACTS, IN_RANGE, lines, newest, OF_DEVICES, OF_WORKSPACE, tables } from './influxql.ts';
 import { openWhileReporting } from './lag.ts';
 import { ALERT_STATUS, BAD_OR_UNKNOWN, type Column, join, only, PLAIN, TO_DEVICE, toPanel, words } from './looks.ts';
@@ -59,12 +59,11 @@ const NUMBERS: readonly PanelSpec[] = [
     links: [toPanel('tidemark-alerts', 'History', 'List them')],
   }),
   stat({
-    title: 'Most firings of one alert',
-    description:
-      'An alert can fire again while it is open. This is the highest count of one alert; the tables show it as "Times fired".',
+    title: 'Highest fire count in this range',
+    description: 'A rule can fire again on an alert that is open. The highest fire count of one alert.',
     w: 6,
     h: 4,
-    targets: lines([`SELECT max(fire_count) FROM ${STATES}`, 'Fired']),
+    targets: lines([`SELECT max(fire_count) FROM ${STATES}`, 'Fire count']),
     noValue: 'none reported',
     unit: 'none',
     thresholds: PLAIN,
@@ -79,10 +78,10 @@ const COLUMNS: Readonly<Record<string, Column>> = {
   kind: { title: 'Kind', width: 95 },
   sensor: { title: 'Sensor', width: 130 },
   unit: UNIT_COLUMN,
-  value: { title: 'Alert value', ...EXACT },
-  threshold: { title: 'Threshold', ...EXACT },
+  value: ALERT_COLUMNS.value,
+  threshold: ALERT_COLUMNS.threshold,
   condition: { title: 'Condition', width: 230 },
-  fire_count: { title: 'Times fired', width: 110 },
+  fire_count: ALERT_COLUMNS.fireCount,
   alert_id: { title: 'Alert id', width: 80 },
   device_id: { title: 'Device id', width: 110 },
   open: { title: 'Is open', hidden: true },
@@ -97,8 +96,7 @@ const LAST_STATES = newest(
 const TABLES: readonly PanelSpec[] = [
   grid({
     title: 'Open now',
-    description:
-      'Every alert that is not resolved, the newest first, with how long it has been open. "Alert value": what the API last returned with the alert, measured when it fired; not the reading of now.',
+    description: `Every alert that is not resolved, the newest first, with how long it has been open. ${ALERT_COLUMNS_SHOWN}`,
     w: 24,
     h: 10,
     targets: tables(
@@ -240,7 +238,7 @@ export const ALERTS: DashboardSpec = {
   refresh: '1m',
   variables: [WORKSPACE, HUB, MODEL, deviceVariable('devices', 'any'), KIND, NEWEST],
   sections: [
-    { title: 'Now', panels: [...NUMBERS, ...TABLES] },
+    { title: 'Overview', panels: [...NUMBERS, ...TABLES] },
     { title: 'By rule, device and kind', panels: COUNTS },
     { title: 'History', panels: HISTORY },
   ],

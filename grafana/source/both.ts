@@ -9,13 +9,12 @@ import {
   COVERAGE_STATE_CELL,
   COVERED,
   type Column,
-  INITIAL_SYNC,
+  LAG_MAPPINGS,
   LIFECYCLE,
   NEUTRAL,
   NOT_REPORTED,
   NOTHING_MISSING,
   ONLINE_CELL,
-  SILENT,
   steps,
   UP_TO_DATE_CELL,
 } from './looks.ts';
@@ -29,17 +28,17 @@ export const DEVICE_COLUMNS = {
   online: { title: 'Online', mappings: [ONLINE_CELL], colored: true, width: 95 },
   // By the newest reading or by the list of devices, which is written hourly: the later of both.
   lastSeen: { title: 'Last seen', unit: 'dateTimeFromNow', width: 145 },
-  // By the list alone.
-  listedSeen: { title: 'Last seen (listed)', unit: 'dateTimeFromNow', width: 150 },
+  // By the list alone: of a device that reports, up to an hour old.
+  listedSeen: { title: 'Last seen (device list)', unit: 'dateTimeFromNow', width: 175 },
   presence: { title: 'Presence', mappings: CODE_WORDS, width: 100 },
-  sync: { title: 'Sync', mappings: [COVERAGE_STATE_CELL, NOT_REPORTED], colored: true, width: 170 },
-  // Below 0 where nothing is reported any more: Grafana writes "20 hours ago" then.
+  sync: { title: 'Sync', mappings: [COVERAGE_STATE_CELL, NOT_REPORTED], colored: true, width: 120 },
+  // Words where Tidemark reports nothing: how old the copy is by then, the panel "Lag" shows.
   lag: {
     title: 'Lag',
     unit: 'dtdurations',
     decimals: 0,
-    mappings: [INITIAL_SYNC, UP_TO_DATE_CELL, SILENT],
-    thresholds: steps('red', [0, 'text']),
+    mappings: [UP_TO_DATE_CELL, ...LAG_MAPPINGS],
+    thresholds: NEUTRAL,
     colored: true,
     width: 125,
   },
@@ -51,15 +50,26 @@ export const DEVICE_COLUMNS = {
 
 /** Columns of tables of the values of a range. */
 export const VALUE_COLUMNS = {
-  now: { title: 'Now', decimals: 2 },
+  newest: { title: 'Newest', decimals: 2 },
   least: { title: 'Min', decimals: 2 },
   mean: { title: 'Mean', decimals: 2 },
   greatest: { title: 'Max', decimals: 2 },
   count: { title: 'Values', decimals: 0 },
 } as const satisfies Record<string, Column>;
 
-/** Of alerts, as the API returns them: a value that is rounded could stand on the wrong side of its threshold. */
-export const EXACT = { unit: 'string' } as const;
+/**
+ * Columns of tables of alerts, by the names of the API. Values are exact: one that is rounded could stand on the wrong
+ * side of its threshold.
+ */
+export const ALERT_COLUMNS = {
+  value: { title: 'Value', unit: 'string' },
+  threshold: { title: 'Threshold', unit: 'string' },
+  fireCount: { title: 'Fire count', decimals: 0, width: 100 },
+} as const satisfies Record<string, Column>;
+
+/** What these columns mean. */
+export const ALERT_COLUMNS_SHOWN =
+  '"Value": the value that the API last returned with the alert; it is no current reading. "Fire count": how many times the rule has fired on this alert.';
 
 /** How lines of thresholds look in the chart of a sensor, whose values are rounded to fewer decimals. */
 export const THRESHOLD_LINE: Override['properties'] = [
@@ -69,7 +79,8 @@ export const THRESHOLD_LINE: Override['properties'] = [
   { id: 'custom.showPoints', value: 'never' },
 ];
 
-export const VALUES_SHOWN = 'For each sensor the newest value, minimum, mean and maximum, and the number of values.';
+export const VALUES_SHOWN =
+  'For each sensor the newest value of this range, minimum, mean and maximum, and the number of values.';
 
 export const STOPPED = 'No report for more than 17 minutes: is Tidemark running?';
 /** The same in a small panel, in letters that can be read. */
@@ -111,7 +122,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
   const panel = stat({
     title: 'Lag',
     description:
-      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device, of which nothing newer exists, is up to date. A device in its initial sync has no lag, unless its newest readings are late. Green within the target chosen above, yellow up to four times as large, red beyond. Red with the age of the newest data where nothing was reported for 17 minutes: Tidemark has stopped, or the database rejects its points.',
+      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device, of which nothing newer exists, is up to date. A device in its initial sync has no lag, unless its newest readings are late. Green within the target chosen above, yellow up to four times as large, red beyond. Red, with the instant up to which the data is complete, where nothing was reported for 17 minutes: Tidemark has stopped, or the database rejects its points. A device may have been seen after that instant: the newest readings count as complete only after the grace period (sync.grace_period).',
     ...{ w, h: 4, ...asked, noValue: STOPPED, unit: 's', decimals: 0 },
     thresholds: NEUTRAL,
   });

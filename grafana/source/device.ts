@@ -1,15 +1,16 @@
 /** The dashboard "Device": everything about one device, or several side by side. */
 import { HOUR_MS } from '../../src/core/time.ts';
 import {
+  ALERT_COLUMNS,
+  ALERT_COLUMNS_SHOWN,
   coverageBand,
   DEVICE_COLUMNS,
-  EXACT,
   sensorChart,
   THRESHOLD_LINE,
   VALUE_COLUMNS,
   VALUES_SHOWN,
 } from './both.ts';
-import { HUB_FACTS, HUBS, LAST_SEEN, ONLINE_FACTS, SEEN, SEEN_FACTS, WITH_HUB } from './fleet.ts';
+import { HUB_NAMES, LAST_SEEN, SEEN, SEEN_FACTS, WITH_HUB } from './fleet.ts';
 import {
   chosen,
   DAILY,
@@ -26,7 +27,7 @@ import {
   since,
   tables,
 } from './influxql.ts';
-import { syncOf, unreportedOf } from './lag.ts';
+import { ONLINE_FACTS, REPORTS, reportsOf, SYNC, SYNC_FACTS, SYNC_GAP, SYNC_LAG, syncOf } from './lag.ts';
 import {
   ALERT_STATUS,
   COVERAGE_STATE,
@@ -50,7 +51,7 @@ const EACH = 'device_id, device_name';
 const FACTS_NOW: PanelSpec = grid({
   title: 'The device',
   description:
-    'The chosen devices as the device list last showed them, and up to when they are covered. "Last seen": the newest reading or the time in the device list. "Sync" is red where Tidemark has not reported for 17 minutes.',
+    'The chosen devices as the device list last showed them, and how far their copy is behind ("Lag"). "Last seen": the time of the newest reading, or that in the device list. "Sync" and "Lag" are "not reported" where Tidemark has not reported for 17 minutes.',
   w: 24,
   h: 5,
   targets: tables(
@@ -63,25 +64,26 @@ const FACTS_NOW: PanelSpec = grid({
       `device WHERE ${HOURLY} AND ${OF_DEVICE}`,
       'device_id',
     ),
-    syncOf(OF_DEVICE),
+    ...syncOf(OF_DEVICE),
     `SELECT last(value) AS reading FROM telemetry WHERE ${IN_RANGE} AND ${OF_DEVICE} GROUP BY device_id`,
-    HUBS,
+    HUB_NAMES,
   ),
   noValue: NO_DEVICES,
   transformations: [
-    { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C)$/' } },
+    { ...join('device_id'), filter: { id: 'byRefId', options: '/^[A-E]$/' } },
     ...WITH_HUB,
     ...LAST_SEEN,
+    ...SYNC,
     onlineNow(),
   ],
   columns: {
     device_name: { title: 'Name', width: 150 },
     [ONLINE_NOW]: DEVICE_COLUMNS.online,
     state: DEVICE_COLUMNS.sync,
-    lag: DEVICE_COLUMNS.lag,
+    [SYNC_LAG]: DEVICE_COLUMNS.lag,
     [SEEN]: DEVICE_COLUMNS.lastSeen,
     presence: DEVICE_COLUMNS.presence,
-    gap_seconds: DEVICE_COLUMNS.gap,
+    [SYNC_GAP]: DEVICE_COLUMNS.gap,
     lifecycle_status: DEVICE_COLUMNS.lifecycle,
     hub: { title: 'Hub', width: 160 },
     model_id: DEVICE_COLUMNS.model,
@@ -91,11 +93,11 @@ const FACTS_NOW: PanelSpec = grid({
     ...hidden(
       'Time device',
       'Time coverage',
-      'known',
       'label',
       'parent_device_id',
-      ...ONLINE_FACTS,
-      ...HUB_FACTS,
+      'online',
+      ...SYNC_FACTS,
+      'is_addon',
       ...SEEN_FACTS,
     ),
   },
@@ -123,11 +125,11 @@ function alertsOfDevice(
       status: { title: 'Status', mappings: [ALERT_STATUS], colored: true },
       device_name: { title: 'Device' },
       sensor: { title: 'Sensor' },
-      value: { title: 'Alert value', ...EXACT },
       unit: UNIT_COLUMN,
+      value: ALERT_COLUMNS.value,
+      threshold: ALERT_COLUMNS.threshold,
       condition: { title: 'Condition', width: 200 },
-      threshold: { title: 'Threshold', ...EXACT },
-      fire_count: { title: 'Times fired', width: 110 },
+      fire_count: ALERT_COLUMNS.fireCount,
       kind: { title: 'Kind' },
       ...hidden('Time alert_state', 'alert_id', 'open'),
     },
@@ -138,8 +140,7 @@ function alertsOfDevice(
 const OPEN_ALERTS = alertsOfDevice(
   {
     title: 'Open alerts',
-    description:
-      'The alerts of the chosen devices that are not resolved, the newest first. "Alert value": what the API last returned with the alert, measured when it fired; the charts show the readings.',
+    description: `The alerts of the chosen devices that are not resolved, the newest first. ${ALERT_COLUMNS_SHOWN}`,
     ...{ w: 24, h: 5, noValue: 'No open alert is reported.' },
   },
   { states: DAILY, which: [only('open', 'equal', 1)] },
@@ -155,9 +156,9 @@ const BELOW = 'below|under|less|lower|<';
  * second query of a sensor's chart and the next ones.
  */
 const THRESHOLDS = [
-  { side: 'alert above', where: `condition =~ /(?i)${ABOVE}/` },
-  { side: 'alert below', where: `condition =~ /(?i)${BELOW}/ AND condition !~ /(?i)${ABOVE}/` },
-  { side: 'alert at', where: `condition !~ /(?i)${ABOVE}|${BELOW}/` },
+  { side: 'upper threshold', where: `condition =~ /(?i)${ABOVE}/` },
+  { side: 'lower threshold', where: `condition =~ /(?i)${BELOW}/ AND condition !~ /(?i)${ABOVE}/` },
+  { side: 'threshold', where: `condition !~ /(?i)${ABOVE}|${BELOW}/` },
 ] as const;
 
 const THRESHOLD_LOOKS: readonly Override[] = THRESHOLDS.map(({ side }, at) => ({
@@ -181,7 +182,7 @@ const VALUES: readonly PanelSpec[] = [
     w: 24,
     h: 7,
     targets: tables(
-      `SELECT sensor, device_name, device_id, now, least, mean, greatest, count, sensor AS unit FROM (SELECT last(value) AS now, min(value) AS least, mean(value) AS mean, max(value) AS greatest, count(value) AS count FROM ${TELEMETRY} GROUP BY sensor, ${EACH})`,
+      `SELECT sensor, device_name, device_id, newest, least, mean, greatest, count, sensor AS unit FROM (SELECT last(value) AS newest, min(value) AS least, mean(value) AS mean, max(value) AS greatest, count(value) AS count FROM ${TELEMETRY} GROUP BY sensor, ${EACH})`,
     ),
     noValue: NO_READINGS,
     columns: {
@@ -216,7 +217,7 @@ const STATES: readonly PanelSpec[] = [
   timeline({
     title: 'Online and presence',
     description:
-      'Whether each device was online, the reason that the workspace gave, and the state of its sync. A line ends an hour or three after the last report.',
+      'Whether each device was online, the reason that the workspace gave, and the state of its sync; "silent or out of service": it sends nothing. A line ends an hour or three after the last report.',
     w: 24,
     h: 7,
     targets: lines(
@@ -283,7 +284,8 @@ const AROUND: readonly PanelSpec[] = [
   ),
   grid({
     title: 'Neighbours',
-    description: 'The hub of the device and the other devices of that hub: are they silent together?',
+    description:
+      'The hub of the device and the other devices of that hub: are they silent together? "Last seen (device list)" is recorded at least hourly.',
     w: 24,
     h: 8,
     targets: tables(
@@ -292,10 +294,10 @@ const AROUND: readonly PanelSpec[] = [
         `device WHERE ${HOURLY} AND ${OF_HUB}`,
         'device_id',
       ),
-      unreportedOf(OF_WORKSPACE),
+      reportsOf(OF_WORKSPACE),
     ),
     noValue: 'The device has no neighbours.',
-    transformations: [join('device_id'), only('device_name', 'isNotNull'), onlineNow()],
+    transformations: [join('device_id'), only('device_name', 'isNotNull'), ...REPORTS, onlineNow()],
     columns: {
       device_name: { title: 'Name', links: [TO_DEVICE] },
       [ONLINE_NOW]: { title: 'Online', mappings: [ONLINE_CELL], colored: true },

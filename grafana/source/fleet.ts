@@ -3,18 +3,25 @@ import { badCount, DEVICE_COLUMNS, lagOverTime, lagStat, onlineOverTime, openAle
 import { AT_END, DAILY, HOURLY, IN_RANGE, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
 import {
   byState,
+  COUNTS,
+  countsOf,
   LAG_LOOKS,
   lagLines,
   lagNow,
   lateNow,
   NOT_COUNTED,
-  notCountedOf,
+  ONLINE_FACTS,
   openWhileReporting,
   REPORTED,
+  REPORTS,
+  reportsOf,
   STATE_LOOKS,
+  SYNC,
+  SYNC_FACTS,
+  SYNC_GAP,
+  SYNC_LAG,
   silentNow,
   syncOf,
-  unreportedOf,
 } from './lag.ts';
 import {
   any,
@@ -43,7 +50,7 @@ import {
   UNKNOWN_COUNT,
 } from './looks.ts';
 import type { DashboardSpec, DataLink, PanelOf, PanelSpec, Transformation } from './model.ts';
-import { bars, binary, grid, NO_DEVICES, stat } from './panels.ts';
+import { bars, binary, grid, NO_DEVICES, rowFigure, stat } from './panels.ts';
 import { HUB, MODEL, WORKSPACE } from './variables.ts';
 
 /** Whole steps, also where the range is shorter than one. */
@@ -103,16 +110,19 @@ const MAP: PanelOf<'geomap'> = {
       `device WHERE ${HOURLY} AND ${OF_FLEET} AND is_addon = 0`,
       'device_id',
     ),
-    unreportedOf(OF_WORKSPACE),
+    reportsOf(OF_WORKSPACE),
   ),
   transformations: [
     join('device_id'),
     only('device_name', 'isNotNull'),
+    ...REPORTS,
     onlineNow(),
     {
       id: 'organize',
       options: {
-        excludeByName: { 'Time device': true, 'Time coverage': true, online: true, unreported: true },
+        excludeByName: Object.fromEntries(
+          ['Time device', 'Time coverage', ...ONLINE_FACTS].map((name) => [name, true]),
+        ),
         indexByName: {},
         renameByName: {},
         includeByName: {},
@@ -188,7 +198,20 @@ const OVER_TIME: readonly PanelSpec[] = [
  * The hubs of the workspace: name, state, firmware and place (to a hundredth of a degree, about a kilometre), by the id
  * that devices give as their parent.
  */
-export const HUBS = `SELECT hub, parent_device_id, hub_online, firmware, round(100 * latitude) / 100 AS lat, round(100 * longitude) / 100 AS lon FROM (SELECT last(is_addon) AS is_addon, device_name AS hub, device_id AS parent_device_id, online AS hub_online, firmware_version AS firmware, latitude, longitude FROM device WHERE ${HOURLY} AND ${OF_WORKSPACE} AND is_addon = 0 GROUP BY device_id)`;
+export const HUBS = hubs(
+  'hub_online, firmware, round(100 * latitude) / 100 AS lat, round(100 * longitude) / 100 AS lon',
+  'online AS hub_online, firmware_version AS firmware, latitude, longitude',
+);
+
+/** The same with the name alone: a query reads each field once for every device, and tags never. */
+export const HUB_NAMES = hubs('is_addon');
+
+/** @param inner further columns of `device`. The condition is outside, so that only the last point of each device is read. */
+function hubs(columns: string, inner = ''): string {
+  const of = ['last(is_addon) AS is_addon, device_name AS hub, device_id AS parent_device_id', inner];
+  const last = `SELECT ${of.filter((one) => one !== '').join(', ')} FROM device WHERE ${HOURLY} AND ${OF_WORKSPACE} GROUP BY device_id`;
+  return `SELECT hub, parent_device_id, ${columns} FROM (${last}) WHERE is_addon = 0`;
+}
 
 /** What else `HUBS` is answered. */
 export const HUB_FACTS = ['hub_online', 'firmware', 'lat', 'lon'] as const;
@@ -199,9 +222,6 @@ export const LAST_SEEN = later('Time telemetry', 'last_seen_ms', SEEN);
 /** What it is made from. */
 export const SEEN_FACTS = ['Time telemetry', 'reading', 'last_seen_ms'] as const;
 
-/** What it is made from whether a device is online now. */
-export const ONLINE_FACTS = ['online', 'unreported'] as const;
-
 /** Puts the facts of devices together with the name of their hub. */
 export const WITH_HUB: readonly Transformation[] = [
   join('parent_device_id', 'outerTabular'),
@@ -211,7 +231,7 @@ export const WITH_HUB: readonly Transformation[] = [
 const DEVICES: PanelSpec = grid({
   title: 'Devices',
   description:
-    'Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. A silent device has no lag, because nothing newer exists: "Last seen", the newest reading or the time in the device list, shows for how long it has been silent. "Sync" is red where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
+    'Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. "Lag": how far the copy is behind. "Last seen": the time of the newest reading, or that in the device list. A silent device has no lag, because nothing newer exists. "Sync" and "Lag" are "not reported" where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
   w: 24,
   h: 14,
   targets: tables(
@@ -223,40 +243,33 @@ const DEVICES: PanelSpec = grid({
       `device WHERE ${HOURLY} AND ${OF_FLEET}`,
       'device_id',
     ),
-    syncOf(OF_WORKSPACE),
+    ...syncOf(OF_WORKSPACE),
     `SELECT last(value) AS reading FROM telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} GROUP BY device_id`,
-    HUBS,
+    HUB_NAMES,
   ),
   noValue: NO_DEVICES,
   transformations: [
-    { ...join('device_id'), filter: { id: 'byRefId', options: '/^(?:A|B|C)$/' } },
+    { ...join('device_id'), filter: { id: 'byRefId', options: '/^[A-E]$/' } },
     // Of devices that the choice of hubs and models leaves out, coverage alone would remain.
     ...WITH_HUB,
     ...LAST_SEEN,
+    ...SYNC,
     onlineNow(),
   ],
   columns: {
     device_name: { title: 'Name', links: [TO_DEVICE], width: 180 },
     [ONLINE_NOW]: DEVICE_COLUMNS.online,
     state: DEVICE_COLUMNS.sync,
-    lag: DEVICE_COLUMNS.lag,
+    [SYNC_LAG]: DEVICE_COLUMNS.lag,
     [SEEN]: DEVICE_COLUMNS.lastSeen,
     lifecycle_status: DEVICE_COLUMNS.lifecycle,
-    gap_seconds: DEVICE_COLUMNS.gap,
+    [SYNC_GAP]: DEVICE_COLUMNS.gap,
     hub: { title: 'Hub', width: 160 },
     model_id: DEVICE_COLUMNS.model,
     firmware_version: { title: 'Firmware', width: 90 },
     device_id: { ...DEVICE_COLUMNS.id, width: 110 },
     tags: { title: 'Tags' },
-    ...hidden(
-      'Time device',
-      'Time coverage',
-      'known',
-      'parent_device_id',
-      ...ONLINE_FACTS,
-      ...HUB_FACTS,
-      ...SEEN_FACTS,
-    ),
+    ...hidden('Time device', 'Time coverage', 'parent_device_id', ...SYNC_FACTS, 'is_addon', ...SEEN_FACTS),
   },
   // "active" comes first by its name.
   sortBy: [{ displayName: 'Lifecycle' }, { displayName: 'Online' }, { displayName: 'Lag', desc: true }],
@@ -287,11 +300,12 @@ export function devicesToLookAt(
         `device WHERE ${HOURLY} AND ${OF_FLEET}`,
         'device_id',
       ),
-      syncOf(OF_WORKSPACE),
+      ...syncOf(OF_WORKSPACE),
     ),
     transformations: [
       join('device_id'),
       only('device_name', 'isNotNull'),
+      ...SYNC,
       any('exclude', ['state', 'equal', 'unreachable'], ['state', 'equal', 'excluded'], ...without),
       any('include', ['online', 'equal', 0], ['state', 'equal', 'silent'], ...or),
       onlineNow(),
@@ -303,7 +317,7 @@ export function devicesToLookAt(
     columns: {
       device_name: { title: 'Name', links: [TO_DEVICE] },
       ...columns,
-      ...hidden('known', 'Time device', 'Time coverage', ...ONLINE_FACTS),
+      ...hidden('Time device', 'Time coverage', ...SYNC_FACTS),
     },
   });
 }
@@ -313,36 +327,29 @@ export const SILENT_LONGEST: PanelSpec = devicesToLookAt(
   {
     title: 'Silent or out of service',
     description:
-      'The devices that are silent or not online, and those among them that were paused, shelved or retired: active devices first, then by the time since they were last seen. At most fifty.',
+      'The devices that are silent or not online, and those among them that were paused, shelved or retired: active devices first, then by the time since they were last seen. "Lag" is "not reported" where Tidemark has not reported for 17 minutes. At most fifty.',
     ...{ w: 12, h: 9, noValue: 'No device is reported as silent.' },
   },
   {
     sortBy: 'last_seen_ms',
     limit: 50,
     columns: {
-      last_seen_ms: { title: 'Silent since', unit: 'dateTimeFromNow', width: 140 },
+      [SYNC_LAG]: DEVICE_COLUMNS.lag,
+      last_seen_ms: DEVICE_COLUMNS.listedSeen,
       lifecycle_status: DEVICE_COLUMNS.lifecycle,
       presence: DEVICE_COLUMNS.presence,
       device_id: DEVICE_COLUMNS.id,
-      ...hidden(ONLINE_NOW, 'state', 'lag', 'gap_seconds'),
+      ...hidden(ONLINE_NOW, 'state', SYNC_GAP),
     },
   },
 );
 
-const REPORTED_NOW = `SELECT last(gap_seconds) AS gap, last(state) AS state FROM coverage WHERE ${REPORTED} AND ${OF_WORKSPACE} GROUP BY device_id`;
-
-/**
- * 1 for each device that is read, as it was reported last (`online` leaves out those of which the workspace does not
- * say it), and 0 for each other one: for all of them where the daemon has stopped (`NOT_COUNTED` tells the two apart).
- */
-const REPORTING = `SELECT sum(r) AS reporting FROM (SELECT 1 + 0 * gap AS r FROM (${REPORTED_NOW}) WHERE state = 'live' OR state = 'catching-up' GROUP BY device_id), (SELECT 0 * last(gap_seconds) AS r FROM coverage WHERE ${HOURLY} AND ${OF_WORKSPACE} GROUP BY device_id) GROUP BY device_id`;
+/** 1 for each device that is read, as it was reported last: `online` leaves out those of which the workspace does not say it. */
+const REPORTING = `SELECT 1 + 0 * gap AS reporting FROM (SELECT last(gap_seconds) AS gap, state FROM coverage WHERE ${REPORTED} AND ${OF_WORKSPACE} GROUP BY device_id) WHERE state = 'live' OR state = 'catching-up' GROUP BY device_id`;
 
 /** A count of the add-ons of a hub, unknown where the hub is not reported any more. */
 function counted(count: string, alias: string): Transformation {
-  return {
-    id: 'calculateField',
-    options: { mode: 'reduceRow', reduce: { reducer: 'sum', include: [count, NOT_COUNTED] }, alias },
-  };
+  return rowFigure('sum', [count, NOT_COUNTED], alias);
 }
 
 const HUB_TABLE: PanelSpec = grid({
@@ -359,7 +366,7 @@ const HUB_TABLE: PanelSpec = grid({
     ),
     REPORTING,
     HUBS,
-    notCountedOf(OF_WORKSPACE),
+    countsOf(OF_WORKSPACE),
   ),
   noValue: NO_DEVICES,
   transformations: [
@@ -377,6 +384,8 @@ const HUB_TABLE: PanelSpec = grid({
     any('exclude', ...RESTING.map((status) => ['lifecycle_status', 'equal', status] as const)),
     join('parent_device_id', 'outerTabular'),
     only('hub', 'isNotNull'),
+    ...REPORTS,
+    ...COUNTS,
     onlineNow('hub_online'),
     {
       id: 'groupBy',

@@ -40,9 +40,12 @@ export const STATE_COLORS = {
   unreachable: ['unreachable', 'red'],
   excluded: ['excluded', 'text'],
 } as const;
-export const COVERAGE_STATE = words(STATE_COLORS);
-/** The same beside a lag: that of a silent device is small, because there is nothing newer. */
-export const COVERAGE_STATE_CELL = words({ ...STATE_COLORS, silent: ['silent, nothing newer', 'orange'] });
+/** Silent devices that were paused, shelved or retired: the stored state of both is the same. */
+export const OUT_OF_SERVICE = 'out of service';
+/** The same over time, where nothing tells the two apart. */
+export const COVERAGE_STATE = words({ ...STATE_COLORS, silent: [`silent or ${OUT_OF_SERVICE}`, 'orange'] });
+/** The same beside a lag, which tells the two apart. */
+export const COVERAGE_STATE_CELL = words({ ...STATE_COLORS, silent: ['nothing newer', 'text'] });
 
 /** Shown where there is no value. */
 export function instead(text: string, color: string): Mapping {
@@ -51,14 +54,27 @@ export function instead(text: string, color: string): Mapping {
 
 /** A device without a coverage point in the last 17 minutes: nothing is known of its sync any more. */
 export const NOT_REPORTED = instead('not reported', 'red');
-export const INITIAL_SYNC = instead('initial sync', 'blue');
 
-/** Added to the lag of a silent device: nothing newer exists, so tables write "silent" for it. */
-export const SILENT_S = 1_000_000_000_000;
-export const SILENT: Mapping = {
-  type: 'range',
-  options: { from: SILENT_S / 2, to: 2 * SILENT_S, result: { text: 'silent', color: 'text', index: 7 } },
-};
+/** Numbers that stand for words among the lags of a table. The first two: nothing newer exists. */
+export const LAG_WORDS = {
+  silent: 1_000_000_000_000,
+  outOfService: 2_000_000_000_000,
+  initialSync: -1_000_000_000_000,
+  notReported: -2_000_000_000_000,
+} as const;
+
+function lagWord(number: number, text: string, color: string): Mapping {
+  const half = LAG_WORDS.silent / 2;
+  return { type: 'range', options: { from: number - half, to: number + half, result: { text, color, index: 7 } } };
+}
+
+export const LAG_MAPPINGS: readonly Mapping[] = [
+  lagWord(LAG_WORDS.silent, 'silent', 'orange'),
+  lagWord(LAG_WORDS.outOfService, OUT_OF_SERVICE, 'text'),
+  lagWord(LAG_WORDS.initialSync, 'initial sync', 'blue'),
+  lagWord(LAG_WORDS.notReported, 'not reported', 'red'),
+  NOT_REPORTED,
+];
 
 /** A time that is missing: where it is 0, nothing is. */
 export const NOTHING_MISSING: Mapping = { type: 'value', options: { '0': { text: 'none', index: 6 } } };
@@ -247,7 +263,9 @@ export function onlineNow(online = 'online'): Transformation {
 export const ONLINE_NOW = 'online_now';
 
 /** What a value of a field is compared with. */
-export type Condition = readonly [field: string, id: 'equal' | 'greater' | 'lower', value: number | string];
+export type Condition =
+  | readonly [field: string, id: 'equal' | 'greater' | 'lower', value: number | string]
+  | readonly [field: string, id: 'isNull'];
 
 /** The fields by whose values `groupBy` puts rows together. */
 export function grouped(
@@ -258,7 +276,9 @@ export function grouped(
 
 /** Takes the rows for which any of it holds, or leaves them out. */
 export function any(type: 'include' | 'exclude', ...conditions: readonly Condition[]): Transformation {
-  const filters = conditions.map(([fieldName, id, value]) => ({ fieldName, config: { id, options: { value } } }));
+  const filters = conditions.map(([fieldName, id, value]) => {
+    return { fieldName, config: { id, options: value === undefined ? {} : { value } } };
+  });
   return { id: 'filterByValue', options: { type, match: 'any', filters } };
 }
 

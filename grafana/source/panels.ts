@@ -162,13 +162,28 @@ export function grid(
   };
 }
 
+const column = (options: string) => ({ matcher: { id: 'byName', options } });
+
 /** A column that is computed from two others. */
 export function binary(left: string, operator: '+' | '-' | '/', right: string, alias: string): Transformation {
-  const column = (options: string) => ({ matcher: { id: 'byName', options } });
   return {
     id: 'calculateField',
     options: { mode: 'binary', binary: { left: column(left), operator, right: column(right) }, alias },
   };
+}
+
+/** A column to which a number is added. */
+export function plus(left: string, number: number, alias: string): Transformation {
+  const right = { fixed: String(number) };
+  return {
+    id: 'calculateField',
+    options: { mode: 'binary', binary: { left: column(left), operator: '+', right }, alias },
+  };
+}
+
+/** A column with a figure of others. Of none of them the sum is 0, and there is no largest one. */
+export function rowFigure(reducer: 'sum' | 'max', include: readonly string[], alias: string): Transformation {
+  return { id: 'calculateField', options: { mode: 'reduceRow', reduce: { reducer, include }, alias } };
 }
 
 /** Bars side by side, one for each row. @param panel.min where they begin; unless given, at the least of them. */

@@ -1,5 +1,5 @@
 /** The dashboard "Device (PromQL)": one device, or several side by side. For those who have a VictoriaMetrics. */
-import { coverageBand, sensorChart, THRESHOLD_LINE, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
+import { ALERT_COLUMNS_SHOWN, coverageBand, sensorChart, THRESHOLD_LINE, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
 import { ONLINE, toDevice, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec, PromAnnotation } from './model.ts';
 import { grid, lineChart, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
@@ -63,7 +63,7 @@ const VALUES: readonly PanelSpec[] = [
       sensor: { title: 'Sensor' },
       device_name: { title: 'Device' },
       unit: UNIT_COLUMN,
-      'Value #A': VALUE_COLUMNS.now,
+      'Value #A': VALUE_COLUMNS.newest,
       'Value #B': VALUE_COLUMNS.least,
       'Value #C': VALUE_COLUMNS.mean,
       'Value #D': VALUE_COLUMNS.greatest,
@@ -114,11 +114,11 @@ const ACROSS: readonly PanelSpec[] = [
       sensor: { title: 'Sensor' },
       device_name: { title: 'Device', links: [toDevice('tidemark-vm-device', 'victoria_datasource')], width: 260 },
       unit: UNIT_COLUMN,
-      Value: VALUE_COLUMNS.now,
+      Value: VALUE_COLUMNS.newest,
       device_id: { title: 'Id' },
       Time: { title: 'Time', hidden: true },
     },
-    sortBy: [{ displayName: 'Now', desc: true }],
+    sortBy: [{ displayName: 'Newest', desc: true }],
   }),
 ];
 
@@ -178,13 +178,12 @@ export const PROMQL_DEVICE: DashboardSpec = {
         deviceTable(OF_DEVICE, {
           title: 'The device',
           description:
-            'The chosen devices as the device list last showed them, and up to when they are covered. "Last seen": the newest reading or the time in the device list.',
+            'The chosen devices as the device list last showed them, and how far their copy is behind ("Lag"). "Last seen": the time of the newest reading, or that in the device list.',
           h: 5,
         }),
         openAlertTable(OF_DEVICE, {
           title: 'Open alerts',
-          description:
-            'The alerts of the chosen devices that are not resolved. "Alert value": what the API last returned with the alert, measured when it fired; the charts show the readings.',
+          description: `The alerts of the chosen devices that are not resolved. ${ALERT_COLUMNS_SHOWN}`,
           h: 5,
         }),
       ],

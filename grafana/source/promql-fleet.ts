@@ -1,8 +1,9 @@
 /** The dashboard "Fleet (PromQL)": which devices report, and which do not? For those who have a VictoriaMetrics. */
 import {
+  ALERT_COLUMNS,
+  ALERT_COLUMNS_SHOWN,
   badCount,
   DEVICE_COLUMNS,
-  EXACT,
   lagOverTime,
   lagStat,
   onlineNow,
@@ -11,7 +12,7 @@ import {
   TARGET,
 } from './both.ts';
 import { LAG_LOOKS } from './lag.ts';
-import { hidden, initialSync, join, ONLINE, only, PLAIN, SILENT_S, toDevice, toPanel, words } from './looks.ts';
+import { hidden, initialSync, join, LAG_WORDS, ONLINE, only, PLAIN, toDevice, toPanel, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { grid, NO_DEVICES, stat } from './panels.ts';
 import { held, newest, newestAlert, OF_WORKSPACE, of, thresholds, WORKSPACE, withUnit, writtenAt } from './points.ts';
@@ -36,14 +37,24 @@ function reportedOf(where: string): string {
   return `max by (device_id) (last_over_time(${of('coverage_gap_seconds', where)}[17m]))`;
 }
 
-/**
- * The same, below 0 where nothing is reported any more. A device that is not online and covered up to the present is
- * silent: `SILENT_S` is added to its lag.
- */
-function signedLag(where: string): string {
-  const offline = `max by (device_id) (${newest('device_online', where)}) == 0`;
-  const silent = `((${lag(where, '17m')} <= 900) + ${SILENT_S} and on (device_id) (${offline}))`;
-  return `(${silent} or (${lag(where, '26h')} and on (device_id) ${reportedOf(where)}) or -1 * ${lag(where, '26h')})`;
+/** Devices that are not online: 0 for each. */
+function offline(where: string): string {
+  return `(max by (device_id) (${newest('device_online', where)}) == 0)`;
+}
+
+/** The lag of each device that sends nothing although it is covered up to the present. */
+function nothingNewer(where: string): string {
+  return `((${lag(where, '17m')} <= 900) and on (device_id) ${offline(where)})`;
+}
+
+/** The lag of each device, or the number that stands for a word. */
+function lagOrWord(where: string): string {
+  const { silent, outOfService, initialSync: initial, notReported } = LAG_WORDS;
+  const out = `(0 * ${nothingNewer(where)} + ${outOfService} and on (device_id) ${resting(where)})`;
+  const others = `(0 * ${nothingNewer(where)} + ${silent})`;
+  const listed = `max by (device_id) (${newest('device_online', where)})`;
+  const covered = `(${lag(where, '26h')} and on (device_id) ${reportedOf(where)})`;
+  return `(${out} or ${others} or ${covered} or 0 * ${reportedOf(where)} + ${initial} or 0 * ${listed} + ${notReported})`;
 }
 
 const LAG_NOW = lag(OF_WORKSPACE, '17m');
@@ -74,9 +85,6 @@ function resting(where: string): string {
   return `(max by (device_id) (${newest('coverage_active', where)}) == 0)`;
 }
 
-/** Devices that are not online: 0 for each. */
-const OFFLINE = `max by (device_id) (${newest('device_online', OF_WORKSPACE)}) == 0`;
-
 const reporting = ['telemetry_value', 'telemetry_flag'].map(
   (metric) => `count by (device_id) (count_over_time(${of(metric, OF_WORKSPACE)}[1h]))`,
 );
@@ -87,14 +95,14 @@ const NUMBERS: readonly PanelSpec[] = [
     links: [TO_TABLE],
   }),
   badCount(
-    'Not online (active)',
-    'Active devices that are not online. The table below lists them first, and those that were paused, shelved or retired last.',
+    'Silent',
+    'Active devices that are not online although their copy is up to date: they send nothing. The table below lists them first, and those that were paused, shelved or retired last.',
     {
       targets: present([
         whileReporting(
-          `count(${OFFLINE} unless on (device_id) ${resting(OF_WORKSPACE)}) or 0 * count(${newest('device_online', OF_WORKSPACE)})`,
+          `count(${nothingNewer(OF_WORKSPACE)} unless on (device_id) ${resting(OF_WORKSPACE)}) or 0 * count(${newest('device_online', OF_WORKSPACE)})`,
         ),
-        'Not online',
+        'Silent',
       ]),
       links: [TO_TABLE],
     },
@@ -124,7 +132,7 @@ const NUMBERS: readonly PanelSpec[] = [
         [`${P95} <= ${TARGET_S}`, `p95${RANGE}`],
         [`${P95} > ${TARGET_S} <= 4 * ${TARGET_S}`, `p95${RANGE}`],
         [`${P95} > 4 * ${TARGET_S}`, `p95${RANGE}`],
-        [`min(${lag(OF_WORKSPACE, '26h')}) unless on () (${REPORTED} > 0)`, `stopped${RANGE}`],
+        [`-1 * min(${lag(OF_WORKSPACE, '26h')}) unless on () (${REPORTED} > 0)`, `stopped${RANGE}`],
         [`0 * ${REPORTED} unless on () ${P95}`, 'lag'],
       ),
       links: [TO_TABLE],
@@ -138,7 +146,7 @@ const OVER_TIME: readonly PanelSpec[] = [
   onlineOverTime(
     series(
       [`sum(${byDevice('device_online')})`, 'Online'],
-      [`count(count by (device_id) (${held('device_online', OF_WORKSPACE)}))`, 'Listed'],
+      [`count(count by (device_id) (${held('device_online', OF_WORKSPACE)}))`, 'In the device list'],
     ),
     {
       description:
@@ -174,7 +182,7 @@ export function deviceTable(where: string, look: { title: string; description: s
     targets: presentTable(
       `(4 + 0 * ${online} unless on (device_id) ${reportedOf(where)}) or ${online} + 2 * (${online} < bool 1) * on (device_id) group_left () (${resting(where)} + 1) or ${online}`,
       `max by (device_id) (${seen.join(' or ')})`,
-      signedLag(where),
+      lagOrWord(where),
       figure('coverage_gap_seconds'),
       // A device of which the API does not say it counts as active.
       `${figure('coverage_active')} or max by (device_id) (1 + 0 * ${newest('device_online', where)})`,
@@ -202,13 +210,12 @@ const TABLES: readonly PanelSpec[] = [
   deviceTable(OF_WORKSPACE, {
     title: 'Devices',
     description:
-      'Every device once, as the device list last showed it, and up to when it is covered. "Last seen": the newest reading or the time in the device list. Active devices first. Click a name to open the device.',
+      'Every device once, as the device list last showed it, and how far its copy is behind ("Lag"). "Last seen": the time of the newest reading, or that in the device list. Active devices first. Click a name to open the device.',
     h: 14,
   }),
   openAlertTable(OF_WORKSPACE, {
     title: 'Alerts that are open',
-    description:
-      'The alerts that are not resolved, how often each has fired, its last value and its threshold. Click a name to open the device.',
+    description: `The alerts that are not resolved. ${ALERT_COLUMNS_SHOWN} Click a name to open the device.`,
     h: 8,
   }),
 ];
@@ -233,9 +240,9 @@ export function openAlertTable(where: string, look: { title: string; description
       sensor: { title: 'Sensor' },
       unit: UNIT_COLUMN,
       kind: { title: 'Kind' },
-      'Value #C': { title: 'Alert value', ...EXACT },
-      'Value #D': { title: 'Threshold', ...EXACT },
-      'Value #B': { title: 'Times fired', decimals: 0 },
+      'Value #C': ALERT_COLUMNS.value,
+      'Value #D': ALERT_COLUMNS.threshold,
+      'Value #B': ALERT_COLUMNS.fireCount,
       alert_id: { title: 'Alert id' },
       device_id: DEVICE_COLUMNS.id,
       'Value #A': { title: 'Open', hidden: true },

@@ -67,8 +67,8 @@ files of \`dashboards-victoriametrics/\` and choose the data source at the top o
 metrics, import \`dashboards/tidemark-sync.json\` too.
 
 VictoriaMetrics stores no texts, so these dashboards lack presence, firmware, tags, text readings and names of alert
-rules, and do not tell paused, shelved and retired devices apart. A device that is not online and covered up to the
-present counts as silent, an excluded device (\`sync.exclude\`) as late. After a
+rules, and do not tell paused, shelved and retired devices apart. An active device that is not online and covered up to
+the present counts as silent, an excluded device (\`sync.exclude\`) as late. After a
 device is renamed, lines of states continue under the old name for three hours; tables, numbers and the coverage band use the new
 name at once. The queries are plain PromQL and also work on a Prometheus with the same points. A device or sensor whose id contains
 a backtick, and a device whose id contains \`",device_name="\`, is not found.

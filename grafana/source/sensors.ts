@@ -49,7 +49,7 @@ const LIST = [toPanel('tidemark-sensors', 'All devices', 'List the devices')];
 
 const NUMBERS: readonly PanelSpec[] = [
   stat({
-    title: 'Devices',
+    title: 'Devices in this range',
     description: 'Devices that report the sensor in this range.',
     w: 4,
     h: 4,
@@ -60,7 +60,7 @@ const NUMBERS: readonly PanelSpec[] = [
     links: LIST,
   }),
   stat({
-    title: 'All readings of $one_sensor',
+    title: 'All readings of $one_sensor in this range',
     description: 'Minimum, mean and maximum of all readings in this range.',
     w: 10,
     h: 4,
@@ -76,7 +76,7 @@ const NUMBERS: readonly PanelSpec[] = [
     overrides: inUnits('minimum', 'mean', 'maximum'),
   }),
   stat({
-    title: 'Newest values of $one_sensor',
+    title: 'Newest values of $one_sensor in the last hour',
     description:
       'The lowest, the median and the highest of the newest values of the devices that sent one in the last hour.',
     w: 10,
@@ -94,8 +94,23 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
 ];
 
-/** The devices of the twenty highest and the twenty lowest newest values. */
-const OF_EXTREMES = `(${chosen('device_id', 'highest')} OR ${chosen('device_id', 'lowest')})`;
+/** How many devices have a line at each end: as many as an eye can tell apart. */
+const AT_EACH_END = 5;
+
+const OF_HIGHEST = chosen('device_id', 'highest');
+/** Where the fleet is so small that a device is among both, it has one line. */
+const OF_LOWEST = `${chosen('device_id', 'lowest')} AND ${OF_HIGHEST.replace('=~', '!~')}`;
+
+/** The mean of each interval, a line for each device. */
+function linesOf(which: string): string {
+  return `SELECT mean(value) FROM ${OF_ALL} AND ${which} GROUP BY time($__interval), sensor, ${EACH} fill(null)`;
+}
+
+/** Names the lines of a query, and draws them so that the two ends differ. */
+function atEnd(refId: string, end: string, style: Override['properties']): Override {
+  const name = { id: 'displayName', value: `${end}: \${__field.labels.device_name}` };
+  return { matcher: { id: 'byFrameRefID', options: refId }, properties: [name, ...style] };
+}
 
 const OVER_TIME: readonly PanelSpec[] = [
   lineChart({
@@ -120,19 +135,22 @@ const OVER_TIME: readonly PanelSpec[] = [
     overrides: inUnits('median', 'p10', 'p90', 'lowest', 'highest'),
   }),
   lineChart({
-    title: '$one_sensor by device: highest and lowest',
+    title: '$one_sensor by device: five highest and five lowest',
     description:
-      'The mean of each interval, a line for each of the twenty devices with the highest and the twenty with the lowest newest value. Choose a hub, a model or devices above to see others.',
+      'The mean of each interval for the five devices with the highest newest value in the last hour, and dashed for the five with the lowest. Choose a hub, a model or devices above to see others.',
     w: 24,
     h: 12,
     interval: '1m',
     maxDataPoints: 100,
-    targets: lines([
-      `SELECT mean(value) FROM ${OF_ALL} AND ${OF_EXTREMES} GROUP BY time($__interval), sensor, ${EACH} fill(null)`,
-      '$tag_sensor',
-    ]),
-    displayName: `\${__field.labels.device_name}`,
-    overrides: SENSOR_UNITS,
+    targets: lines([linesOf(OF_HIGHEST), '$tag_sensor'], [linesOf(OF_LOWEST), '$tag_sensor']),
+    overrides: [
+      ...SENSOR_UNITS,
+      atEnd('A', 'highest', []),
+      atEnd('B', 'lowest', [
+        { id: 'custom.lineStyle', value: { fill: 'dash', dash: [10, 6] } },
+        { id: 'custom.showPoints', value: 'never' },
+      ]),
+    ],
     noValue: NO_READINGS,
     unit: 'none',
     breakMs: HOUR_MS,
@@ -185,7 +203,7 @@ const RANKING: readonly PanelSpec[] = [
   grid({
     title: 'All devices',
     description:
-      'Sort by a column: "Spread" finds unstable sensors (and, at 0, stuck ones), "Values" devices that report rarely, "Mean" outliers.',
+      'Figures of this range. Sort by a column: "Spread" (max minus min) finds unstable sensors (and, at 0, stuck ones), "Values" devices that report rarely, "Mean" outliers.',
     w: 24,
     h: 12,
     targets: tables(
@@ -198,16 +216,16 @@ const RANKING: readonly PanelSpec[] = [
     columns: {
       device_name: { title: 'Device', links: [TO_DEVICE], width: 220 },
       unit: UNIT_COLUMN,
-      now: { title: 'Now', decimals: 2 },
-      least: { title: 'Least', decimals: 2 },
-      mean: { title: 'Mean', decimals: 2 },
-      greatest: { title: 'Greatest', decimals: 2 },
+      now: VALUE_COLUMNS.newest,
+      least: VALUE_COLUMNS.least,
+      mean: VALUE_COLUMNS.mean,
+      greatest: VALUE_COLUMNS.greatest,
       spread: { title: 'Spread', decimals: 2 },
-      count: { title: 'Values', decimals: 0 },
+      count: VALUE_COLUMNS.count,
       device_id: { title: 'Id' },
       Time: { title: 'From', hidden: true },
     },
-    sortBy: [{ displayName: 'Now', desc: true }],
+    sortBy: [{ displayName: 'Newest', desc: true }],
   }),
 ];
 
@@ -237,13 +255,13 @@ function weakest(title: string, pattern: string, description: string): PanelSpec
       device_name: { title: 'Device', links: [TO_DEVICE], width: 220 },
       sensor: { title: 'Sensor' },
       unit: UNIT_COLUMN,
-      now: VALUE_COLUMNS.now,
+      now: VALUE_COLUMNS.newest,
       change: { title: 'Change in this range', decimals: 2 },
       device_id: { title: 'Id' },
       before: { title: 'Before', hidden: true },
       Time: { title: 'From', hidden: true },
     },
-    sortBy: [{ displayName: 'Sensor' }, { displayName: 'Now' }],
+    sortBy: [{ displayName: 'Sensor' }, { displayName: 'Newest' }],
   });
 }
 
@@ -263,7 +281,7 @@ const UPKEEP: readonly PanelSpec[] = [
 /** Devices that are picked by their newest value; nobody chooses them. */
 function picked(name: 'highest' | 'lowest', pick: 'top' | 'bottom'): Variable {
   // The ids alone: each column of an answer would be in the list.
-  const query = `SELECT id FROM (SELECT ${pick}(now, 20), device_id AS id FROM (${NEWEST}))`;
+  const query = `SELECT id FROM (SELECT ${pick}(now, ${AT_EACH_END}), device_id AS id FROM (${NEWEST}))`;
   return choice({ name, label: name, query, all: 'listed', hide: 2 });
 }
 
@@ -294,7 +312,7 @@ export const SENSORS_BOARD: DashboardSpec = {
     SAMPLE,
   ],
   sections: [
-    { title: 'Now', panels: NUMBERS },
+    { title: 'Overview', panels: NUMBERS },
     { title: 'Over time', panels: OVER_TIME },
     { title: 'Ranking', panels: RANKING },
     { title: 'Batteries and signal', panels: UPKEEP },

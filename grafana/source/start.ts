@@ -1,6 +1,7 @@
 /** The dashboard "Start": is all well, what needs attention, and where to look further. */
 import { DEVICE_COLUMNS, TARGET } from './both.ts';
 import { devicesToLookAt, FLEET, fleetNumbers } from './fleet.ts';
+import { SYNC_GAP, SYNC_LAG } from './lag.ts';
 import { panelId } from './layout.ts';
 import { hidden, ONLINE_NOW, RESTING } from './looks.ts';
 import type { DashboardSpec, DataLink, PanelOf, PanelSpec } from './model.ts';
@@ -17,14 +18,14 @@ const ATTENTION: PanelSpec = devicesToLookAt(
   {
     title: 'What needs attention',
     description:
-      'Active devices that are silent or not online, that have a lag of more than an hour, or that Tidemark no longer reports. Devices that were paused, shelved or retired are left out: the dashboard "Fleet" lists them. At most twenty. Click a name to open the device.',
+      'Active devices that are silent or not online, that have a lag of more than an hour, or that Tidemark no longer reports. Devices that were paused, shelved or retired are left out: the dashboard "Fleet" lists them. "Last seen (device list)" is recorded at least hourly. At most twenty. Click a name to open the device.',
     ...{ w: 16, h: 12, noValue: 'No device needs attention, if the numbers above are green.' },
   },
   {
     or: [
-      ['lag', 'greater', HOUR_S],
-      // Below 0 where Tidemark no longer reports it.
-      ['lag', 'lower', 0],
+      [SYNC_LAG, 'greater', HOUR_S],
+      // Those that Tidemark no longer reports.
+      [SYNC_LAG, 'isNull'],
     ],
     // Somebody took these out of service.
     without: RESTING.map((status) => ['lifecycle_status', 'equal', status] as const),
@@ -33,12 +34,12 @@ const ATTENTION: PanelSpec = devicesToLookAt(
     columns: {
       [ONLINE_NOW]: DEVICE_COLUMNS.online,
       state: DEVICE_COLUMNS.sync,
-      lag: DEVICE_COLUMNS.lag,
+      [SYNC_LAG]: DEVICE_COLUMNS.lag,
       last_seen_ms: DEVICE_COLUMNS.listedSeen,
       lifecycle_status: DEVICE_COLUMNS.lifecycle,
       presence: DEVICE_COLUMNS.presence,
       device_id: DEVICE_COLUMNS.id,
-      ...hidden('gap_seconds'),
+      ...hidden(SYNC_GAP),
     },
   },
 );

@@ -344,7 +344,7 @@ interface AlertsFrame {
 
 function alertHeads({ isWhole, isOfDevice = false }: AlertsFrame): string[] {
   const device = isOfDevice ? [] : ['Device'];
-  return ['Status', 'Rule', ...device, ...(isWhole ? ['Times fired', 'Opened', 'Age', 'State recorded'] : ['Opened'])];
+  return ['Status', 'Rule', ...device, ...(isWhole ? ['Fire count', 'Opened', 'Age', 'State recorded'] : ['Opened'])];
 }
 
 /** The alerts of one device, for its page. */
@@ -354,7 +354,7 @@ export function deviceAlerts(rows: readonly AlertRow[], now: string): Html {
   const list = table({
     label: 'Table of alerts',
     heads: alertHeads(view),
-    numbers: ['Times fired'],
+    numbers: ['Fire count'],
     rows: rows.map((each) => alertRow(each, view)),
   });
   return html`<section id="alerts" class="panel"><h2>Alerts <small>of this device, the open ones first</small></h2>${list}</section>`;
@@ -367,7 +367,7 @@ export function alertsSection({ alerts, open, rows }: AlertsView, view: AlertsFr
   const list = table({
     label: 'Table of alerts',
     heads: alertHeads(view),
-    numbers: ['Times fired'],
+    numbers: ['Fire count'],
     rows: shown.map((each) => alertRow(each, view)),
   });
   const rest = alerts - shown.length;

@@ -142,6 +142,31 @@ test('a table below a heading that speaks of attention leaves out what needs non
     );
 });
 
+test('no panel of a whole range stands below a heading that speaks of now', () => {
+  const underNow = boards.flatMap(({ panels: all }) => {
+    let heading = '';
+    return all.flatMap((panel) => {
+      if (panel.type === 'row') heading = panel.title;
+      return heading === 'Now' ? [panel.title] : [];
+    });
+  });
+  expect(underNow).toContain('Lag');
+  expect(underNow.filter((title) => /in this range|^All readings/.test(title))).toEqual([]);
+});
+
+test('what an alert has is called as the API and the page call it, wherever alerts are listed', () => {
+  const titled = boards.flatMap(({ panels: all }) =>
+    all.flatMap(({ title, transformations = [] }) => {
+      const names = JSON.stringify(transformations.filter(({ id }) => id === 'organize'));
+      return /"Threshold"/.test(names) ? [[title, names] as const] : [];
+    }),
+  );
+  expect(titled.length).toBeGreaterThan(4);
+  for (const [title, names] of titled) {
+    for (const column of ['Value', 'Threshold', 'Fire count']) expect(names, title).toContain(`:"${column}"`);
+  }
+});
+
 test('uids are those that links and bookmarks know, for ever', () => {
   expect(boards.map(({ uid }) => uid)).toEqual(KNOWN_UIDS);
 });
@@ -366,7 +391,7 @@ test.each(boards.filter(asksInflux).map((board) => [board.uid, board] as const))
       // A choice is put in where Grafana escapes it, and nowhere else.
       for (const [found] of query.matchAll(/\$\{[a-z]\w*[^}]*\}/g))
         expect(found).toMatch(/:regex\}$|^\$\{target:date:seconds\}$/);
-      const rest = query.replace(/=~ \/\^\$\{\w+:regex\}\$\//g, '').replaceAll(`$\{target:date:seconds}`, '');
+      const rest = query.replace(/[=!]~ \/\^\$\{\w+:regex\}\$\//g, '').replaceAll(`$\{target:date:seconds}`, '');
       expect(rest).not.toMatch(/\$\{[a-z]/);
     }
   },

@@ -184,12 +184,13 @@ describe.runIf(prometheusAvailable())('promtool', () => {
         { series: device('b', 'Other'), values: '1 _x59 1' },
         // Tidemark runs.
         { series: 'coverage_gap_seconds{device_id="a",device_name="New",workspace_id="w"}', values: '0x180' },
+        { series: 'coverage_watermark_ms{device_id="a",device_name="New",workspace_id="w"}', values: '0+60000x180' },
       ],
       promql_expr_test: [
         expected('Online', 5, [2]),
         // Just after it was written, at a moment when no step of five minutes has seen it, and long after.
         ...[13, 90, 170].map((minute) => expected('Online', minute, [1])),
-        ...[13, 90, 170].map((minute) => expected('Not online (active)', minute, [1])),
+        ...[13, 90, 170].map((minute) => expected('Silent', minute, [1])),
       ],
     });
   });

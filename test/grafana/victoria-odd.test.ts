@@ -111,7 +111,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     await using alone = await fillVictoria(bench, single, { forMs: 12 * MINUTE_MS, historyMs: HOUR_MS });
     const seen = await lookAtAllProm({ url: alone.victoria.url, nowMs: alone.filled.nowMs });
     expect(seen.get('tidemark-vm-fleet: Online')?.[0]?.fields[1]?.values).toEqual([1]);
-    expect(seen.get('tidemark-vm-fleet: Not online (active)')?.[0]?.fields[1]?.values).toEqual([0]);
+    expect(seen.get('tidemark-vm-fleet: Silent')?.[0]?.fields[1]?.values).toEqual([0]);
     expect(seen.get('tidemark-vm-device: $sensor temperature')?.[0]?.length).toBeGreaterThan(30);
   });
 

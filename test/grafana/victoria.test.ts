@@ -4,7 +4,7 @@
  * was in the workspace.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SILENT_S } from '../../grafana/source/looks.ts';
+import { LAG_WORDS } from '../../grafana/source/looks.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { Bench } from '../support/bench.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -70,7 +70,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     expect(await number('Online')).toBe(online);
     const isOff = ({ online, lifecycleStatus }: (typeof devices)[number]): boolean =>
       !online && lifecycleStatus === 'active';
-    expect(await number('Not online (active)')).toBe(devices.filter(isOff).length);
+    expect(await number('Silent')).toBe(devices.filter(isOff).length);
     expect(devices.filter(isOff).length).toBeLessThan(devices.length - online);
     expect(await number('Open alerts')).toBe(
       simulator.world.alerts(nowMs).filter(({ status }) => status !== 'resolved').length,
@@ -126,12 +126,14 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
   test('the lag of each device is the age of its watermark, also while all are late', async () => {
     const exported = await shown.victoria.exported('coverage_watermark_ms');
     const lastMs = Math.max(...exported.flatMap(({ timestamps }) => timestamps));
-    const offline = new Set(
+    const { silent, outOfService } = LAG_WORDS;
+    const offline = new Map(
       shown.filled.simulator.world
         .devices(lastMs)
         .filter(({ online }) => !online)
-        .map(({ deviceId }) => deviceId),
+        .map(({ deviceId, lifecycleStatus }) => [deviceId, lifecycleStatus === 'active' ? silent : outOfService]),
     );
+    expect(new Set(offline.values())).toEqual(new Set([silent, outOfService]));
     expect(offline.size).toBeGreaterThan(1);
     for (const toMs of [lastMs, lastMs + 10 * MINUTE_MS]) {
       const viewer = await open('fleet', undefined, { toMs });
@@ -139,7 +141,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
       const newest = newestAt(exported, toMs);
       const expected = [...newest].map(([id, watermarkMs]) => [id, Math.round((toMs - watermarkMs) / 1000)] as const);
       // Of what is offline nothing newer exists: no small lag stands beside it.
-      const shownAs = expected.map(([id, lag]) => [id, offline.has(id) && lag <= 900 ? SILENT_S + lag : lag] as const);
+      const shownAs = expected.map(([id, lag]) => [id, lag <= 900 ? (offline.get(id) ?? lag) : lag] as const);
       const found = column(lags, 'device_id').map((id, index) => [
         id,
         Math.round(Number(column(lags, 'Value #C')[index])),
@@ -189,6 +191,8 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     expect(rows).toBe(own.length);
     expect(cells('Alert id')?.sort()).toEqual(own.map(({ alertId }) => String(alertId)).sort());
     expect(cells('Threshold')).toContain(String(alert.threshold));
+    expect(cells('Value')).toContain(String(alert.value));
+    expect(cells('Fire count')).toContain(String(alert.fireCount));
     const chart = vmPanel('device', '$sensor');
     const drawn = await drawnOf(chart, await viewer.look(chart, alert.sensor), nowMs);
     const line = drawn.fields.find(({ title }) => title.startsWith(`threshold of alert ${alert.alertId}: `));
@@ -215,17 +219,21 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
       const viewer = await open('fleet', undefined, { toMs: shown.filled.nowMs + minutes * MINUTE_MS });
       const look = async (title: string) =>
         await valuesOf(vmPanel('fleet', title), await viewer.look(vmPanel('fleet', title)));
-      for (const title of ['Online', 'Not online (active)', 'Late', 'Open alerts', 'Lag']) {
+      for (const title of ['Online', 'Silent', 'Late', 'Open alerts', 'Lag']) {
         const [shownNow, ...others] = await look(title);
         expect(shownNow?.color, title).toBe('red');
         expect(others, title).toEqual([]);
       }
-      expect((await look('Lag'))[0]?.text).toMatch(minutes === 20 ? /^2\d minutes$/ : /^20 hours$/);
+      expect((await look('Lag'))[0]?.text).toMatch(minutes === 20 ? /^2\d minutes ago$/ : /^20 hours ago$/);
       const { fields } = await pictureOf(vmPanel('fleet', 'Devices'), await viewer.look(vmPanel('fleet', 'Devices')));
       const online = fields.find(({ title }) => title === 'Online')?.cells ?? [];
       // After 20 hours no device is listed.
       const unknown = minutes === 20 ? ['unknown, red'] : [];
       expect([...new Set(online.map(({ text, color }) => `${text}, ${color}`))]).toEqual(unknown);
+      const lags = fields.find(({ title }) => title === 'Lag')?.cells ?? [];
+      expect([...new Set(lags.map(({ text, color }) => `${text}, ${color}`))]).toEqual(
+        unknown.map(() => 'not reported, red'),
+      );
     },
   );
 

@@ -172,7 +172,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect(told.events).toContain('delivery-blocked');
     // The last points before minute 45 are delivered at once. Nobody says that the daemon has stopped: it has not.
     expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(
-      /^Tidemark's last report: age of the complete data: 3[5-9] minutes, red$/,
+      /^no report from Tidemark; complete up to: 3[5-9] minutes ago, red$/,
     );
     expect((await told.read.numbers('start', 'Devices by state')).join()).toMatch(/, red$/);
   });
