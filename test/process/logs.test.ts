@@ -160,4 +160,18 @@ describe('a configuration that cannot be used', () => {
     expect(stderr).toMatch(/^tidemark: The configuration is invalid:\n {2}log\.format .*|listen/);
     expect(stderr.trim().split('\n')).toHaveLength(3);
   });
+
+  test('is JSON for a daemon without a terminal unless the format is pretty, and for a command only if it is json', async () => {
+    await using stage = await openStage();
+    const isJson = async (args: string[], env: Record<string, string>): Promise<boolean> => {
+      const { code, stderr } = await stage.run(args, { env: { TIDEMARK_LISTEN: 'nowhere', ...env } });
+      expect(code, stderr).toBe(args.includes('--no-such-flag') ? 2 : 78);
+      return !stderr.startsWith('tidemark: ');
+    };
+    expect(await isJson([], {})).toBe(true);
+    expect(await isJson([], { TIDEMARK_LOG_FORMAT: 'pretty' })).toBe(false);
+    expect(await isJson(['--once'], {})).toBe(false);
+    // The command line is read before the configuration.
+    expect(await isJson(['--no-such-flag'], { TIDEMARK_LOG_FORMAT: 'json' })).toBe(false);
+  });
 });
