@@ -5,7 +5,7 @@
  * two find the index for a time, and a page of last year costs as much as a page of today. Raw times ascend strictly;
  * cut to the served precision they may be equal, and then `position` orders them.
  */
-import type { EpochMs, EpochNs } from '../core/time.ts';
+import { type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import {
   ceilToPrecision,
   createDateOf,
@@ -60,7 +60,7 @@ export interface DeviceContext {
 /** Later than any reading: where times of 64 bits end. */
 const END_OF_TIME_NS: EpochNs = 2n ** 63n;
 const DENSE_INTERVAL_MS = 40;
-const DEFAULT_INTERVAL_MS = 300_000;
+const DEFAULT_INTERVAL_MS = 5 * MINUTE_MS;
 
 /** Makes a device from its description. */
 export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: DeviceContext): WorldDevice {
@@ -114,7 +114,7 @@ function snapshot({ spec, series, intervalMs, precision }: SnapshotInput, atMs: 
   const parentDeviceId = valueAt(spec.parentDeviceId ?? null, spec.moves ?? [], atMs);
   const lifecycleStatus = valueAt<Lifecycle>('active', spec.lifecycle ?? [], atMs);
   const seen = lastSeen(series, atMs);
-  const online = lifecycleStatus === 'active' && seen !== null && atMs - seen.atMs <= 3 * intervalMs + 60_000;
+  const online = lifecycleStatus === 'active' && seen !== null && atMs - seen.atMs <= 3 * intervalMs + MINUTE_MS;
   return {
     deviceId: spec.deviceId,
     name: valueAt(spec.name ?? spec.deviceId, spec.renames ?? [], atMs),
@@ -148,7 +148,7 @@ function lastSeen(series: Series, atMs: EpochMs): { atMs: EpochMs; text: string 
   return null;
 }
 
-const VALUE_WITHIN_MS = 6 * 3_600_000;
+const VALUE_WITHIN_MS = 6 * HOUR_MS;
 /** A sensor may be in every nth reading only. */
 const READINGS_LOOKED_AT = 12;
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { linkAbort } from '../core/async.ts';
+import { MINUTE_MS } from '../core/time.ts';
 import type { SimAnswer } from './answers.ts';
 import { BASE_PATH, exchange, type Simulator } from './simulator.ts';
 
@@ -21,7 +22,7 @@ export interface SimServer {
 }
 
 /** Longer than any client keeps an idle connection, so that no request meets a closing one by chance. */
-const KEEP_ALIVE_MS = 120_000;
+const KEEP_ALIVE_MS = 2 * MINUTE_MS;
 
 /** Serves a simulator. Rejects where the port cannot be had. */
 export async function serveSimulator(simulator: Simulator, options: ServeOptions = {}): Promise<SimServer> {

@@ -162,7 +162,7 @@ describe('a limit in the headers', () => {
     const quota = createQuota({ share: 0.8, random: () => 0, planReadings: () => readings });
     setPlan(quota, PLAN);
     sendAll(quota, 400);
-    const nowMs = 600_000;
+    const nowMs = 10 * MINUTE_MS;
     noteAnswer(quota, answer(nowMs, { limit: 300, remaining: 300 }));
     expect(hasLimitMismatch(quota)).toBe(true);
     expect(nextTurn(quota).atMs, 'nothing stops for a day').toBeLessThanOrEqual(nowMs);

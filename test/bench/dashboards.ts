@@ -4,14 +4,14 @@
  */
 
 import { readFileSync } from 'node:fs';
-import { DAY_MS } from '../../src/core/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { asksInflux, readBoards, shownPanels } from '../grafana/support/boards.ts';
 import { writeFleet } from '../grafana/support/fleet-lines.ts';
 import { openBoard } from '../grafana/support/viewer.ts';
 import { startInfluxd } from '../support/influxd.ts';
 import type { Measured } from './table.ts';
 
-const INTERVAL_MS = 300_000;
+const INTERVAL_MS = 5 * MINUTE_MS;
 /** The newest of the readings; any round time does. */
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
 const LOOKS = 10;

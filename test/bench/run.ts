@@ -135,7 +135,7 @@ function count(text: string): number {
 
 /** @param times how many times the days of the plan. */
 function sizeOf({ devices, days }: Plan, newestMs: number, times = 1): WorkspaceSize {
-  return { devices, readings: days * times * MINUTES_A_DAY, intervalMs: 60_000, newestMs };
+  return { devices, readings: days * times * MINUTES_A_DAY, intervalMs: MINUTE_MS, newestMs };
 }
 
 /** The program beside what it is compared with, and the floor beside itself. */
@@ -197,7 +197,7 @@ function verifyBench({ program, devices, days, areDaysGiven, isQuick }: Plan, ne
 /** The fleet beside which metrics and pages are asked for. */
 function scrapedFleet({ isQuick }: Pick<Plan, 'isQuick'>, newestMs: number): WorkspaceSize {
   const devices = isQuick ? SCRAPED.quick : SCRAPED.devices;
-  return { devices, readings: SCRAPED.readings, intervalMs: 60_000, newestMs };
+  return { devices, readings: SCRAPED.readings, intervalMs: MINUTE_MS, newestMs };
 }
 
 /** What a daemon with very many devices is asked for. */

@@ -8,7 +8,7 @@ import { loadConfig, loadDemoConfig } from '../../src/config/load.ts';
 import { fileForm, keyEntries, variableOf } from '../../src/config/schema.ts';
 import { Unfit } from '../../src/config/values.ts';
 import { UserError } from '../../src/core/faults.ts';
-import { DAY_MS } from '../../src/core/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { exampleConfig } from '../support/example-config.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21);
@@ -74,7 +74,7 @@ describe('what file and environment make', () => {
       workspaceId: null,
       dataDir: './data',
       archive: { retentionMs: 30 * DAY_MS, maxBytes: 2 * 1024 ** 3 },
-      sync: { history: { kind: 'age', ageMs: 30 * DAY_MS }, gracePeriodMs: 120_000 },
+      sync: { history: { kind: 'age', ageMs: 30 * DAY_MS }, gracePeriodMs: 2 * MINUTE_MS },
       listen: { host: '127.0.0.1', port: 9464 },
       log: { level: 'info', format: 'auto' },
     });
@@ -99,7 +99,7 @@ log: {level: debug, format: json}
         keyFile: 'api-key',
         share: 0.25,
         concurrency: 2,
-        timeoutMs: 60_000,
+        timeoutMs: MINUTE_MS,
         ca: PEM,
       },
       influx: {

@@ -157,7 +157,7 @@ describe('a destination that answers after a second', () => {
     // The fourth batch is not answered for long: those after it are.
     const isSlow = (sent: readonly string[]): boolean => sent.includes(line(3 * BATCH));
     const { accepted, delivered, position } = await slowly(state, 30, {
-      tookMs: (sent) => (isSlow(sent) ? 60_000 : 1000),
+      tookMs: (sent) => (isSlow(sent) ? MINUTE_MS : 1000),
     });
     expect(accepted.length).toBeGreaterThan(3);
     expect(delivered).toBe(3 * BATCH);

@@ -253,7 +253,7 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
     using state = scratchStore();
     state.store.append([...LINES, TEXT], 'live');
     const position = { url: victoria.url, org: '', bucket: 'unused' };
-    const unknown = createUnknownServer({ name: 'influx', ...position, token: null, timeoutMs: 60_000 });
+    const unknown = createUnknownServer({ name: 'influx', ...position, token: null, timeoutMs: MINUTE_MS });
     const identity = identityOf({ kind: 'auto', ...position });
     const life = lifeOf(state, { sink: unknown.sinkFor('influxdb'), identity, kind: unknown });
     const stop = new AbortController();

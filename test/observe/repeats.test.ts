@@ -34,7 +34,7 @@ const held = (more: Partial<Extract<AppEvent, { type: 'delivery-blocked' }>> = {
   message: 'HTTP 503',
   hint: 'it goes on by itself',
   needsPerson: false,
-  waitMs: 60_000,
+  waitMs: MINUTE_MS,
   ...more,
 });
 
@@ -46,8 +46,8 @@ const PROBLEMS: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
     { type: 'stream-recovered', stream: 'alerts' },
   ],
   ['warn', { type: 'api-outage', message: 'down', waitMs: 10_000 }, { type: 'api-recovered' }],
-  ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-accepted' }],
-  ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 }, { type: 'key-changed' }],
+  ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: MINUTE_MS }, { type: 'key-accepted' }],
+  ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: MINUTE_MS }, { type: 'key-changed' }],
   ['warn', held(), { type: 'delivery-resumed', destination: 'influx' }],
   [
     'error',
@@ -205,7 +205,7 @@ describe.each(SINGLE.map((event) => [event.type, event] as const))('what comes a
 test('the end of a problem counts the lines about the problem, under a name of their own', () => {
   const { clock, observe, lines } = openLog();
   for (; clock.ms < 5 * MINUTE_MS; clock.ms += MINUTE_MS)
-    observe({ type: 'key-refused', message: 'the key is revoked', waitMs: 60_000 });
+    observe({ type: 'key-refused', message: 'the key is revoked', waitMs: MINUTE_MS });
   observe({ type: 'key-changed' });
   const last = lines().at(-1);
   expect(last).toMatchObject({ event: 'key-changed', problem_lines_suppressed: 4 });

@@ -2,15 +2,15 @@
  * `--backfill` as real processes: alone, killed again and again, and beside a daemon.
  */
 import { describe, expect, test } from 'vitest';
-import { DAY_MS } from '../../src/core/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 import { openBench, openStage, until } from './support.ts';
 
 const PLAN = { requestsPerMinute: 1500, requestsPerDay: 1_000_000, historyMaxDays: 31 };
 const DEVICES = [
-  { deviceId: 'one', intervalMs: 60_000 },
-  { deviceId: 'two', intervalMs: 120_000 },
+  { deviceId: 'one', intervalMs: MINUTE_MS },
+  { deviceId: 'two', intervalMs: 2 * MINUTE_MS },
 ];
 
 const bench = sharedBench(openBench);
@@ -24,7 +24,7 @@ describe.runIf(influxdAvailable())('--backfill', () => {
       '--from',
       new Date(startedMs - 4 * DAY_MS).toISOString(),
       '--to',
-      new Date(startedMs - 300_000).toISOString(),
+      new Date(startedMs - 5 * MINUTE_MS).toISOString(),
     ];
     let kills = 0;
     for (; kills < 3; kills += 1) {
@@ -40,7 +40,7 @@ describe.runIf(influxdAvailable())('--backfill', () => {
     expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
     const telemetry = stage.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
     expect(telemetry).toBeLessThanOrEqual(Math.ceil((4 * 1440 * 1.5) / 196) + 6 + 5 * kills);
-    const verdict = await stage.verdict(startedMs - 300_000, startedMs - 4 * DAY_MS + 5000);
+    const verdict = await stage.verdict(startedMs - 5 * MINUTE_MS, startedMs - 4 * DAY_MS + 5000);
     expect([verdict.missing.slice(0, 3), verdict.invented.slice(0, 3)]).toEqual([[], []]);
   });
 

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { realClock } from '../../src/app/real-clock.ts';
-import { HOUR_MS } from '../../src/core/time.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
@@ -123,13 +123,13 @@ export interface StageOptions {
   readonly workspaceId?: string;
 }
 
-const SETTLE_MS = 120_000;
+const SETTLE_MS = 2 * MINUTE_MS;
 
 /** A little history, with what is hard about it. */
 const DEVICES: readonly DeviceSpec[] = [
   { deviceId: 'walk', intervalMs: 20_000, jitter: 0.5 },
-  { deviceId: 'tied', intervalMs: 60_000, traits: ['ties'] },
-  { deviceId: 'burst', intervalMs: 300_000, traits: ['burst'], burst: { every: 12, size: 230 } },
+  { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] },
+  { deviceId: 'burst', intervalMs: 5 * MINUTE_MS, traits: ['burst'], burst: { every: 12, size: 230 } },
 ];
 
 let stages = 0;
@@ -226,7 +226,11 @@ function firstAskedMs({ log }: Simulator, startedMs: number): number {
  *
  * @throws Error where it does not within the time.
  */
-export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 600_000): Promise<void> {
+export async function until(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  withinMs = 10 * MINUTE_MS,
+): Promise<void> {
   const startedMs = performance.now();
   while (!(await holds())) {
     const waitedMs = performance.now() - startedMs;

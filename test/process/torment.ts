@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StatusReport } from '../../src/core/status.ts';
-import { HOUR_MS } from '../../src/core/time.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { FaultPlan } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import type { Bench } from '../support/bench.ts';
@@ -17,7 +17,7 @@ const DEVICES: readonly DeviceSpec[] = [
   { deviceId: 'every-second', intervalMs: 1000, jitter: 0.3 },
   { deviceId: 'walk', intervalMs: 10_000, jitter: 0.5 },
   { deviceId: 'tied', intervalMs: 20_000, traits: ['ties'] },
-  { deviceId: 'burst', intervalMs: 60_000, traits: ['burst'], burst: { every: 40, size: 230 } },
+  { deviceId: 'burst', intervalMs: MINUTE_MS, traits: ['burst'], burst: { every: 40, size: 230 } },
   { deviceId: 'odd', intervalMs: 30_000, traits: ['oddValues', 'empty'] },
 ];
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { createFilter } from '../../src/core/filter.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../../src/core/state/telemetry.ts';
-import { formatExact, HOUR_MS, msToNs } from '../../src/core/time.ts';
+import { formatExact, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import { wantedAt } from '../../src/ingest/wanted-range.ts';
 import { type DeviceSnapshot, snapshotDevice, sumUp } from '../../src/report/device-snapshot.ts';
 import { device } from '../store/support.ts';
@@ -36,7 +36,7 @@ function snapshotOf(hours: Hours, openSeconds: number): DeviceSnapshot {
   const at = (hour: number): bigint => msToNs(NOW_MS + hour * HOUR_MS);
   const covered = hours.map(([from, to]) => ({ from: at(from), to: at(to), first: null, last: null }));
   const known: CoverageNow = { ...NOTHING_COVERED, covered };
-  const settings = { history: { kind: 'age', ageMs: 48 * HOUR_MS }, gracePeriodMs: 120_000 } as const;
+  const settings = { history: { kind: 'age', ageMs: 48 * HOUR_MS }, gracePeriodMs: 2 * MINUTE_MS } as const;
   const listed = {
     record: device('d', { lastSeenAt: null }),
     name: 'd',

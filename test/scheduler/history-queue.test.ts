@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { DAY_MS, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {
   admitRested,
   createHistoryQueue,
@@ -27,7 +27,7 @@ function pickAt(queue: HistoryQueue, nowMs: number): HistoryPick | null {
 describe('history', () => {
   test('is breadth first: the last day of every device, then the week, then the rest', () => {
     const ids = Array.from({ length: 50 }, (_, index) => `d${index}`);
-    const world = createWorld(ids.map((id) => evenDevice(id, { intervalMs: 60_000, untilMs: -30 * DAY_MS })));
+    const world = createWorld(ids.map((id) => evenDevice(id, { intervalMs: MINUTE_MS, untilMs: -30 * DAY_MS })));
     for (const id of ids) {
       world.hold(id, 0);
       // Those that make more take more pages.
@@ -55,7 +55,7 @@ describe('history', () => {
   });
 
   test('a first history comes before a backfill', () => {
-    const world = createWorld([evenDevice('a', { intervalMs: 60_000, untilMs: -DAY_MS })]);
+    const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS, untilMs: -DAY_MS })]);
     world.hold('a', 0);
     world.open('backfill', 'a', { day: 0, week: 0, rest: 50 * DAY_MS });
     world.open('first-history', 'a', { day: 0, week: 0, rest: 20 * DAY_MS });

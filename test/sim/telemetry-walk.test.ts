@@ -1,7 +1,7 @@
 /** Walking pages by their cursors: exactly the readings of the world, whatever the settings and the shape of the data. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { MS_NS, SECOND_NS } from '../../src/core/time.ts';
+import { MINUTE_MS, MS_NS, SECOND_NS } from '../../src/core/time.ts';
 import { readingText } from '../../src/sim/answers.ts';
 import type { Precision } from '../../src/sim/instants.ts';
 import type { SimSettings } from '../../src/sim/settings.ts';
@@ -10,7 +10,7 @@ import type { SimReading, Trait } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { AMPLE, askInProcess, createManualClock, ORIGIN_MS, visibleReadings } from './support.ts';
 
-const HISTORY_MS = 120_000;
+const HISTORY_MS = 2 * MINUTE_MS;
 
 /** A restless device: several readings a second, ties and bursts. */
 function restlessWorld(precision: Precision, traits: readonly Trait[]): World {
@@ -107,7 +107,7 @@ test('readings that become visible between two pages shift nothing', async () =>
       precision: 's',
       devices: [{ deviceId: 'd', intervalMs: 300, jitter: 0.9, traits: ['ties'] }],
     });
-    const lateness = { share: 0.5, maxMs: 60_000 };
+    const lateness = { share: 0.5, maxMs: MINUTE_MS };
     const simulator = createSimulator({ world, clock, settings: { plan: AMPLE, lateness } });
     const endNs = BigInt(ORIGIN_MS) * MS_NS + 1n;
     const atFirst = visibleReadings(simulator, 'd', 0n, endNs).map((reading) => readingText(reading));

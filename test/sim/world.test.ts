@@ -31,13 +31,13 @@ test('the same seed gives the same bytes, another seed others', () => {
 });
 
 const shapes = fc.record({
-  intervalMs: fc.constantFrom(450, 1000, 10_007, 60_000),
+  intervalMs: fc.constantFrom(450, 1000, 10_007, MINUTE_MS),
   jitter: fc.constantFrom(0, 0.1, 0.9, 1),
   precision: fc.constantFrom<Precision>('s', 'ms', 'us', 'ns'),
   traits: fc.subarray<Trait>(['ties', 'burst', 'empty']),
   silences: fc.array(
     fc.tuple(fc.integer({ min: 0, max: 1000 }), fc.integer({ min: 0, max: 300 })).map(([from, length]) => {
-      const fromMs = ORIGIN_MS - 600_000 + from * 600;
+      const fromMs = ORIGIN_MS - 10 * MINUTE_MS + from * 600;
       return { fromMs, toMs: fromMs + length * 600 };
     }),
     { maxLength: 3 },
@@ -49,8 +49,8 @@ const shapes = fc.record({
 test('any range is what a scan of everything gives, forwards, backwards and from any position', () => {
   fc.assert(
     fc.property(shapes, ({ cuts, offGridNs, precision, ...spec }) => {
-      const world = worldOf({ ...spec, burst: { every: 11, size: 210 } }, { precision, historyMs: 600_000 });
-      const fromNs = msToNs(ORIGIN_MS - 600_000 + cuts[0]) + offGridNs;
+      const world = worldOf({ ...spec, burst: { every: 11, size: 210 } }, { precision, historyMs: 10 * MINUTE_MS });
+      const fromNs = msToNs(ORIGIN_MS - 10 * MINUTE_MS + cuts[0]) + offGridNs;
       const toNs = minNs(fromNs + msToNs(cuts[1]), msToNs(ORIGIN_MS));
       const positions = (readings: Iterable<SimReading>): number[] => Array.from(readings, ({ position }) => position);
       const scanned = positions(
@@ -68,7 +68,7 @@ test('any range is what a scan of everything gives, forwards, backwards and from
 
 test('positions ascend strictly and times never go back, in every precision', () => {
   for (const precision of ['s', 'ms', 'us', 'ns'] as const) {
-    const all = everything(worldOf({ traits: ['dense', 'ties'], jitter: 0.9 }, { precision, historyMs: 60_000 }));
+    const all = everything(worldOf({ traits: ['dense', 'ties'], jitter: 0.9 }, { precision, historyMs: MINUTE_MS }));
     expect(all.length).toBeGreaterThan(1400);
     for (const [at, reading] of all.entries()) {
       const next = all[at + 1];
@@ -81,7 +81,7 @@ test('positions ascend strictly and times never go back, in every precision', ()
 
 test('times are served with exactly the digits of the precision, and mean the time that is told', () => {
   for (const precision of ['s', 'ms', 'us', 'ns'] as const) {
-    for (const reading of everything(worldOf({ jitter: 0.5, intervalMs: 60_000 }, { precision }))) {
+    for (const reading of everything(worldOf({ jitter: 0.5, intervalMs: MINUTE_MS }, { precision }))) {
       expect(reading.recordedAt).toMatch(
         new RegExp(`:\\d\\d${DIGITS[precision] === 0 ? '' : `\\.\\d{${DIGITS[precision]}}`}Z$`),
       );

@@ -142,7 +142,7 @@ describe('what it says', () => {
     const devices = [
       ...fleet(5, MINUTE_MS),
       ...fleet(3, 10 * MINUTE_MS, 's'),
-      { deviceId: 'paused', lifecycle: [{ atMs: NOW_MS - 60_000, value: 'paused' as const }] },
+      { deviceId: 'paused', lifecycle: [{ atMs: NOW_MS - MINUTE_MS, value: 'paused' as const }] },
       { deviceId: 'silent', silences: [{ fromMs: NOW_MS - 2 * DAY_MS, toMs: Number.POSITIVE_INFINITY }] },
       { deviceId: 'left-out', intervalMs: MINUTE_MS },
     ];

@@ -10,7 +10,7 @@ import type { Sink } from '../../../src/core/ports.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import { missingChangeOf } from '../../../src/core/state/job-args.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';
-import { HOUR_MS } from '../../../src/core/time.ts';
+import { HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
 import { openStore } from '../../../src/store/store.ts';
@@ -34,8 +34,8 @@ const HISTORY_MS = 40 * HOUR_MS;
 const bench = sharedBench(openBench);
 
 const DEVICES: DeviceSpec[] = [
-  { deviceId: 'tied', intervalMs: 120_000, traits: ['ties'] },
-  { deviceId: 'od,d =d"e\\vi\'ce', intervalMs: 120_000, traits: ['hostile', 'oddValues', 'ties'] },
+  { deviceId: 'tied', intervalMs: 2 * MINUTE_MS, traits: ['ties'] },
+  { deviceId: 'od,d =d"e\\vi\'ce', intervalMs: 2 * MINUTE_MS, traits: ['hostile', 'oddValues', 'ties'] },
   { deviceId: 'fast', intervalMs: 30_000, jitter: 0.9 },
 ];
 

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { createSampleWorker } from '../../../src/commands/verify/job.ts';
 import type { SampleVerdict } from '../../../src/commands/verify/result.ts';
 import { sample } from '../../../src/commands/verify/sample.ts';
-import { DAY_MS } from '../../../src/core/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { openVerifyState } from '../../../src/store/views/verify.ts';
 import { DEVICES, worldOf } from '../../support/daemon-rig.ts';
@@ -62,7 +62,7 @@ describe.runIf(influxdAvailable())('a sample', () => {
           seed: 5,
           originMs,
           historyMs: 6 * DAY_MS,
-          devices: [{ deviceId: 'often', intervalMs: 300_000 }],
+          devices: [{ deviceId: 'often', intervalMs: 5 * MINUTE_MS }],
         });
       const settings = { bounds: { age }, plan: { historyMaxDays: 3 } };
       using rig = await openRig(bench, { world, historyMs: 2 * DAY_MS, settings });

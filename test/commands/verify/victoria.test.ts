@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { PointSource, TakePoint } from '../../../src/core/state/verify.ts';
-import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
@@ -24,9 +24,9 @@ function worldOf(precision: World['precision']): (nowMs: number) => World {
       historyMs: 2 * HISTORY_MS,
       precision,
       devices: [
-        { deviceId: 'tied', intervalMs: 60_000, traits: ['ties'] },
-        { deviceId: 'od,d =d"e\\vice', intervalMs: 60_000, traits: ['hostile', 'oddValues', 'ties'] },
-        { deviceId: 'plain', intervalMs: 60_000 },
+        { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] },
+        { deviceId: 'od,d =d"e\\vice', intervalMs: MINUTE_MS, traits: ['hostile', 'oddValues', 'ties'] },
+        { deviceId: 'plain', intervalMs: MINUTE_MS },
       ],
     });
 }

@@ -40,7 +40,7 @@ function recordOf(device: number, atMs: number): DeviceRecord {
     lifecycleStatus: device % 101 === 100 ? 'paused' : 'active',
     online: device % 50 !== 49,
     presence: device % 50 === 49 ? 'no_signal' : 'reporting',
-    lastSeenAt: msToNs(atMs - 60_000 - device),
+    lastSeenAt: msToNs(atMs - MINUTE_MS - device),
     latitude: isHub ? 50 + device / 10 : null,
     longitude: isHub ? 8 + device / 10 : null,
     locationUpdatedAt: null,

@@ -6,7 +6,7 @@ import { createFilter, type FilterSpec } from '../../../src/core/filter.ts';
 import { descriptiveTag, encodeTagValue, identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { DeviceRow, DevicesPage, DevicesQuery, PageFacts } from '../../../src/core/page-facts.ts';
 import type { DeviceRecord } from '../../../src/core/records.ts';
-import { DAY_MS, type EpochMs, msToNs } from '../../../src/core/time.ts';
+import { DAY_MS, type EpochMs, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { createPageFacts, type PageParts } from '../../../src/report/page-facts.ts';
 import { device, pageCommit, type ScratchStore } from '../../store/support.ts';
 import { KEEP_ALL, POLLS, SCHEDULES } from '../../support/defaults.ts';
@@ -30,7 +30,7 @@ export interface PageOptions {
   readonly isTimeKnown?: boolean;
 }
 
-const SETTLE_MS = 120_000;
+const SETTLE_MS = 2 * MINUTE_MS;
 
 /** Puts them together over a state, without anything that runs beside it. */
 export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, options: PageOptions): PageState {
