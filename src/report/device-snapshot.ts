@@ -272,7 +272,7 @@ function inOrder(sums: ReadonlyMap<string, GrowingSum>): GapSum[] {
 export function silentDevicesText({ devices, first, resting }: SilentSums, nowMs: EpochMs): string {
   const longText = ({ name, newestAt }: SilentDevice): string => {
     const long = newestAt === null ? null : Math.max(0, nowMs - Date.parse(newestAt)) / SECOND_MS;
-    return `${plainText(name, 40)}${long === null ? ' (no reading)' : ` for ${duration(long)}`}`;
+    return `${plainText(name, 40)}${long === null ? ' (no reading in the sync range)' : ` for ${duration(long)}`}`;
   };
   const named = first.length > MOST_NAMED ? '' : `: ${first.map(longText).join(', ')}`;
   const silent = devices === 0 ? '' : ` ${counted(devices, 'device')} ${devices === 1 ? 'is' : 'are'} silent${named}.`;

@@ -168,7 +168,7 @@ describe('the sentence', () => {
     [
       'few of them, each with how long',
       { sums: { silent: { devices: 2, first: [silent('Wine cellar', 72), silent('Attic')], resting: {} } } },
-      'In sync: all 5 devices are complete. 2 devices are silent: Wine cellar for 3 days, Attic (no reading).',
+      'In sync: all 5 devices are complete. 2 devices are silent: Wine cellar for 3 days, Attic (no reading in the sync range).',
     ],
     [
       'a silent device, beside some that were taken out of service',

@@ -70,7 +70,9 @@ test('a device that was taken out of service does not count as silent', () => {
     { state: 'silent', active: false },
   ]);
   expect(unwrapped(text())).toContain('; states: 1 silent, 1 out of service ');
-  expect(report().summary).toContain('1 device is silent: cellar (no reading). 1 device is out of service (paused).');
+  expect(report().summary).toContain(
+    '1 device is silent: cellar (no reading in the sync range). 1 device is out of service (paused).',
+  );
   expect(text('cellar')).toMatch(/^Nothing newer to read: silent\.$/m);
   expect(text('shed')).toMatch(/^Nothing newer to read: out of service\.$/m);
 });
