@@ -181,25 +181,26 @@ describe('a file that a command writes', () => {
   test('that exists: another name, or removed', () => {
     using place = scratch();
     writeFileSync(join(place.path, 'b'), 'mine');
-    const told = (name: string): string => refusal(() => requireNewFile('--backup', join(place.path, name)));
-    expect(told('b')).toMatch(/Choose another name, or remove it/);
-    expect(told('c')).toBe('');
+    const reported = (name: string): string => refusal(() => requireNewFile('--backup', join(place.path, name)));
+    expect(reported('b')).toMatch(/Choose another name, or remove it/);
+    expect(reported('c')).toBe('');
     rmSync(join(place.path, 'b'));
-    expect(told('b')).toBe('');
+    expect(reported('b')).toBe('');
   });
 
   test('that is a directory, or in none: a file in it, and the directory made', () => {
     using place = scratch();
-    const told = (...names: string[]): string => refusal(() => requireNewFile('--backup', join(place.path, ...names)));
-    expect(told()).toMatch(/Choose the name of a new file in it/);
-    expect(told('b')).toBe('');
-    expect(told('none', 'b')).toBe(`--backup: there is no directory ${join(place.path, 'none')}. Create it first.`);
+    const reported = (...names: string[]): string =>
+      refusal(() => requireNewFile('--backup', join(place.path, ...names)));
+    expect(reported()).toMatch(/Choose the name of a new file in it/);
+    expect(reported('b')).toBe('');
+    expect(reported('none', 'b')).toBe(`--backup: there is no directory ${join(place.path, 'none')}. Create it first.`);
     const relative = refusal(() => requireNewFile('--backup', 'none/b'));
     expect(relative).toBe(
       `--backup: there is no directory ${resolve('none')} (a relative path starts in the working directory, ${resolve('.')}). Create it first.`,
     );
     mkdirSync(join(place.path, 'none'));
-    expect(told('none', 'b')).toBe('');
+    expect(reported('none', 'b')).toBe('');
   });
 });
 
@@ -213,7 +214,7 @@ describe('the configuration', () => {
 
   type Environment = Readonly<Record<string, string | undefined>>;
 
-  function told(changes: Environment, yaml?: string, file: string | null = null): string {
+  function reported(changes: Environment, yaml?: string, file: string | null = null): string {
     const set = Object.entries({ ...API, ...changes }).filter(
       (entry): entry is [string, string] => entry[1] !== undefined,
     );
@@ -303,8 +304,8 @@ describe('the configuration', () => {
       { TIDEMARK_SYNC_TELEMETRY: '*/30 * * * *' },
     ],
   ])('%s', (_name, advice, broken, followed) => {
-    expect(told(broken)).toMatch(advice);
-    expect(told(followed)).toBe('');
+    expect(reported(broken)).toMatch(advice);
+    expect(reported(followed)).toBe('');
   });
 
   test.each<[string, RegExp, string, string]>([
@@ -334,8 +335,8 @@ describe('the configuration', () => {
       'destinations: {second: {url: "http://127.0.0.1:8086", bucket: b}}\n',
     ],
   ])('%s', (_name, advice, broken, followed) => {
-    expect(told({}, broken)).toMatch(advice);
-    expect(told({}, followed)).toBe('');
+    expect(reported({}, broken)).toMatch(advice);
+    expect(reported({}, followed)).toBe('');
   });
 
   test('a proxy that is not a URL: as http://host:port, or unset', () => {
@@ -349,8 +350,8 @@ describe('the configuration', () => {
   });
 
   test('no file by that name: made, or another one named', () => {
-    expect(told({}, undefined, 'config/tidemark.yaml')).toMatch(/create it, or name another with --config/);
-    expect(told({}, 'log: {level: info}\n', 'config/tidemark.yaml')).toBe('');
-    expect(told({}, undefined, 'other')).toBe('');
+    expect(reported({}, undefined, 'config/tidemark.yaml')).toMatch(/create it, or name another with --config/);
+    expect(reported({}, 'log: {level: info}\n', 'config/tidemark.yaml')).toBe('');
+    expect(reported({}, undefined, 'other')).toBe('');
   });
 });

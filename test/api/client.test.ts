@@ -193,7 +193,7 @@ test('an error of this program is neither hidden nor retried, and its booking is
   expect([world.requests.length, world.ledger.bookings[0]?.outcome]).toEqual([1, { status: null, fault: null }]);
 });
 
-test('the key is in nothing that is told or thrown, even if the server repeats it', async () => {
+test('the key is in nothing that is reported or thrown, even if the server repeats it', async () => {
   const echo = { error: { code: KEY, message: `no such key: ${KEY}`, required_scope: KEY } };
   const steps: readonly (Step | Error)[] = [
     ...[400, 401, 403, 404, 429, 500, 302].map((status) => ({ status, body: echo, headers: { location: KEY } })),
@@ -204,7 +204,7 @@ test('the key is in nothing that is told or thrown, even if the server repeats i
   for (const step of steps) {
     const world = createClientWorld([step], { retries: 1 });
     const fault = await faultOf(world.api.devices('c' as Cursor, PURPOSE, SIGNAL));
-    const told = JSON.stringify([
+    const reported = JSON.stringify([
       fault.message,
       fault.stack,
       fault.facts,
@@ -212,7 +212,7 @@ test('the key is in nothing that is told or thrown, even if the server repeats i
       world.events,
       world.ledger.bookings,
     ]);
-    expect(told).not.toContain(KEY);
+    expect(reported).not.toContain(KEY);
   }
 });
 

@@ -97,14 +97,14 @@ describe('whatever answers tell', () => {
     const sent: number[] = [];
     let nowMs = 0;
     let askedUntilMs = 0;
-    for (const { restMs, ...told } of list) {
+    for (const { restMs, ...reported } of list) {
       nowMs = Math.max(nowMs, nextTurn(quota).atMs);
       expect(nowMs).toBeGreaterThanOrEqual(askedUntilMs);
       noteSent(quota, nowMs);
       sent.push(nowMs);
       nowMs += restMs;
-      const untilMs = noteAnswer(quota, { ...told, sentMs: nowMs - restMs, nowMs });
-      const requestedMs = told.waitMs ?? (told.status === 429 ? MINUTE_MS : 0);
+      const untilMs = noteAnswer(quota, { ...reported, sentMs: nowMs - restMs, nowMs });
+      const requestedMs = reported.waitMs ?? (reported.status === 429 ? MINUTE_MS : 0);
       askedUntilMs = Math.max(askedUntilMs, nowMs + requestedMs);
       if (untilMs !== null) expect(untilMs).toBeGreaterThanOrEqual(askedUntilMs);
     }

@@ -236,7 +236,7 @@ describe('the order', () => {
   });
 });
 
-describe('what is told', () => {
+describe('what is reported', () => {
   test('the slow pace before the first answer is none: the failures are', async () => {
     const world = createPacedWorld({
       plan: { perMinute: 60, perDay: 500 },

@@ -79,7 +79,7 @@ describe('no whole answer', () => {
     ['CERT_HAS_EXPIRED', /has expired; check the clock/],
     ['CERT_NOT_YET_VALID', /not valid yet; check the clock/],
     ['EPROTO', /does not speak TLS/],
-  ])('%s is told by its kind, with what to do', (code, words) => {
+  ])('%s is reported by its kind, with what to do', (code, words) => {
     const error = toTransportError(
       Object.assign(new Error('fetch failed'), { cause: Object.assign(new Error(''), { code }) }),
     );

@@ -147,7 +147,7 @@ describe('a proxy', () => {
     }
   });
 
-  test('that is no URL is told without quoting it', () => {
+  test('that is no URL is reported without quoting it', () => {
     vi.stubEnv('HTTPS_PROXY', 'http://user:s3cret-word@:99999999');
     expect(() => createHttpTransport({ timeoutMs: 1000 })).toThrow(/HTTPS_PROXY or HTTP_PROXY: not a URL/);
     expect(() => createHttpTransport({ timeoutMs: 1000 })).not.toThrow(/s3cret-word/);

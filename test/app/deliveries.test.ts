@@ -47,7 +47,7 @@ const at = (url: string, bucket = ''): InfluxSinkOptions => ({
 });
 
 describe('whether a database has telemetry of a workspace', () => {
-  test.runIf(influxdAvailable())('is told by InfluxDB', async () => {
+  test.runIf(influxdAvailable())('is reported by InfluxDB', async () => {
     const has = async (bucket: string, tag: string) =>
       await createPointSource(at(influxd.url, bucket), 'influxdb', tag).hasAny(signal);
     expect(await has('full', "it's mine")).toBe(true);
@@ -56,7 +56,7 @@ describe('whether a database has telemetry of a workspace', () => {
     expect(await has('none', "it's mine")).toMatchObject({ kind: 'refused' });
   });
 
-  test.runIf(victoriaAvailable())('is told by VictoriaMetrics', async () => {
+  test.runIf(victoriaAvailable())('is reported by VictoriaMetrics', async () => {
     const has = async (tag: string) => await createPointSource(at(victoria.url), 'victoriametrics', tag).hasAny(signal);
     expect(await has("it's mine")).toBe(true);
     expect(await has('other')).toBe(false);
@@ -76,18 +76,22 @@ async function written(
     answers = ['accepted'],
   }: { kind?: DestinationKind; workspace?: string | null; answers?: string[] } = {},
 ) {
-  const told: AppEvent[] = [];
+  const reported: AppEvent[] = [];
   const left = [...answers];
   const sink: Sink = {
     name: 'influx',
     write: () => Promise.resolve({ kind: left.shift(), message: '', waitMs: null } as unknown as WriteAnswer),
   };
-  const parts = { databases: [options], workspace: () => workspace, observe: (event: AppEvent) => told.push(event) };
+  const parts = {
+    databases: [options],
+    workspace: () => workspace,
+    observe: (event: AppEvent) => reported.push(event),
+  };
   const to = checkingOldPoints({ sink, identity: '', batchLines: 1, kind }, parts);
   const got: string[] = [];
   for (const _ of answers) got.push((await to.sink.write([], signal)).kind);
   expect(got).toEqual(answers);
-  return told;
+  return reported;
 }
 
 describe.runIf(influxdAvailable())('before the first write', () => {
@@ -112,7 +116,7 @@ describe.runIf(influxdAvailable())('before the first write', () => {
 
   test('what was down is asked again, but not for what was written meanwhile', async () => {
     const down = { ...at('http://127.0.0.1:9', 'full') };
-    const told: AppEvent[] = [];
+    const reported: AppEvent[] = [];
     const answers = ['later', 'accepted', 'accepted'];
     const sink: Sink = {
       name: 'influx',
@@ -124,13 +128,13 @@ describe.runIf(influxdAvailable())('before the first write', () => {
         return [place];
       },
       workspace: () => "it's mine",
-      observe: (event: AppEvent) => told.push(event),
+      observe: (event: AppEvent) => reported.push(event),
     };
     const to = checkingOldPoints({ sink, identity: '', batchLines: 1 }, parts);
     await to.sink.write([], signal);
     await to.sink.write([], signal);
     place = at(influxd.url, 'full');
     await to.sink.write([], signal);
-    expect(told, 'it was accepted while nobody could tell').toEqual([]);
+    expect(reported, 'it was accepted while nobody could tell').toEqual([]);
   });
 });

@@ -121,7 +121,7 @@ function deliverAll({ state: { store } }: House, id: number): string[] {
 }
 
 describe('acknowledged blocks', () => {
-  test('is sealed after its day and gone after archive.retention, and what comes meanwhile is untouched', async () => {
+  test('is compacted after its day and gone after archive.retention, and what comes meanwhile is untouched', async () => {
     using it = house({ retentionMs: 5 * DAY_MS });
     const id = it.open('influx');
     await it.pass(10 * DAY_MS, () => {
@@ -139,7 +139,7 @@ describe('acknowledged blocks', () => {
     expect(it.types()).toEqual([]);
   });
 
-  test('is kept for ever without a database, and that is told at the start', async () => {
+  test('is kept for ever without a database, and that is reported at the start', async () => {
     using it = house({ retentionMs: DAY_MS, maxBytes: 64 * MIB });
     const all: string[] = [];
     await it.run(MINUTE_MS);

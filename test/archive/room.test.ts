@@ -44,8 +44,8 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
         if (event.type === 'page-committed') asked.push(rig.clock.nowMs() - NOW_MS);
       },
     });
-    const told = events.map(({ type }) => type).filter((type) => type.startsWith('polling-'));
-    expect(told).toEqual(['polling-stopped', 'polling-resumed']);
+    const reported = events.map(({ type }) => type).filter((type) => type.startsWith('polling-'));
+    expect(reported).toEqual(['polling-stopped', 'polling-resumed']);
     expect(asked.filter((ms) => ms < 3 * MINUTE_MS).length, 'the page under way is committed').toBeLessThanOrEqual(5);
     expect(asked.some((ms) => ms >= 3 * MINUTE_MS)).toBe(true);
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });

@@ -209,7 +209,7 @@ describe('the memory of an idle daemon', () => {
     }
   });
 
-  test('is told by the largest of the looks, and by the middle one', () => {
+  test('is reported by the largest of the looks, and by the middle one', () => {
     const looks = { privateLooks: [41e6, 43e6, 40e6] };
     const [most, middle] = memoryFigures('idle', looks, 42).map(judgeFigure);
     expect(most).toMatchObject({ figure: 'idle: most private memory', measured: 43, isMet: false });

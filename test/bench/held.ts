@@ -1,5 +1,5 @@
 /**
- * The figures for what is held: `--export` and `--replay` of a state that is filled here, with sealed blocks as
+ * The figures for what is held: `--export` and `--replay` of a state that is filled here, with compacted blocks as
  * the program writes them. Each is one run of the real program, checked for being whole before it is taken for fast.
  */
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -49,9 +49,9 @@ async function startPart<Counts>(file: string, path: string, args: readonly stri
   return {
     url: `http://127.0.0.1:${port}${path}`,
     counts: async () => {
-      const told = once(child, 'message');
+      const reported = once(child, 'message');
       child.send('counts');
-      const [counts] = await told;
+      const [counts] = await reported;
       return counts;
     },
     [Symbol.dispose]: () => void child.kill('SIGKILL'),

@@ -240,7 +240,7 @@ describe('mistakes', () => {
     expect(systemd.join()).not.toMatch(/config\/tidemark\.yaml|npm/);
   });
 
-  test('all are told at once, from both sources, in one refusal', () => {
+  test('all are reported at once, from both sources, in one refusal', () => {
     const yaml = 'api:\n  shar: 1\n  share: 2\nmetrics:\n  per_device: a\nlog:\n  level: loud\n';
     const lines = mistakesOf(() => load({ yaml, environment: { TIDEMARK_API_TIMEOUT: '30', TIDEMARK_LISTN: 'x:1' } }));
     expect(lines).toEqual([

@@ -40,8 +40,8 @@ describe('the coverage of a device', () => {
   });
 
   test('a complete device has no gap and no lag', () => {
-    const holdings = coverageOf(device(true), { covered: [span(-50, 100)], gaps: [] }, WANTED);
-    expect(holdings).toEqual({
+    const coverage = coverageOf(device(true), { covered: [span(-50, 100)], gaps: [] }, WANTED);
+    expect(coverage).toEqual({
       state: 'live',
       coveredTo: at(100),
       lagSeconds: 0,

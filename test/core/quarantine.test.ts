@@ -89,17 +89,17 @@ describe('a filter', () => {
 
   test('goes through the state and comes back', () => {
     const filter = { destination: 'x', devices: ['a', 'b'], reason: 'y', from: -5n, to: 1_700_000_000_123_456_789n };
-    const told = JSON.parse(JSON.stringify(filterArgs(filter)));
-    expect(isFilterArgs(told)).toBe(true);
-    expect(filterOf(told)).toEqual(filter);
+    const reported = JSON.parse(JSON.stringify(filterArgs(filter)));
+    expect(isFilterArgs(reported)).toBe(true);
+    expect(filterOf(reported)).toEqual(filter);
     const odd = [
       null,
       [],
       {},
-      { ...told, more: 1 },
-      { ...told, from: 5 },
-      { ...told, to: '1e5' },
-      { ...told, devices: [1] },
+      { ...reported, more: 1 },
+      { ...reported, from: 5 },
+      { ...reported, to: '1e5' },
+      { ...reported, devices: [1] },
     ];
     expect(odd.map(isFilterArgs)).toEqual(odd.map(() => false));
     expect([{ device: 'x' }, { device: 1 }, {}, { device: 'x', y: 1 }, null].map(isForgetArgs)).toEqual([

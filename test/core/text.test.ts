@@ -66,7 +66,7 @@ describe('the nearest word', () => {
 });
 
 describe('figures for people', () => {
-  test('bytes are told in the units of the configuration', () => {
+  test('bytes are reported in the units of the configuration', () => {
     expect([0, 1023, 1024, 1536, 100 * 1024, 5 * 1024 ** 2, 2048 * 1024 ** 2, 9.9e15].map(byteSize)).toEqual([
       '0 bytes',
       '1023 bytes',

@@ -138,7 +138,7 @@ describe('seconds and milliseconds', () => {
     expect(formatSeconds(0n)).toBe('1970-01-01T00:00:00Z');
   });
 
-  test('times are told with the digits that they have', () => {
+  test('times are reported with the digits that they have', () => {
     expect(formatExact(1_768_478_400_000_000_000n)).toBe('2026-01-15T12:00:00Z');
     expect(formatExact(1_768_478_400_120_000_000n)).toBe('2026-01-15T12:00:00.12Z');
     expect(formatExact(1_768_478_400_000_000_001n)).toBe('2026-01-15T12:00:00.000000001Z');

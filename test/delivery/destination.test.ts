@@ -90,7 +90,7 @@ const fixed = (
 const DOWN: KindAnswer = { kind: 'later', message: 'the database refuses the connection', waitMs: null };
 const VICTORIA: KindAnswer = { kind: 'known', server: 'victoriametrics' };
 
-const told = (life: Life, type: AppEvent['type']) => life.events.filter((event) => event.type === type);
+const eventsOf = (life: Life, type: AppEvent['type']) => life.events.filter((event) => event.type === type);
 
 test('the state has the reason and the remedy of a block as soon as it begins, and no longer than it lasts', async () => {
   using state = scratchStore();
@@ -125,7 +125,7 @@ describe('a database without a configured kind', () => {
     expect(life.deliverer.pendingLines()).toBe(3);
     await life.run(0.5 * SECOND_MS);
     expect([db.sent, life.deliverer.blockedReason()]).toEqual([[], DOWN.message]);
-    expect(told(life, 'destination-new')).toEqual([]);
+    expect(eventsOf(life, 'destination-new')).toEqual([]);
     await life.run(60 * SECOND_MS);
     expect(db.sent).toEqual([
       {
@@ -141,7 +141,7 @@ describe('a database without a configured kind', () => {
       2,
       null,
     ]);
-    expect(told(life, 'destination-new')).toMatchObject([{ known: false, before: null, points: 3 }]);
+    expect(eventsOf(life, 'destination-new')).toMatchObject([{ known: false, before: null, points: 3 }]);
     expect(db.asked()).toBe(4);
   });
 
@@ -187,11 +187,11 @@ describe('a destination that changes', () => {
     state.store.append([TEXT], 'history');
     const [old, next] = [database([]), database([])];
     const first = lifeOf(state, fixed(old));
-    expect(told(first, 'destination-new')).toMatchObject([{ before: null, known: false, points: 3 }]);
+    expect(eventsOf(first, 'destination-new')).toMatchObject([{ before: null, known: false, points: 3 }]);
     await first.run(SECOND_MS);
 
     const moved = lifeOf(state, fixed(next, { bucket: 'other' }));
-    expect(told(moved, 'destination-new')).toEqual([
+    expect(eventsOf(moved, 'destination-new')).toEqual([
       { type: 'destination-new', destination: 'influx', known: false, before: 'InfluxDB at http://db.test', points: 3 },
     ]);
     await moved.run(SECOND_MS);
@@ -199,7 +199,7 @@ describe('a destination that changes', () => {
 
     state.store.append(['telemetry,device_id=d,sensor=a value=2 1700000000004000000'], 'live');
     const back = lifeOf(state, fixed(old));
-    expect(told(back, 'destination-new')).toMatchObject([
+    expect(eventsOf(back, 'destination-new')).toMatchObject([
       { known: true, before: 'InfluxDB at http://db.test, bucket other', points: 1 },
     ]);
     await back.run(SECOND_MS);
@@ -213,7 +213,7 @@ describe('a destination that changes', () => {
     const db = database([]);
     const life = lifeOf(state, fixed(db, {}, 'victoriametrics'));
     await life.run(SECOND_MS);
-    expect(told(life, 'destination-new')).toMatchObject([{ known: false, points: 2 }]);
+    expect(eventsOf(life, 'destination-new')).toMatchObject([{ known: false, points: 2 }]);
     expect(db.sent).toMatchObject([{ kind: 'victoriametrics' }]);
   });
 });
@@ -242,7 +242,7 @@ describe('lines that a kind of destination cannot store', () => {
     const life = lifeOf(state, { ...fixed(database([]), {}, 'victoriametrics'), sink });
     await life.run(SECOND_MS);
     expect([life.deliverer.pendingLines(), life.deliverer.blockedReason()]).toEqual([3, 'HTTP 503']);
-    expect(told(life, 'delivery-blocked')).toMatchObject([{ hint: expect.stringContaining('by itself') }, {}]);
+    expect(eventsOf(life, 'delivery-blocked')).toMatchObject([{ hint: expect.stringContaining('by itself') }, {}]);
   });
 });
 
@@ -261,7 +261,7 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
     await expect.poll(() => life.deliverer.pendingLines()).toBe(0);
     stop.abort();
     await running;
-    expect(told(life, 'destination-kind')).toMatchObject([{ kind: 'victoriametrics' }]);
+    expect(eventsOf(life, 'destination-kind')).toMatchObject([{ kind: 'victoriametrics' }]);
     expect(
       (await victoria.exported()).map(({ metric, values, timestamps }) => [metric['__name__'], values, timestamps]),
     ).toEqual(

@@ -90,8 +90,8 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
       const ageMs = NOW_MS - Number(toNs / 1_000_000n);
       expect(ageMs > 30 * DAY_MS - HOUR_MS && ageMs < 31 * DAY_MS + HOUR_MS).toBe(true);
     }
-    const told = events.filter(({ type }) => type === 'lines-beyond-retention');
-    expect(told.length).toBeGreaterThan(0);
+    const reported = events.filter(({ type }) => type === 'lines-beyond-retention');
+    expect(reported.length).toBeGreaterThan(0);
     expect(events.filter(({ type }) => type === 'delivery-blocked')).toEqual([]);
   });
 

@@ -1,5 +1,5 @@
 /**
- * What became of a batch is told in the lines of the log, in whatever dialect it was sent.
+ * What became of a batch is reported in the lines of the log, in whatever dialect it was sent.
  */
 import { expect, test, vi } from 'vitest';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';

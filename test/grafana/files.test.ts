@@ -353,7 +353,7 @@ test('lines break where nothing came for long, not because the steps of a long r
     const isJoined = panel.transformations?.some(({ id }) => id === 'joinByField') === true;
     for (const { query } of panel.targets ?? []) {
       if (query === undefined || (isJoined && query.endsWith('fill(none)'))) continue;
-      // A threshold holds until it is told anew.
+      // A threshold holds until it is set anew.
       expect(query).toMatch(/FROM alert .*fill\(previous\)$|fill\(null\)$/);
     }
     // What is joined by time takes the steps without points from one query at least.

@@ -341,7 +341,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     expect(await newestOf('tidemark-sync-stale', 'workspace_id')).toEqual({ w: 0 });
   });
 
-  test('rules: of two workspaces, the one of which nothing is written any more is told', async () => {
+  test('rules: of two workspaces, the one of which nothing is written any more is reported', async () => {
     const written = await newestOf('tidemark-nothing-written', 'workspace_id');
     expect(written).toEqual({ w: expect.any(Number), stopped: 0 });
     expect(written['w']).toBeGreaterThan(1);

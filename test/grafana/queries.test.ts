@@ -62,7 +62,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     const [rows, covered] = await viewer.look(panelOf('fleet', 'Devices'));
     expect(column(rows, 'device_id')).toHaveLength(devices.length);
     expect(new Set(column(covered, 'device_id'))).toEqual(new Set(column(rows, 'device_id')));
-    const told = column(rows, 'device_id').map((id, index) => ({
+    const reported = column(rows, 'device_id').map((id, index) => ({
       id,
       name: column(rows, 'device_name')[index],
       online: column(rows, 'online')[index],
@@ -71,7 +71,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       firmware: column(rows, 'firmware_version')[index],
       lifecycle: column(rows, 'lifecycle_status')[index],
     }));
-    expect(told.sort(byId)).toEqual(
+    expect(reported.sort(byId)).toEqual(
       devices
         .map((device) => ({
           id: device.deviceId,

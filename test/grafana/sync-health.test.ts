@@ -1,6 +1,6 @@
 /**
  * The dashboard of the daemon's own metrics against a real Prometheus that reads a real daemon: every query is
- * answered, and all that a daemon at work has to tell is told.
+ * answered, and all that a daemon at work has to tell is reported.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

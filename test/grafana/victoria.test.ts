@@ -81,13 +81,13 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     });
     expect(await number('Reported in the last hour')).toBe(reporting.length);
     const [rows, seen, , , active] = await viewer.look(vmPanel('fleet', 'Devices'));
-    const told = column(rows, 'device_id').map((id, index) => ({
+    const reported = column(rows, 'device_id').map((id, index) => ({
       id,
       name: column(rows, 'device_name')[index],
       online: column(rows, 'Value #A')[index],
       model: column(rows, 'model_id')[index],
     }));
-    expect(told.sort(byId)).toEqual(
+    expect(reported.sort(byId)).toEqual(
       devices
         .map(({ deviceId: id, name, online: isOnline, modelId: model, lifecycleStatus }) => ({
           id,
@@ -258,13 +258,13 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     const mean = (list: readonly number[]): number => list.reduce((sum, value) => sum + value, 0) / list.length;
     const viewer = await open('device', choosing('add-ham-01'), { toMs });
     const frames = await viewer.look(vmPanel('device', 'Values in this range'));
-    const told = frames.map((frame) => {
+    const reported = frames.map((frame) => {
       const row = column(frame, 'sensor').indexOf('temperature');
       return Number(column(frame, `Value #${frame.refId}`)[row]);
     });
     const wanted = [numbers.at(-1), Math.min(...numbers), mean(numbers), Math.max(...numbers), numbers.length];
-    expect(told).toHaveLength(5);
-    told.forEach((value, index) => {
+    expect(reported).toHaveLength(5);
+    reported.forEach((value, index) => {
       expect(value).toBeCloseTo(wanted[index] ?? Number.NaN, 8);
     });
     const [line, ...others] = await viewer.look(vmPanel('device', '$sensor'), 'temperature');

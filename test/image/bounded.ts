@@ -111,7 +111,7 @@ export async function whyNotEnforced(): Promise<string | null> {
   using place = openBounded();
   const small = await place.run(LARGE, { memoryMib: 96, withinMs: STARTED_WITHIN_MS });
   const large = await place.run(LARGE, { memoryMib: 512, withinMs: STARTED_WITHIN_MS });
-  const told = ({ code, stderr }: Done): string => `ends with ${code}: ${stderr.slice(-500)}`;
-  if (large.code !== 0) return `a process of 192 MiB does not run with --memory 512m, it ${told(large)}`;
-  return small.code === KILLED ? null : `a process of 192 MiB is not killed with --memory 96m, it ${told(small)}`;
+  const reported = ({ code, stderr }: Done): string => `ends with ${code}: ${stderr.slice(-500)}`;
+  if (large.code !== 0) return `a process of 192 MiB does not run with --memory 512m, it ${reported(large)}`;
+  return small.code === KILLED ? null : `a process of 192 MiB is not killed with --memory 96m, it ${reported(small)}`;
 }

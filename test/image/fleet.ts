@@ -53,10 +53,10 @@ export async function fleet(engine: Engine): Promise<void> {
     const { totals } = (await (await fetch(`http://127.0.0.1:${PORT}/status.json`)).json()) as StatusReport;
     const { stdout } = await daemon.exec(['cat', '/proc/1/status']);
     const peakBytes = Number(/^VmHWM:\s*(\d+) kB$/m.exec(stdout)?.[1]) * 1024;
-    const told = `${totals.devices_complete} of ${totals.devices} devices, ${totals.archived_readings} readings`;
-    process.stdout.write(`   at most ${Math.round(peakBytes / 1e6)} MB in ${MINUTES} minutes: ${told}\n`);
+    const reported = `${totals.devices_complete} of ${totals.devices} devices, ${totals.archived_readings} readings`;
+    process.stdout.write(`   at most ${Math.round(peakBytes / 1e6)} MB in ${MINUTES} minutes: ${reported}\n`);
     assert.equal(totals.devices, FLEET.devices);
-    assert.ok(totals.archived_readings > 10_000, told);
+    assert.ok(totals.archived_readings > 10_000, reported);
     assert.ok(peakBytes < MOST_BYTES, `${peakBytes} bytes`);
     assert.equal(await daemon.stop(), 0);
   } finally {

@@ -103,7 +103,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     expect(resolution.requests).toBeLessThan(40);
   });
 
-  test('points older than the retention are told as such, and the others stored', async () => {
+  test('points older than the retention are reported as such, and the others stored', async () => {
     await influxd.query(
       '',
       `CREATE RETENTION POLICY short ON ${bucket} DURATION 52w REPLICATION 1 SHARD DURATION 1d DEFAULT`,

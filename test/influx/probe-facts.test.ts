@@ -70,8 +70,8 @@ describe('VictoriaMetrics', () => {
   });
 
   test('its version, where it tells one', () => {
-    const told = (short: string) =>
+    const reported = (short: string) =>
       readFlags({ metrics: `vm_app_version{version="x", short_version="${short}"} 1`, flags: null }).version;
-    expect([told('v1.101.0'), told(''), told('<b>')]).toEqual(['v1.101.0', null, null]);
+    expect([reported('v1.101.0'), reported(''), reported('<b>')]).toEqual(['v1.101.0', null, null]);
   });
 });

@@ -137,7 +137,7 @@ describe('a proxy', () => {
     expect([database.seen.length, proxy.seen.length]).toEqual([1, 0]);
   });
 
-  test('that opens no way, or is none, is told without its password', async () => {
+  test('that opens no way, or is none, is reported without its password', async () => {
     const closed = await serve((response) => response.writeHead(403).end());
     const { port } = new URL(closed.url);
     const through = (address: string) => sinkAt('https://database.test:8086', { proxies: { HTTPS_PROXY: address } });

@@ -254,17 +254,17 @@ describe('the hours to write', () => {
       fc.property(anySpans, (ranges) => {
         let covered: readonly CoveredRange[] = [];
         let written: Intervals = [];
-        const told: number[] = [];
+        const reported: number[] = [];
         for (const range of ranges) {
           covered = addRange(covered, range);
           const outcome = hoursToWrite(covered, written);
-          told.push(...outcome.hours);
+          reported.push(...outcome.hours);
           written = outcome.written;
         }
         const whole = Array.from({ length: 12 }, (_, hour) => hour).filter((hour) =>
           covered.some(({ from, to }) => from <= hourStart(hour) && hourStart(hour + 1) <= to),
         );
-        expect(told.toSorted((a, b) => a - b)).toEqual(whole);
+        expect(reported.toSorted((a, b) => a - b)).toEqual(whole);
         expect([...instantsOf(written)]).toEqual(whole);
       }),
     );
@@ -308,11 +308,13 @@ describe('ranges called empty while a device had no coverage', () => {
     expect(withoutUnverified(EMPTY, { ...page(reading(120)), covers }, always).covered).toEqual([]);
   });
 
-  test('is told anew by its hours, unless something was archived of them', () => {
+  test('is written anew by its hours, unless something was archived of them', () => {
     const hour = at(0) / 3_600_000_000_000n;
-    const told = { ...EMPTY, hoursWritten: [{ from: hour - 2n, to: hour + 2n }] };
+    const reported = { ...EMPTY, hoursWritten: [{ from: hour - 2n, to: hour + 2n }] };
     const covers = { ...bare({ from: at(-10), to: at(10) }), last: edgeOf(reading(0)) };
-    expect(withoutUnverified(told, page(reading(0)), never).hoursWritten).toEqual([]);
-    expect(withoutUnverified(told, { ...page(reading(0)), covers }, always).hoursWritten).toEqual(told.hoursWritten);
+    expect(withoutUnverified(reported, page(reading(0)), never).hoursWritten).toEqual([]);
+    expect(withoutUnverified(reported, { ...page(reading(0)), covers }, always).hoursWritten).toEqual(
+      reported.hoursWritten,
+    );
   });
 });

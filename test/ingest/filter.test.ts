@@ -364,7 +364,7 @@ describe.runIf(influxdAvailable())('an excluded sensor', () => {
     expect(new Set(hours.map(({ readings }) => readings))).toEqual(new Set([0]));
   });
 
-  test('that no device has is told, once', async () => {
+  test('that no device has is reported, once', async () => {
     using rig = await rigOf({ excludeSensors: ['temperature', 'temprature'], exclude: ['d-hubb', 'd-hub'] });
     const { events } = await rig.once();
     expect(events.filter(({ type }) => type === 'filter-matches-nothing')).toEqual([

@@ -16,45 +16,45 @@ import { createVirtualClock } from '../support/virtual-clock.ts';
 
 /** A service that was never answered, and what is told of it. */
 function rig() {
-  const told: string[] = [];
+  const reported: string[] = [];
   const waitsMs: number[] = [];
   const clock = { nowMs: () => 0, monoMs: () => 1_000_000, sleep: async () => {} };
   const observe = (event: AppEvent): void => {
-    told.push(event.type);
+    reported.push(event.type);
     if (event.type === 'api-outage') waitsMs.push(event.waitMs);
   };
   const outage = createOutageWatch({ clock, random: () => 0.5, observe });
   const fault = (kind: ApiFaultKind): ApiFault => new ApiFault(kind, 'it fails', { request: 'GET /devices' });
   const fails = (kind: ApiFaultKind): void => outage.note(fault(kind));
   const retries = (kind: ApiFaultKind): void => outage.retried(fault(kind), 900);
-  return { told, waitsMs, fails, retries, answers: outage.answered, outage };
+  return { reported, waitsMs, fails, retries, answers: outage.answered, outage };
 }
 
 describe('a service in an outage', () => {
   test('is reported, and its end is', () => {
-    const { told, fails, answers } = rig();
+    const { reported, fails, answers } = rig();
     fails('server-fault');
     answers('server-fault');
-    expect(told).toEqual(['api-outage']);
+    expect(reported).toEqual(['api-outage']);
     answers(null);
-    expect(told).toEqual(['api-outage', 'api-recovered']);
+    expect(reported).toEqual(['api-outage', 'api-recovered']);
     answers(null);
-    expect(told).toHaveLength(2);
+    expect(reported).toHaveLength(2);
   });
 
   test('is not a refusal for the quota, however often', () => {
-    const { told, fails, answers } = rig();
+    const { reported, fails, answers } = rig();
     for (let time = 0; time < 5; time += 1) fails('throttled');
     answers(null);
-    expect(told).toEqual([]);
+    expect(reported).toEqual([]);
   });
 
-  test('that is down behind a 429 is told all the same', () => {
-    const { told, fails, answers } = rig();
+  test('that is down behind a 429 is reported all the same', () => {
+    const { reported, fails, answers } = rig();
     fails('throttled');
     fails('unreachable');
     answers(null);
-    expect(told).toEqual(['api-outage', 'api-recovered']);
+    expect(reported).toEqual(['api-outage', 'api-recovered']);
   });
 
   test('is tried at growing distances, up to five minutes, or as often as is asked for', () => {
@@ -69,16 +69,16 @@ describe('a service in an outage', () => {
 
 describe('a service that was never answered', () => {
   test('is told of at the first failed request, once, and of its first answer', () => {
-    const { told, waitsMs, retries, answers, outage } = rig();
+    const { reported, waitsMs, retries, answers, outage } = rig();
     retries('server-fault');
-    expect([told, outage.problem()]).toEqual([[], null]);
+    expect([reported, outage.problem()]).toEqual([[], null]);
     for (let time = 0; time < 3; time += 1) retries('unreachable');
-    expect([told, waitsMs, outage.problem()]).toEqual([['api-outage'], [900], 'it fails']);
+    expect([reported, waitsMs, outage.problem()]).toEqual([['api-outage'], [900], 'it fails']);
     answers(null);
-    expect([told, outage.problem()]).toEqual([['api-outage', 'api-recovered'], null]);
+    expect([reported, outage.problem()]).toEqual([['api-outage', 'api-recovered'], null]);
     // A request that fails later is a matter of its own.
     retries('unreachable');
-    expect(told).toHaveLength(2);
+    expect(reported).toHaveLength(2);
   });
 });
 

@@ -26,7 +26,7 @@ async function rigOf(changes: Partial<RigOptions> = {}): Promise<Rig> {
   return await openRig(bench, { world: worldOf([WALK, CALM]), historyMs: 5 * HOUR_MS, ...changes });
 }
 
-const told = (events: readonly AppEvent[], type: AppEvent['type']): AppEvent[] =>
+const eventsOf = (events: readonly AppEvent[], type: AppEvent['type']): AppEvent[] =>
   events.filter((event) => event.type === type);
 
 const telemetryOf = (deviceId: string): RegExp => new RegExp(`/devices/${deviceId}/telemetry`);
@@ -47,7 +47,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     const leaving = { ...WALK, deviceId: 'leaving', intervalMs: 5 * SECOND_MS, vanishesAtMs: NOW_MS + 4 * SECOND_MS };
     using rig = await rigOf({ world: worldOf([leaving, CALM]), concurrency: 1 });
     const { summary, events } = await rig.once();
-    expect(told(events, 'device-gone')).toMatchObject([{ deviceId: 'leaving' }]);
+    expect(eventsOf(events, 'device-gone')).toMatchObject([{ deviceId: 'leaving' }]);
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
     expect(summary.gaps.map(({ device_id, reason }) => [device_id, reason])).toEqual([['leaving', 'device_gone']]);
     const verdict = await rig.verdict(NOW_MS);
@@ -70,7 +70,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(new Set(summary.gaps.map(({ device_id, reason }) => `${device_id}: ${reason}`))).toEqual(
       new Set(['walk: page_rejected']),
     );
-    expect(told(events, 'page-rejected').length).toBeGreaterThanOrEqual(3);
+    expect(eventsOf(events, 'page-rejected').length).toBeGreaterThanOrEqual(3);
     const kept = await bench.influxd.query(rig.database, "SELECT count(value) FROM telemetry WHERE device_id = 'walk'");
     expect(Number(kept[0]?.count)).toBeGreaterThan(100);
     rig.simulator.faults = null;
@@ -113,7 +113,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     );
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
-    expect(told(events, 'page-rejected'), 'one page was enough').toHaveLength(1);
+    expect(eventsOf(events, 'page-rejected'), 'one page was enough').toHaveLength(1);
     expect((await rig.verdict(NOW_MS)).missing).toEqual([]);
   });
 
@@ -126,7 +126,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
-    expect(told(events, 'page-rejected')).toHaveLength(2);
+    expect(eventsOf(events, 'page-rejected')).toHaveLength(2);
     const verdict = await rig.verdict(NOW_MS);
     expect([verdict.missing, verdict.invented]).toEqual([[], []]);
   });
@@ -158,7 +158,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
       deviceId === 'walk' && reading.recordedAtNs > cutMs && reading.recordedAtNs < BigInt(NOW_MS) * 1_000_000n;
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
-    expect(told(events, 'restatement')).toMatchObject([{ deviceId: 'walk' }]);
+    expect(eventsOf(events, 'restatement')).toMatchObject([{ deviceId: 'walk' }]);
   });
 
   test('follows a plan that allows less than the account says', async () => {
@@ -243,7 +243,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'account:read', 'alerts:read'] } } });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, streams_off: ['telemetry'] });
-    expect(told(events, 'stream-off')).toMatchObject([{ stream: 'telemetry', scope: 'telemetry:read' }]);
+    expect(eventsOf(events, 'stream-off')).toMatchObject([{ stream: 'telemetry', scope: 'telemetry:read' }]);
   });
 
   test('goes on without the account, under the tag "default"', async () => {

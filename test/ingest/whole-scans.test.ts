@@ -157,7 +157,7 @@ const LIES = {
   }),
 };
 
-/** A service that lies the first time it is asked anything, in turn as it is told. */
+/** A service that lies the first time it is asked anything, in the order that it is given. */
 function lyingService({ readings }: Scene, habits: ServiceHabits, lies: readonly Lie[]): Service {
   const honest = createService(readings, habits);
   const sortedWrong = createService(readings.toReversed(), habits);

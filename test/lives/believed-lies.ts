@@ -6,8 +6,8 @@ import { type EpochMs, MINUTE_MS } from '../../src/core/time.ts';
 import type { Stage } from './stage.ts';
 import type { Misfortune } from './story.ts';
 
-/** A false page that was told. */
-export interface ToldLie {
+/** A false page that was served. */
+export interface ServedLie {
   /** The name of the misfortune. */
   readonly name: string;
   readonly path: string;
@@ -45,17 +45,17 @@ export function believedFromMs(stage: Stage, each: Misfortune, deviceId: string)
   const { what, name } = each;
   if (what.kind !== 'lies') return Infinity;
   const path = `/devices/${encodeURIComponent(deviceId)}/telemetry`;
-  const told = stage.fate.told.filter((lie) => lie.name === name && lie.path === path).map(({ atMs }) => atMs);
-  const first = told[0] ?? Infinity;
+  const reported = stage.fate.reported.filter((lie) => lie.name === name && lie.path === path).map(({ atMs }) => atMs);
+  const first = reported[0] ?? Infinity;
   if (what.lie === 'without the newest' && stage.story.api.time?.date === 'absent') {
-    return told.find((atMs, index) => atMs - (told[index - 2] ?? -Infinity) < CONFIRMED_WITHIN_MS) ?? Infinity;
+    return reported.find((atMs, index) => atMs - (reported[index - 2] ?? -Infinity) < CONFIRMED_WITHIN_MS) ?? Infinity;
   }
   if (what.lie === 'an old window without a reading') return first;
   if (what.lie.endsWith('newest')) {
-    return told.find((atMs) => atMs - first >= BELIEVED_AFTER_MS) ?? Infinity;
+    return reported.find((atMs) => atMs - first >= BELIEVED_AFTER_MS) ?? Infinity;
   }
   if (what.lie !== 'empty') return Infinity;
-  const second = told.find((atMs, index) => atMs - (told[index - 1] ?? -Infinity) < CONFIRMED_WITHIN_MS);
+  const second = reported.find((atMs, index) => atMs - (reported[index - 1] ?? -Infinity) < CONFIRMED_WITHIN_MS);
   const isAtOnce = what.rate < 1 || isVouchedFor(stage, each) || (stage.story.api.surprises?.missingFields ?? 0) > 0;
   return (second ?? Infinity) + (isAtOnce ? 0 : BELIEVED_AFTER_MS);
 }

@@ -72,12 +72,12 @@ describe('a liar', () => {
 
   test('lies at its rate, also several times in a row', () => {
     const seconds = Array.from({ length: 40 }, (_, second) => second * SECOND_MS);
-    const told = (rate: number): readonly (number | null)[] => {
+    const reported = (rate: number): readonly (number | null)[] => {
       const ask = createAsk({ ...liar, what: { kind: 'lies', lie: 'empty', rate, seed: 1 } });
       return seconds.map((afterMs) => ask(afterMs));
     };
-    expect(new Set(told(1))).toEqual(new Set([0]));
-    const half = told(0.5).join('');
+    expect(new Set(reported(1))).toEqual(new Set([0]));
+    const half = reported(0.5).join('');
     expect([half.includes('00'), half.includes('11')]).toEqual([true, true]);
   });
 
@@ -270,7 +270,7 @@ describe('what is excused', () => {
       lifeStartedMs: at,
       datedMs: [],
       planReadMs: Number.NEGATIVE_INFINITY,
-      fate: { hit: new Set(), told: [] },
+      fate: { hit: new Set(), reported: [] },
     };
     return { story, clock, simulator, ...quiet, ...facts } as unknown as Stage;
   }
@@ -336,7 +336,7 @@ describe('what is excused', () => {
       what: { kind: 'settings', change: { plan: { requestsPerDay: 40 } } },
     };
     const story = quietStory({}, [empty, few]);
-    const fate = { hit: new Set(['few']), told: [] } as unknown as Stage['fate'];
+    const fate = { hit: new Set(['few']), reported: [] } as unknown as Stage['fate'];
     const at60 = (facts: Partial<Stage>): number => excusedOf(stageAt(60 * HOUR_MS, story, facts)).length;
     expect(at60({}), 'it has not hit anything').toBe(0);
     expect(at60({ fate })).toBeGreaterThan(0);
@@ -381,9 +381,9 @@ describe('what is excused', () => {
   ] as const)('%s pages at a rate of %s, told after %s minutes, are believed after %s', (lie, rate, minutes, after) => {
     const story = quietStory({}, [named('lies', { kind: 'lies', lie, rate, seed: 1 })]);
     const atMs = (minute: number): number => during.fromMs + minute * MINUTE_MS;
-    const told = minutes.map((minute) => ({ name: 'lies', path: '/devices/d/telemetry', atMs: atMs(minute) }));
+    const reported = minutes.map((minute) => ({ name: 'lies', path: '/devices/d/telemetry', atMs: atMs(minute) }));
     const excusedAt = (minute: number): number =>
-      excusedOf(stageAt(HOUR_MS + minute * MINUTE_MS, story, { fate: { hit: new Set(), told } as never })).length;
+      excusedOf(stageAt(HOUR_MS + minute * MINUTE_MS, story, { fate: { hit: new Set(), reported } as never })).length;
     if (after === null) return expect(excusedAt(59)).toBe(0);
     expect(excusedAt(after - 1)).toBe(0);
     expect(excusedAt(after)).toBeGreaterThan(0);
@@ -393,13 +393,13 @@ describe('what is excused', () => {
   test('three pages without their newest readings at once, where answers have no Date', () => {
     const lies = { kind: 'lies', lie: 'without the newest', rate: 1, seed: 1 } as const;
     const story = { ...quietStory({}, [named('lies', lies)]), api: { time: { date: 'absent' as const } } };
-    const told = [0, 1, 2].map((minute) => ({
+    const reported = [0, 1, 2].map((minute) => ({
       name: 'lies',
       path: '/devices/d/telemetry',
       atMs: during.fromMs + minute * MINUTE_MS,
     }));
     const excusedAt = (minute: number): number =>
-      excusedOf(stageAt(HOUR_MS + minute * MINUTE_MS, story, { fate: { hit: new Set(), told } as never })).length;
+      excusedOf(stageAt(HOUR_MS + minute * MINUTE_MS, story, { fate: { hit: new Set(), reported } as never })).length;
     expect(excusedAt(1)).toBe(0);
     expect(excusedAt(2)).toBeGreaterThan(0);
   });

@@ -17,7 +17,7 @@ import type { Fault, FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import { createSettings, type SimSettings } from '../../src/sim/settings.ts';
 import type { Simulator } from '../../src/sim/simulator.ts';
 import type { Fault as DatabaseFault } from '../support/v2-proxy.ts';
-import type { ToldLie } from './believed-lies.ts';
+import type { ServedLie } from './believed-lies.ts';
 import { createDice, type Dice } from './dice.ts';
 import type { AnswerFault, Lie, Misfortune, Story } from './story.ts';
 
@@ -33,8 +33,8 @@ export interface Fate {
   readonly database: () => DatabaseFault | null;
   /** The names of the misfortunes that have hit something. */
   readonly hit: ReadonlySet<string>;
-  /** The false pages that were told, in their order. */
-  readonly told: readonly ToldLie[];
+  /** The false pages that were served, in their order. */
+  readonly reported: readonly ServedLie[];
 }
 
 /** The latest sign of life of a device that the program has stored; `null` without one. */
@@ -57,7 +57,7 @@ export function createFate(
 ): Fate {
   const calm = createSettings(story.api);
   const hit = new Set<string>();
-  const told: ToldLie[] = [];
+  const reported: ServedLie[] = [];
   const own = new Map(
     story.misfortunes.map((each) => {
       const dice = createDice('seed' in each.what ? each.what.seed : 0);
@@ -78,7 +78,7 @@ export function createFate(
   };
   return {
     hit,
-    told,
+    reported,
     localOffsetMs: () => {
       let sum = 0;
       for (const { name, what } of active()) {
@@ -107,7 +107,7 @@ export function createFate(
         for (const each of now) {
           const lie = note(each, own.get(each)?.lie(request) ?? null);
           if (lie === null) continue;
-          told.push({ name: each.name, path: request.path, atMs: clock.nowMs() });
+          reported.push({ name: each.name, path: request.path, atMs: clock.nowMs() });
           return lie(page);
         }
         return page;
@@ -258,7 +258,7 @@ function cutAbove(edges: readonly EpochNs[], page: SimPage): SimPage {
 }
 
 /**
- * Whether a lie is told about such a page. None takes the newest from a page behind a cursor: it goes on from no
+ * Whether a false page is served in place of such a page. None takes the newest from a page behind a cursor: it goes on from no
  * reading that it would have to show, so that nobody could know what is missing above it.
  */
 function isToldOf(lie: Lie, query: URLSearchParams, atMs: EpochMs): boolean {

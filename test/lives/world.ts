@@ -12,7 +12,7 @@ import type { DeviceLife, Story } from './story.ts';
 const HAND_IN_MS = 20;
 
 /** All readings of a device until the end of the story. */
-interface Told {
+interface Reported {
   /** By time. */
   readonly readings: readonly SimReading[];
   /** The latest moments of receipt, ascending, and the newest `recorded_at` known then. */
@@ -30,10 +30,11 @@ export function worldOf(story: Story): World {
       ? [{ fromMs: fromMs + offsetMs, toMs: toMs + offsetMs, byMs: what.byMs }]
       : [],
   );
-  const told = new Map(
+  const reported = new Map(
     devices.map((device) => [device.spec.deviceId, tell(base, device, { untilMs: story.endMs, restamps })] as const),
   );
-  const look = (device: SimDevice, atMs: number): SimDevice => withLastSeen(device, told.get(device.deviceId), atMs);
+  const look = (device: SimDevice, atMs: number): SimDevice =>
+    withLastSeen(device, reported.get(device.deviceId), atMs);
   return {
     ...base,
     devices: (atMs) => base.devices(atMs).map((device) => look(device, atMs)),
@@ -42,11 +43,11 @@ export function worldOf(story: Story): World {
       return device === null ? null : look(device, atMs);
     },
     readings: (deviceId, fromNs, toNs) => {
-      const { readings = [] } = told.get(deviceId) ?? {};
+      const { readings = [] } = reported.get(deviceId) ?? {};
       return readings.slice(firstAt(readings, fromNs), firstAt(readings, toNs));
     },
     *readingsDescending(deviceId, { fromNs, toNs, belowPosition = Number.POSITIVE_INFINITY }) {
-      const { readings = [] } = told.get(deviceId) ?? {};
+      const { readings = [] } = reported.get(deviceId) ?? {};
       for (let index = Math.min(firstAt(readings, toNs), belowPosition) - 1; index >= 0; index -= 1) {
         const reading = readings[index];
         if (reading === undefined || reading.recordedAtNs < fromNs) return;
@@ -61,7 +62,7 @@ interface Telling {
   readonly restamps: readonly (MsRange & { readonly byMs: number })[];
 }
 
-function tell(base: World, device: DeviceLife, { untilMs, restamps }: Telling): Told {
+function tell(base: World, device: DeviceLife, { untilMs, restamps }: Telling): Reported {
   const { deviceId } = device.spec;
   let handedIn = 0;
   let buffer: MsRange | null = null;
@@ -107,8 +108,8 @@ function stampedAt(reading: SimReading, atMs: number, precision: Precision): Sim
 }
 
 /** The device as it is listed: what it has handed in by then counts. */
-function withLastSeen(device: SimDevice, told: Told | undefined, atMs: number): SimDevice {
-  const last = told?.received[lastBy(told.received, atMs)];
+function withLastSeen(device: SimDevice, reported: Reported | undefined, atMs: number): SimDevice {
+  const last = reported?.received[lastBy(reported.received, atMs)];
   if (last === undefined) return { ...device, lastSeenAt: null };
   return { ...device, lastSeenAt: last.newest };
 }
@@ -119,7 +120,7 @@ function firstAt(readings: readonly SimReading[], ns: EpochNs): number {
 }
 
 /** The index of the last one received by then; -1 where there is none. */
-function lastBy(received: Told['received'], atMs: number): number {
+function lastBy(received: Reported['received'], atMs: number): number {
   return search(received.length, (index) => (received[index]?.atMs ?? 0) > atMs) - 1;
 }
 

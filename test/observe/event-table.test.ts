@@ -35,9 +35,9 @@ describe('the table', () => {
   );
 
   test.each(Object.entries(ROWS))('says no more of %s than what it can have', (type, row) => {
-    const told = samplesOf(type).map((event) => lineOf(event));
-    expect(new Set(told.map(({ level }) => level))).toEqual(new Set(row.levels));
-    expect([...new Set(told.flatMap(({ fields }) => Object.keys(fields)))].sort()).toEqual([...row.fields].sort());
+    const reported = samplesOf(type).map((event) => lineOf(event));
+    expect(new Set(reported.map(({ level }) => level))).toEqual(new Set(row.levels));
+    expect([...new Set(reported.flatMap(({ fields }) => Object.keys(fields)))].sort()).toEqual([...row.fields].sort());
   });
 
   test('has a sample of every event whose line cannot be told from one of placeholders', () => {

@@ -205,7 +205,7 @@ describe('events', () => {
 
   test.each([
     ['a blip whispers', retried(1000), 'debug'],
-    ['a longer wait is told', retried(10_000), 'info'],
+    ['a longer wait is reported', retried(10_000), 'info'],
     ['a problem warns', retried(60_000), 'warn'],
     ['and never more, as it heals by itself', retried(300_000), 'warn'],
     ['a refusal for lack of allowance never does', retried(300_000, 'throttled'), 'info'],
@@ -257,7 +257,7 @@ describe('events', () => {
     expect(lines()).toHaveLength(12);
   });
 
-  test('of values that no point can hold are told once an hour for each device and reason', () => {
+  test('of values that no point can hold are reported once an hour for each device and reason', () => {
     const { logger, lines } = openLog();
     let nowMs = 0;
     const observe = logEvents(logger, { monoMs: () => nowMs });

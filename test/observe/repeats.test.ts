@@ -18,7 +18,7 @@ function openLog() {
     clock,
     observe,
     /** What was written since the last look: event, level, how many were suppressed before it. */
-    told: () =>
+    reported: () =>
       written.splice(0).map((text) => {
         const { event, level, suppressed, problem_lines_suppressed } = JSON.parse(text);
         return [event, level, suppressed ?? problem_lines_suppressed ?? 0].join(' ');
@@ -60,113 +60,113 @@ const PROBLEMS: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
 describe.each(
   PROBLEMS.map(([level, problem, end]) => [`${problem.type} until ${end.type}`, level, problem, end] as const),
 )('a problem that stays: %s', (_name, level, problem, end) => {
-  test('is told at once, every hour with its count, and at its end; begun anew it is told at once', () => {
-    const { clock, observe, told } = openLog();
+  test('is reported at once, every hour with its count, and at its end; begun anew it is reported at once', () => {
+    const { clock, observe, reported } = openLog();
     observe(problem);
-    expect(told()).toEqual([`${problem.type} ${level} 0`]);
+    expect(reported()).toEqual([`${problem.type} ${level} 0`]);
     for (let minute = 1; minute < 60; minute += 1) {
       clock.ms = minute * MINUTE_MS;
       observe(problem);
     }
-    expect(told()).toEqual([]);
+    expect(reported()).toEqual([]);
     clock.ms = HOUR_MS;
     observe(problem);
-    expect(told()).toEqual([`${problem.type} ${level} 59`]);
+    expect(reported()).toEqual([`${problem.type} ${level} 59`]);
     clock.ms += MINUTE_MS;
     observe(problem);
     observe(end);
-    expect(told()).toEqual([`${end.type} info 1`]);
+    expect(reported()).toEqual([`${end.type} info 1`]);
     clock.ms += MINUTE_MS;
     observe(problem);
-    expect(told()).toEqual([`${problem.type} ${level} 0`]);
+    expect(reported()).toEqual([`${problem.type} ${level} 0`]);
   });
 
-  test('that comes and goes is told both ways, a few times in ten minutes', () => {
-    const { clock, observe, told } = openLog();
+  test('that comes and goes is reported both ways, a few times in ten minutes', () => {
+    const { clock, observe, reported } = openLog();
     for (; clock.ms < 20 * MINUTE_MS; clock.ms += MINUTE_MS) {
       observe(problem);
       observe(end);
     }
-    const lines = told().map((line) => line.split(' ')[0]);
+    const lines = reported().map((line) => line.split(' ')[0]);
     expect(lines.filter((type) => type === problem.type)).toHaveLength(4);
-    // Another key is news whatever was told before.
+    // Another key is news whatever was reported before.
     if (end.type !== 'key-changed') expect(lines.filter((type) => type === end.type)).toHaveLength(4);
   });
 });
 
 describe('an outage', () => {
-  test('that came and went is told at once when its reason is new or its level worse, however often it came', () => {
-    const { clock, observe, told } = openLog();
+  test('that came and went is reported at once when its reason is new or its level worse, however often it came', () => {
+    const { clock, observe, reported } = openLog();
     const end: AppEvent = { type: 'delivery-resumed', destination: 'influx' };
     for (let id = 0; id < 6; id += 1) {
       observe(held());
       observe(end);
       clock.ms += 5000;
     }
-    told();
+    reported();
     observe(held({ message: 'HTTP 401', hint: 'the token', needsPerson: true }));
-    expect(told()).toEqual(['delivery-blocked error 4']);
+    expect(reported()).toEqual(['delivery-blocked error 4']);
     observe(end);
     for (let id = 0; id < 10; id += 1) {
       observe(held({ message: `HTTP 503: request ${id}` }));
       observe(end);
     }
-    told();
+    reported();
     clock.ms += HOUR_MS;
     for (let id = 0; id < 10; id += 1) observe(held({ message: `HTTP 503: request ${id}` }));
-    told();
+    reported();
     observe(held({ message: 'HTTP 404', hint: 'the bucket', needsPerson: true }));
-    expect(told().map((each) => each.slice(0, -2))).toEqual(['delivery-blocked error']);
+    expect(reported().map((each) => each.slice(0, -2))).toEqual(['delivery-blocked error']);
   });
 
-  test('whose reason changes is told at once, but not for each of a server that never says the same', () => {
-    const { clock, observe, told } = openLog();
+  test('whose reason changes is reported at once, but not for each of a server that never says the same', () => {
+    const { clock, observe, reported } = openLog();
     observe(held());
     observe(held({ message: 'HTTP 401', hint: 'the token', needsPerson: true }));
     observe(held());
-    expect(told()).toEqual(['delivery-blocked warn 0', 'delivery-blocked error 0']);
+    expect(reported()).toEqual(['delivery-blocked warn 0', 'delivery-blocked error 0']);
     for (let id = 0; id < 50; id += 1) {
       clock.ms += MINUTE_MS;
       observe(held({ message: `HTTP 503: request ${id}` }));
     }
-    expect(told()).toHaveLength(3);
+    expect(reported()).toHaveLength(3);
   });
 
   test('whose wordings differ in ids alone has room for a new reason', () => {
-    const { clock, observe, told } = openLog();
+    const { clock, observe, reported } = openLog();
     for (let id = 0; id < 10; id += 1) {
       clock.ms += MINUTE_MS;
       observe(held({ message: `HTTP 503: request 0bc6-${1000 + id} failed` }));
     }
-    expect(told()).toEqual(['delivery-blocked warn 0']);
+    expect(reported()).toEqual(['delivery-blocked warn 0']);
     for (const message of ['HTTP 500: disk full', 'HTTP 502: bad gateway', 'HTTP 429: slow down', 'HTTP 504']) {
       observe(held({ message }));
     }
-    expect(told()).toHaveLength(4);
+    expect(reported()).toHaveLength(4);
   });
 
   test('of one destination says nothing of another', () => {
-    const { observe, told } = openLog();
+    const { observe, reported } = openLog();
     observe(held());
     observe(held({ destination: 'second' }));
     observe({ type: 'delivery-resumed', destination: 'second' });
     observe(held());
-    expect(told()).toEqual(['delivery-blocked warn 0', 'delivery-blocked warn 0', 'delivery-resumed info 0']);
+    expect(reported()).toEqual(['delivery-blocked warn 0', 'delivery-blocked warn 0', 'delivery-resumed info 0']);
   });
 
-  test('that was never told has no end to tell', () => {
-    const { observe, told } = openLog();
+  test('that was never reported has no end to tell', () => {
+    const { observe, reported } = openLog();
     observe({ type: 'api-recovered' });
     observe({ type: 'delivery-resumed', destination: 'influx' });
-    expect(told()).toEqual([]);
+    expect(reported()).toEqual([]);
   });
 
   test('of a stream that goes off for its scope is over', () => {
-    const { observe, told } = openLog();
+    const { observe, reported } = openLog();
     observe({ type: 'stream-failed', stream: 'alerts', message: 'down' });
     observe({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' });
     observe({ type: 'stream-recovered', stream: 'alerts' });
-    expect(told()).toEqual(['stream-failed warn 0', 'stream-off warn 0']);
+    expect(reported()).toEqual(['stream-failed warn 0', 'stream-off warn 0']);
   });
 });
 
@@ -190,7 +190,7 @@ const SINGLE: readonly AppEvent[] = [
 ];
 
 describe.each(SINGLE.map((event) => [event.type, event] as const))('what comes again and again: %s', (_type, event) => {
-  test('is told at once, and every hour with its count', () => {
+  test('is reported at once, and every hour with its count', () => {
     const { clock, observe, lines } = openLog();
     for (; clock.ms < 90 * MINUTE_MS; clock.ms += MINUTE_MS) observe(event);
     expect(lines().map(({ event: name, suppressed }) => [name, suppressed])).toEqual([
@@ -212,8 +212,8 @@ test('the end of a problem counts the lines about the problem, under a name of t
   expect(last).not.toHaveProperty('suppressed');
 });
 
-test('requests that are tried again are told anew once it was calm', () => {
-  const { clock, observe, told } = openLog();
+test('requests that are tried again are reported anew once it was calm', () => {
+  const { clock, observe, reported } = openLog();
   const retried = (waitMs: number): AppEvent => ({
     type: 'request-retried',
     request: 'GET /account',
@@ -226,7 +226,7 @@ test('requests that are tried again are told anew once it was calm', () => {
   observe(retried(1000));
   clock.ms += 11 * MINUTE_MS;
   observe(retried(30_000));
-  expect(told()).toEqual(['request-retried warn 0', 'request-retried warn 0']);
+  expect(reported()).toEqual(['request-retried warn 0', 'request-retried warn 0']);
 });
 
 describe('a round', () => {
@@ -277,7 +277,7 @@ describe('a round', () => {
     expect(lines().map(({ event }) => event)).toEqual(['stopping', 'poll-summary']);
   });
 
-  test('of a listing is told at its end, with what it brought and what failed', () => {
+  test('of a listing is reported at its end, with what it brought and what failed', () => {
     const { clock, observe, lines } = openLog();
     const round = (): void => {
       observe(asked('devices', 'throttled'));

@@ -214,16 +214,16 @@ describe.runIf(isHere)('times', () => {
     const { page } = watched;
     await page.goto(`${served.url}device?id=dev-00003`);
     await page.locator('.plot canvas').nth(2).waitFor();
-    const told = async (): Promise<string> => {
+    const reported = async (): Promise<string> => {
       await page
         .locator('.plot')
         .first()
         .hover({ position: { x: 150, y: 60 } });
       return (await page.locator('.chart output').first().innerText()).slice(0, 12);
     };
-    const local = await told();
+    const local = await reported();
     await page.getByRole('button', { name: 'Show UTC' }).click();
-    await expect.poll(told).not.toBe(local);
+    await expect.poll(reported).not.toBe(local);
   });
 });
 

@@ -54,11 +54,17 @@ describe('snapshots', () => {
       scrub: (text) => text.replaceAll('s3cret', '***'),
       clock: { monoMs: () => nowMs },
     });
-    const told = (): string => {
+    const reported = (): string => {
       nowMs += 400;
       return snapshots.report().summary;
     };
-    expect([told(), told(), told(), told(), told()]).toEqual(['1 ***', '1 ***', '1 ***', '2 ***', '2 ***']);
+    expect([reported(), reported(), reported(), reported(), reported()]).toEqual([
+      '1 ***',
+      '1 ***',
+      '1 ***',
+      '2 ***',
+      '2 ***',
+    ]);
     expect(snapshots.overview()).toMatchObject({ ageSeconds: 7, report: { summary: 'held: token ***' } });
   });
 });

@@ -63,14 +63,14 @@ test('a bundle beside a daemon has the state that the daemon reports, and no sec
   expect(check.code, check.stderr).toBe(0);
   expect(check.stderr).toContain('"event":"bundle-written"');
   const text = readFileSync(file, 'utf8');
-  const { versions, daemon: told, configuration, state } = JSON.parse(text);
+  const { versions, daemon: reported, configuration, state } = JSON.parse(text);
   expect(versions).toMatchObject({ node: process.version, os: expect.any(String) });
   expect(versions).toHaveProperty('memory_limit_bytes');
-  expect(told).toMatchObject({ health: { healthy: true }, ready: { ready: expect.any(Boolean) } });
-  expect(told.metrics).toContainEqual(
+  expect(reported).toMatchObject({ health: { healthy: true }, ready: { ready: expect.any(Boolean) } });
+  expect(reported.metrics).toContainEqual(
     expect.stringMatching(/^tidemark_api_request_duration_seconds_sum\{stream="devices"\} /),
   );
-  expect(told.events).toContainEqual(expect.objectContaining({ level: 'info', event: 'initial-sync-done' }));
+  expect(reported.events).toContainEqual(expect.objectContaining({ level: 'info', event: 'initial-sync-done' }));
   expect(configuration.values['api.key']).toBe('(set, not shown)   (environment)');
   expect(state.requests.length).toBeGreaterThan(5);
   for (const word of ['CANARY', 'walk', 'tied', 'burst']) expect(text).not.toContain(word);

@@ -20,7 +20,7 @@ export interface RunOptions {
   readonly stopAfterMs?: number;
 }
 
-export interface Told {
+export interface Reported {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -39,7 +39,7 @@ export interface Filled {
   refuse(points: number): number;
   /** Has a device be gone from the workspace, all of it delivered. */
   leave(deviceId: string): void;
-  run(args: readonly string[], options?: RunOptions): Promise<Told>;
+  run(args: readonly string[], options?: RunOptions): Promise<Reported>;
 }
 
 /** Fills `state` in a directory: five devices, two sensors, three days. */
@@ -77,8 +77,8 @@ export function runCommandFilled(directory: string): Filled {
   };
 }
 
-async function run(args: readonly string[], dataDir: string, options: RunOptions): Promise<Told> {
-  const told = { stdout: '', stderr: '', screen: '' };
+async function run(args: readonly string[], dataDir: string, options: RunOptions): Promise<Reported> {
+  const reported = { stdout: '', stderr: '', screen: '' };
   const stop = new AbortController();
   let pieces = 0;
   const ports: ProcessPorts = {
@@ -88,15 +88,15 @@ async function run(args: readonly string[], dataDir: string, options: RunOptions
       throw Object.assign(new Error('no such file'), { code: 'ENOENT' });
     },
     print: (text) => {
-      told.screen += text;
-      told.stdout += text;
+      reported.screen += text;
+      reported.stdout += text;
     },
     stdout: {
       isTTY: options.isStdoutTTY === true,
       write: (text) => {
         pieces += 1;
         if (pieces === options.closeAfter) return Promise.resolve(false);
-        told.stdout += text;
+        reported.stdout += text;
         if (pieces === options.stopAfter) stop.abort(new Error('stopped by SIGINT'));
         return Promise.resolve(true);
       },
@@ -105,8 +105,8 @@ async function run(args: readonly string[], dataDir: string, options: RunOptions
       isTTY: options.isTTY === true,
       columns: 80,
       write: (text) => {
-        told.screen += text;
-        told.stderr += text;
+        reported.screen += text;
+        reported.stderr += text;
       },
     },
     signal: stop.signal,
@@ -118,10 +118,10 @@ async function run(args: readonly string[], dataDir: string, options: RunOptions
   const timer =
     stopAfterMs === undefined ? null : setTimeout(() => stop.abort(new Error('stopped by SIGINT')), stopAfterMs);
   try {
-    return { code: await runCommand(command, ports), ...told };
+    return { code: await runCommand(command, ports), ...reported };
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
-    return { ...told, code: error.exitCode, stderr: `${told.stderr}tidemark: ${error.message}\n` };
+    return { ...reported, code: error.exitCode, stderr: `${reported.stderr}tidemark: ${error.message}\n` };
   } finally {
     clearTimeout(timer ?? undefined);
   }

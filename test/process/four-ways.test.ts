@@ -48,8 +48,8 @@ interface Problem {
   readonly alert: string;
   /** The sentence of the page. */
   readonly says: RegExp;
-  /** Within how long it is told, and over: what the documentation promises, with something for a slow machine. */
-  readonly withinMs: readonly [told: number, over: number];
+  /** Within how long it is reported, and over: what the documentation promises, with something for a slow machine. */
+  readonly withinMs: readonly [reported: number, over: number];
 }
 
 const PROBLEMS: readonly Problem[] = [
@@ -216,8 +216,8 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
       };
       let from = run.stderr().length;
       await problem.on(place);
-      const [told, over] = problem.withinMs;
-      await nothing(`does not show ${problem.name}`, silent, patientEnough(told));
+      const [reported, over] = problem.withinMs;
+      await nothing(`does not show ${problem.name}`, silent, patientEnough(reported));
       expect(logged(problem.events[0], from), 'the log tells it').toBe(true);
       expect(JSON.parse(await get('/healthz')), 'no restart mends it').toMatchObject({ healthy: true });
       expect(await sampleOf(prometheus, 'tidemark_healthy')).toBe(1);

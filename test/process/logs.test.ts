@@ -14,14 +14,14 @@ const bench = sharedBench(openBench);
 
 const linesOf = (stderr: string): string[] => stderr.split('\n').filter((line) => line !== '');
 
-/** How often each event was told on a level that is written by default. */
-function toldIn(stderr: string): Record<string, number> {
-  const told: Record<string, number> = {};
+/** How often each event was reported on a level that is written by default. */
+function reportedIn(stderr: string): Record<string, number> {
+  const reported: Record<string, number> = {};
   for (const line of linesOf(stderr)) {
     const { event, level } = JSON.parse(line);
-    if (level !== 'debug') told[event] = (told[event] ?? 0) + 1;
+    if (level !== 'debug') reported[event] = (reported[event] ?? 0) + 1;
   }
-  return told;
+  return reported;
 }
 
 /** Waits for an event to be told above `debug`. */
@@ -62,16 +62,16 @@ describe('the log of a daemon', () => {
     expect(linesOf(stderr).flatMap(mistakesOfLine)).toEqual([]);
     for (const secret of [KEY, TOKEN, 'CANARY', encodeURIComponent(TOKEN), '?token', 'limit='])
       expect(stderr).not.toContain(secret);
-    const told = toldIn(stderr);
+    const reported = reportedIn(stderr);
     for (const event of ['started', 'poll-summary', 'filter-matches-nothing', 'stopping', 'stopped'])
-      expect(told, event).toHaveProperty(event);
-    expect(told).toMatchObject({
+      expect(reported, event).toHaveProperty(event);
+    expect(reported).toMatchObject({
       'delivery-blocked': 1,
       'delivery-resumed': 1,
       'key-refused': 1,
       'key-changed': 1,
     });
-    expect(told['poll-summary']).toBeLessThan(15);
+    expect(reported['poll-summary']).toBeLessThan(15);
   });
 
   test('whose API is down says so once, and when it is over', async () => {
@@ -87,7 +87,7 @@ describe('the log of a daemon', () => {
     run.child.kill('SIGTERM');
     const { stderr } = await run.ended;
     expect(linesOf(stderr).flatMap(mistakesOfLine)).toEqual([]);
-    expect(toldIn(stderr)).toMatchObject({ 'api-outage': 1, 'api-recovered': 1, 'stream-failed': 1 });
+    expect(reportedIn(stderr)).toMatchObject({ 'api-outage': 1, 'api-recovered': 1, 'stream-failed': 1 });
     expect(stderr).not.toContain(KEY);
   });
 });
@@ -99,15 +99,15 @@ describe('the log of a one-off', () => {
     const once = await stage.run(['--once', '--json'], { env });
     expect(once.code).toBe(0);
     expect(linesOf(once.stderr).flatMap(mistakesOfLine)).toEqual([]);
-    expect(toldIn(once.stderr)).toMatchObject({ 'run-ended': 1, 'run-incomplete': 1, 'stream-off': 2 });
+    expect(reportedIn(once.stderr)).toMatchObject({ 'run-ended': 1, 'run-incomplete': 1, 'stream-off': 2 });
     const exported = await stage.run(['--export', 'lp'], { env });
     expect(linesOf(exported.stderr).flatMap(mistakesOfLine)).toEqual([]);
-    expect(toldIn(exported.stderr)).toMatchObject({ 'export-report': 1 });
+    expect(reportedIn(exported.stderr)).toMatchObject({ 'export-report': 1 });
     stage.simulator.settings.key.revoked = true;
     const refused = await stage.run(['--once', '--json'], { env });
     expect(refused.code).toBe(77);
     expect(linesOf(refused.stderr).flatMap(mistakesOfLine)).toEqual([]);
-    expect(toldIn(refused.stderr)).toMatchObject({ failed: 1 });
+    expect(reportedIn(refused.stderr)).toMatchObject({ failed: 1 });
   });
 });
 
@@ -118,7 +118,7 @@ describe('an empty state before a database that is not', () => {
     const once = async (): Promise<Record<string, number>> => {
       const { code, stderr } = await stage.run(['--once'], { env });
       expect(code, stderr).toBe(0);
-      return toldIn(stderr);
+      return reportedIn(stderr);
     };
     expect(await once()).not.toHaveProperty('destination-older');
     expect(await once(), 'the state is not empty').not.toHaveProperty('destination-older');

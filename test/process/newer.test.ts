@@ -66,10 +66,10 @@ test.each(COMMANDS.map((args) => [args.join(' ') || 'the daemon', args] as const
   const before = readFileSync(database);
   const { code, stdout, stderr } = await stage.run(args, { env: ENV });
   expect(code, stdout + stderr).toBe(1);
-  const told = (stdout + stderr).replaceAll(/\s+/g, ' ');
-  expect(told).toMatch(/written by a newer Tidemark \(state version 999, this version supports \d+\)/);
-  expect(told).toMatch(/(?:Run that version again|Use the newer version|restore a backup)/);
-  expect(told).not.toMatch(/ at \w+ \(|internal error/);
+  const reported = (stdout + stderr).replaceAll(/\s+/g, ' ');
+  expect(reported).toMatch(/written by a newer Tidemark \(state version 999, this version supports \d+\)/);
+  expect(reported).toMatch(/(?:Run that version again|Use the newer version|restore a backup)/);
+  expect(reported).not.toMatch(/ at \w+ \(|internal error/);
   expect(readFileSync(database)).toEqual(before);
   // Whoever only looks leaves an empty log.
   expect(statSync(`${database}-wal`, { throwIfNoEntry: false })?.size ?? 0).toBe(0);

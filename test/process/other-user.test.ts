@@ -48,9 +48,9 @@ test('a state that this user may not see is not taken for none', async () => {
   mkdirSync(dataDir);
   writeFileSync(join(dataDir, 'tidemark.db'), '');
   chmodSync(dataDir, isRoot ? 0o700 : 0);
-  const told = await outcomes(dataDir, isRoot ? OTHER_USER : undefined);
+  const reported = await outcomes(dataDir, isRoot ? OTHER_USER : undefined);
   chmodSync(dataDir, 0o700);
-  expect(told).toEqual(MODES.map(([mode]) => [mode, 1, '', 'cannot read the state']));
+  expect(reported).toEqual(MODES.map(([mode]) => [mode, 1, '', 'cannot read the state']));
 });
 
 test('a directory with the name of the state file is reported as a directory', async () => {

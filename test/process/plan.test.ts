@@ -13,10 +13,10 @@ function paths({ simulator }: Stage, from = 0): string[] {
 
 test('alone: one screen or one object on standard output, and nothing asked but account and list', async () => {
   await using stage = await openStage();
-  const told = await stage.run(['--plan']);
-  expect(told.code, told.stderr).toBe(0);
-  expect(told.stdout).toMatch(/^Workspace Simulated workspace \(from 2 requests sent just now\)\nDevices: 3 \(/);
-  expect(told.stdout).toMatch(/\n {2}total +[\d,]+ +[\d,]+\n/);
+  const reported = await stage.run(['--plan']);
+  expect(reported.code, reported.stderr).toBe(0);
+  expect(reported.stdout).toMatch(/^Workspace Simulated workspace \(from 2 requests sent just now\)\nDevices: 3 \(/);
+  expect(reported.stdout).toMatch(/\n {2}total +[\d,]+ +[\d,]+\n/);
   expect(paths(stage)).toEqual(['/account', '/devices']);
   const object = await stage.run(['--plan', '--json', '--from', '1h', '--device', 'walk', '--what-if', 'share=0.5']);
   expect(object.code, object.stderr).toBe(0);
@@ -27,7 +27,7 @@ test('alone: one screen or one object on standard output, and nothing asked but 
     allowance: { share: 0.5, day: { spent_last_24h: 4 } },
     backfill: { devices: 1, gap_share: 1, readings: 60 },
   });
-  expect(told.stdout + told.stderr + object.stdout + object.stderr).not.toContain(KEY);
+  expect(reported.stdout + reported.stderr + object.stdout + object.stderr).not.toContain(KEY);
 });
 
 test('beside a daemon: nothing is asked, and the daemon goes on', async () => {

@@ -158,12 +158,12 @@ describe.runIf(influxdAvailable())('the key and the token appear nowhere', () =>
     };
     bench.proxy.setFaults(({ lines }) => (isBad(lines) ? { kind: 'answer', ...REPEATING[how] } : null));
     try {
-      const told =
+      const reported =
         how === 'finds lines at fault and repeats it'
           ? /see tidemark --quarantine: HTTP 400/
           : /Delivery blocked: HTTP/;
-      const ended = await runUntil(stage, told);
-      expect(ended.stderr).toMatch(told);
+      const ended = await runUntil(stage, reported);
+      expect(ended.stderr).toMatch(reported);
       expect(leaksIn(everythingOf(stage, ended))).toEqual([]);
     } finally {
       bench.proxy.setFaults(null);

@@ -35,9 +35,9 @@ describe('--status', () => {
     const url = /"status_page":"([^"]+)"/.exec(daemon.stderr())?.[1] ?? '';
     const served = async () => (await (await fetch(`${url}status.json`)).json()) as StatusReport;
     await until('all is held', async () => (await served()).totals.devices_complete === 3);
-    const [told, own] = [await statusOf(stage, '--json'), await served()];
-    expect(told).toMatchObject({ code: 0, stderr: '' });
-    const report: StatusReport = JSON.parse(told.stdout);
+    const [reported, own] = [await statusOf(stage, '--json'), await served()];
+    expect(reported).toMatchObject({ code: 0, stderr: '' });
+    const report: StatusReport = JSON.parse(reported.stdout);
     expect(Object.keys(report)).toEqual(Object.keys(own));
     expect(report.process.running).toBe(true);
     expect(report.totals.devices_complete).toBe(3);
@@ -57,7 +57,7 @@ describe('--status', () => {
     expect(after.code).toBe(0);
     expect(after.stdout).toMatch(/^walk, as of /);
     expect((await statusOf(stage)).stdout).toMatch(/^No daemon is running; the last request was at /m);
-    expect(told.stdout + text.stdout + after.stdout).not.toContain(KEY);
+    expect(reported.stdout + text.stdout + after.stdout).not.toContain(KEY);
     // On a copy, wherever it is.
     const copy = join(stage.directory, 'copy');
     cpSync(stage.dataDir, copy, { recursive: true });

@@ -223,14 +223,14 @@ describe.runIf(influxdAvailable())('--backup', () => {
         env,
         stdio: 'pipe',
       });
-    let told = '';
+    let reported = '';
     try {
       run();
     } catch (error) {
-      told = String((error as { stderr?: unknown }).stderr);
+      reported = String((error as { stderr?: unknown }).stderr);
     }
-    expect(told).toMatch(/copy\.db could not be written|no room in/);
-    expect(told).toContain('Nothing is left of it');
+    expect(reported).toMatch(/copy\.db could not be written|no room in/);
+    expect(reported).toContain('Nothing is left of it');
     expect(readdirSync(stage.directory)).toEqual(before);
   });
 });

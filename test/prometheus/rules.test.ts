@@ -82,8 +82,8 @@ describe('the rules', () => {
     };
     const cases = tests.flatMap(({ alert_rule_test: each = [] }) => each);
     for (const { alert } of alerts) {
-      const told = cases.filter(({ alertname }) => alertname === alert).map(({ exp_alerts }) => exp_alerts.length);
-      expect([alert, told.includes(0), told.includes(1)]).toEqual([alert, alert !== WATCHDOG, true]);
+      const reported = cases.filter(({ alertname }) => alertname === alert).map(({ exp_alerts }) => exp_alerts.length);
+      expect([alert, reported.includes(0), reported.includes(1)]).toEqual([alert, alert !== WATCHDOG, true]);
     }
   });
 

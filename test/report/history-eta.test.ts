@@ -30,8 +30,8 @@ function devices(count: number, intervalMs: number, ageDays?: number): DeviceSpe
   }));
 }
 
-/** What was told at a moment. */
-interface Told {
+/** What was reported at a moment. */
+interface Reported {
   readonly atMs: number;
   readonly etaMs: number;
   readonly fromStateMs: number;
@@ -39,7 +39,7 @@ interface Told {
 }
 
 /** What the daemon tells, and what the state alone does; nothing where it is not known. */
-function etaOf(atMs: number, next: NextStatus, state: NextStatus): Told[] {
+function etaOf(atMs: number, next: NextStatus, state: NextStatus): Reported[] {
   if (next.eta_seconds === null) return [];
   const [etaMs, fromStateMs] = [next.eta_seconds * SECOND_MS, (state.eta_seconds ?? 0) * SECOND_MS];
   return [{ atMs, etaMs, fromStateMs, assumesFullHistory: next.eta_assumes_full_history }];
@@ -56,7 +56,7 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
       settings: { plan: { requestsPerMinute: perMinute, requestsPerDay: perDay, historyMaxDays: 100 } },
     });
     const config = configOf(rig);
-    const told: Told[] = [];
+    const reported: Reported[] = [];
     const sentences = new Set<string>();
     const startMs = rig.clock.nowMs();
     await liveAsDaemon(rig, {
@@ -69,19 +69,19 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
           if (next.initial_devices === 0) break;
           sentences.add(summary);
           // A state is opened for a look at it: every fourth time.
-          const state = told.length % 4 === 0 ? reportOf(config, rig.clock).next : next;
+          const state = reported.length % 4 === 0 ? reportOf(config, rig.clock).next : next;
           expect(state.eta_assumes_full_history).toBe(next.eta_assumes_full_history);
-          told.push(...etaOf(rig.clock.nowMs(), next, state));
+          reported.push(...etaOf(rig.clock.nowMs(), next, state));
           if (rig.clock.nowMs() > startMs + 9 * HOUR_MS) throw new Error('it does not end');
         }
       },
     });
-    return { told, sentences: [...sentences], startMs, endMs: rig.clock.nowMs() };
+    return { reported, sentences: [...sentences], startMs, endMs: rig.clock.nowMs() };
   }
 
   /** By how many times the worst of them is too long or too short. */
-  function worst(told: readonly Told[], endMs: number): number {
-    const ratios = told.flatMap(({ atMs, etaMs, fromStateMs }) =>
+  function worst(reported: readonly Reported[], endMs: number): number {
+    const ratios = reported.flatMap(({ atMs, etaMs, fromStateMs }) =>
       [etaMs, fromStateMs].map((each) => each / (endMs - atMs)),
     );
     return Math.max(...ratios.map((ratio) => Math.max(ratio, 1 / ratio)));
@@ -102,9 +102,9 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
     ],
     ['much live work', { devices: devices(6, MINUTE_MS), perMinute: 20, perDay: 30_000, days: 6, lookMs: MINUTE_MS }],
   ])('is right within a factor of 1.5 once the load of live work is known: %s', async (_, fleet) => {
-    const { told, sentences, endMs } = await live(fleet);
+    const { reported, sentences, endMs } = await live(fleet);
     // What is left at the very end is a matter of single requests.
-    const early = told.filter(({ atMs }) => endMs - atMs > 5 * MINUTE_MS);
+    const early = reported.filter(({ atMs }) => endMs - atMs > 5 * MINUTE_MS);
     expect(early.length).toBeGreaterThan(5);
     expect(worst(early, endMs)).toBeLessThan(1.5);
     expect(sentences.filter((text) => !text.startsWith('Initial sync: '))).toEqual([]);
@@ -122,9 +122,9 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
   ])(
     'says that it assumes full histories until two devices of a young fleet were read down to their beginning, and then is right: %s',
     async (_, fleet) => {
-      const { told, sentences, endMs } = await live(fleet);
+      const { reported, sentences, endMs } = await live(fleet);
       const [before, after] = [true, false].map((assumes) =>
-        told.filter(({ assumesFullHistory, atMs }) => assumesFullHistory === assumes && endMs - atMs > MINUTE_MS),
+        reported.filter(({ assumesFullHistory, atMs }) => assumesFullHistory === assumes && endMs - atMs > MINUTE_MS),
       );
       // Far too long as yet, and said to be so.
       expect(before?.every(({ atMs, etaMs }) => etaMs > 1.5 * (endMs - atMs))).toBe(true);
@@ -140,16 +140,16 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
       historyMs: 30 * DAY_MS,
       settings: { plan: { requestsPerMinute: 900, requestsPerDay: 200_000, historyMaxDays: 100 } },
     });
-    const told: (number | null)[] = [];
+    const reported: (number | null)[] = [];
     await liveAsDaemon(rig, {
       forMs: 16 * SECOND_MS,
       meanwhile: async (watch) => {
         for (let second = 0; second < 15; second += 3) {
-          told.push(watch.report().next.eta_seconds);
+          reported.push(watch.report().next.eta_seconds);
           await rig.clock.sleep(3 * SECOND_MS);
         }
       },
     });
-    expect(told.at(-1)).not.toBeNull();
+    expect(reported.at(-1)).not.toBeNull();
   });
 });

@@ -66,7 +66,7 @@ function device(changes: Partial<DeviceStatus> = {}): DeviceStatus {
 }
 
 /** What is told of these devices after a few looks, ten seconds apart. */
-function told(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
+function eventsOf(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
   const events: AppEvent[] = [];
   let nowMs = 0;
   const report = {
@@ -92,21 +92,21 @@ describe('the line that the first fill is through', () => {
   test('is reported once when all is covered up to the last check', () => {
     const catchingUp = device({ state: 'catching-up', lag_seconds: 70, gaps: [gap('pending')] });
     const excluded = device({ state: 'excluded', lag_seconds: null, gaps: [gap('excluded')] });
-    expect(told([device(), catchingUp, excluded])).toEqual([{ ...done, devices: 2, withGaps: 0 }]);
+    expect(eventsOf([device(), catchingUp, excluded])).toEqual([{ ...done, devices: 2, withGaps: 0 }]);
   });
 
   test('gaps that cannot be closed now do not keep it back, and are counted', () => {
     const hidden = device({ gaps: [gap('beyond_plan')] });
     const gone = device({ state: 'unreachable', lag_seconds: null, covered: [], gaps: [gap('device_gone')] });
-    expect(told([device(), hidden, gone])).toEqual([{ ...done, devices: 3, withGaps: 2 }]);
+    expect(eventsOf([device(), hidden, gone])).toEqual([{ ...done, devices: 3, withGaps: 2 }]);
   });
 
   test('it is not reported before', () => {
     const filling = device({ lag_seconds: 70, gaps: [gap('pending'), gap('pending')] });
-    expect(told([device(), filling])).toEqual([]);
-    expect(told([device({ lag_seconds: 50, gaps: [gap('pending')] })])).toEqual([]);
-    expect(told([device({ lag_seconds: null, covered: [] })])).toEqual([]);
-    expect(told([])).toEqual([]);
-    expect(told([device()], false)).toEqual([]);
+    expect(eventsOf([device(), filling])).toEqual([]);
+    expect(eventsOf([device({ lag_seconds: 50, gaps: [gap('pending')] })])).toEqual([]);
+    expect(eventsOf([device({ lag_seconds: null, covered: [] })])).toEqual([]);
+    expect(eventsOf([])).toEqual([]);
+    expect(eventsOf([device()], false)).toEqual([]);
   });
 });

@@ -31,8 +31,8 @@ function life() {
   const state = createApiState({ observe, serverNowMs: () => 0, monoMs: () => clock.nowMs });
   const report = createStreamReport(state, () => outage.message);
   const alerts = () => report.list().find(({ name }) => name === 'alerts');
-  const told = (type: AppEvent['type']): number => events.filter((event) => event.type === type).length;
-  return { clock, outage, state, report, alerts, told };
+  const countOf = (type: AppEvent['type']): number => events.filter((event) => event.type === type).length;
+  return { clock, outage, state, report, alerts, countOf };
 }
 
 const REFUSED = new ApiFault('unauthorized', 'no', { request: 'GET /account' });
@@ -54,7 +54,7 @@ describe('what keeps the API from being read', () => {
   });
 
   test('is an outage while it lasts, and a refused key until the devices are answered, or it is taken', () => {
-    const { state, report, outage, told } = life();
+    const { state, report, outage, countOf } = life();
     outage.message = 'down';
     expect(report.problem()).toBe('down');
     noteAnswered(state, 'telemetry');
@@ -85,7 +85,7 @@ describe('what keeps the API from being read', () => {
     noteAccepted(state);
     noteAccepted(state);
     expect(report.isRefused()).toBe(false);
-    expect([told('key-refused'), told('key-accepted')]).toEqual([2, 2]);
+    expect([countOf('key-refused'), countOf('key-accepted')]).toEqual([2, 2]);
   });
 });
 
@@ -142,7 +142,7 @@ describe('what keeps the API from being read', () => {
 
 describe('a stream that fails', () => {
   test('is failing with its last reason until its work ends, and has failed for long after ten minutes', () => {
-    const { clock, state, report, alerts, told } = life();
+    const { clock, state, report, alerts, countOf } = life();
     noteAnswered(state, 'alerts');
     expect(alerts()).toMatchObject({ state: 'on', reason: null });
     noteStreamFailed(state, 'alerts', 'GET /alerts: malformed');
@@ -158,20 +158,20 @@ describe('a stream that fails', () => {
     noteRead(state, 'alerts');
     expect([alerts()?.state, report.failingLong()]).toEqual(['on', []]);
     noteRead(state, 'alerts');
-    expect(told('stream-recovered')).toBe(1);
+    expect(countOf('stream-recovered')).toBe(1);
   });
 
   test('is not ended by work that had nothing to request', () => {
-    const { state, alerts, told } = life();
+    const { state, alerts, countOf } = life();
     noteStreamFailed(state, 'alerts', 'malformed');
     noteRead(state, 'alerts');
-    expect([alerts()?.state, told('stream-recovered')]).toEqual(['failing', 0]);
+    expect([alerts()?.state, countOf('stream-recovered')]).toEqual(['failing', 0]);
   });
 });
 
 describe('a stream whose scope is missing from the key', () => {
   test('is off and fails no more, is reported once, and is on again with the next answer', () => {
-    const { clock, state, report, alerts, told } = life();
+    const { clock, state, report, alerts, countOf } = life();
     noteStreamFailed(state, 'alerts', 'malformed');
     noteOff(state, 'alerts', 'alerts:read');
     clock.nowMs = 20 * MINUTE_MS;
@@ -181,18 +181,18 @@ describe('a stream whose scope is missing from the key', () => {
       'the key lacks the scope alerts:read',
       [],
     ]);
-    expect([told('stream-off'), state.streams.alerts.readAtMs]).toEqual([1, 20 * MINUTE_MS]);
+    expect([countOf('stream-off'), state.streams.alerts.readAtMs]).toEqual([1, 20 * MINUTE_MS]);
     noteAnswered(state, 'alerts');
     noteAnswered(state, 'alerts');
-    expect([alerts()?.state, told('stream-on')]).toEqual(['on', 1]);
+    expect([alerts()?.state, countOf('stream-on')]).toEqual(['on', 1]);
   });
 
   test('stays off where work for it had nothing to ask', () => {
-    const { clock, state, told } = life();
+    const { clock, state, countOf } = life();
     noteOff(state, 'telemetry', 'telemetry:read');
     clock.nowMs = MINUTE_MS;
     noteRead(state, 'telemetry');
     expect(state.streams.telemetry).toMatchObject({ missingScope: 'telemetry:read', readAtMs: 0 });
-    expect(told('stream-read')).toBe(0);
+    expect(countOf('stream-read')).toBe(0);
   });
 });

@@ -16,7 +16,7 @@ const SETTLE_MS = 2 * MINUTE_MS;
 /** How far the coverage limit is behind the server's time. */
 const BEHIND_MS = SETTLE_MS + 1000;
 
-interface Told {
+interface Reported {
   readonly minute: number;
   readonly state: unknown;
   /** How many minutes after the start, the grace period left aside. */
@@ -85,8 +85,8 @@ async function run({ clock, context }: Daemon, minutes: number, each: (minute: n
 }
 
 /** The points that were written, by device. */
-function pointsOf(state: ScratchStore): Map<string, Told[]> {
-  const points = new Map<string, Told[]>();
+function pointsOf(state: ScratchStore): Map<string, Reported[]> {
+  const points = new Map<string, Reported[]>();
   for (const line of readAll(state, 'live').lines) {
     const { measurement, tags, fields, at } = parseReferenceLine(line);
     if (measurement !== 'coverage') continue;
@@ -102,7 +102,7 @@ function pointsOf(state: ScratchStore): Map<string, Told[]> {
   return points;
 }
 
-const minutesOf = (points: readonly Told[] = []): number[] => points.map(({ minute }) => minute);
+const minutesOf = (points: readonly Reported[] = []): number[] => points.map(({ minute }) => minute);
 
 describe('the coverage points', () => {
   test('are written whenever the watermark has moved five minutes', async () => {
@@ -112,7 +112,9 @@ describe('the coverage points', () => {
     await run(parts, 31, () => cover(state, 'a', START_MS - DAY_MS, parts.clock.nowMs() - BEHIND_MS));
     const points = pointsOf(state).get('a') ?? [];
     expect(minutesOf(points)).toEqual([0, 5, 10, 15, 20, 25, 30]);
-    expect(points.every(({ watermark, minute, state: told }) => watermark === minute && told === 'live')).toBe(true);
+    expect(points.every(({ watermark, minute, state: reported }) => watermark === minute && reported === 'live')).toBe(
+      true,
+    );
   });
 
   test('are written within 15 minutes where nothing moves, with the watermark where it stands', async () => {
@@ -196,7 +198,7 @@ describe('the coverage points', () => {
       if (minute === 7) state.store.markGone('gone', parts.clock.nowMs());
     });
     const points = pointsOf(state);
-    expect(points.get('left-out')?.map(({ state: told, watermark }) => [told, watermark])).toEqual([
+    expect(points.get('left-out')?.map(({ state: reported, watermark }) => [reported, watermark])).toEqual([
       ['excluded', null],
       ['excluded', null],
     ]);

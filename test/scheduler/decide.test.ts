@@ -59,9 +59,9 @@ function said(state: PlannerState): string {
 describe('the order of decisions', () => {
   test('is what a reserve owes, the listing, what is furthest behind, then what is to spare, then nothing', () => {
     const state = busyState();
-    for (const [decision, settle] of ORDER) {
+    for (const [decision, carryOut] of ORDER) {
       expect(said(state)).toBe(decision);
-      settle(state);
+      carryOut(state);
     }
     noteDeviceStored(state.devices, 'live', {
       newestMs: NOW,
@@ -69,9 +69,9 @@ describe('the order of decisions', () => {
       rate: { intervalMs: HOUR_MS, deviationMs: 0 },
     });
     state.telemetryOffMs = Number.NEGATIVE_INFINITY;
-    for (const [decision, settle] of SPARE) {
+    for (const [decision, carryOut] of SPARE) {
       expect(said(state)).toBe(decision);
-      settle(state);
+      carryOut(state);
     }
     expect(said(state)).toBe('rest idle');
   });

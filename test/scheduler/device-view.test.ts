@@ -71,8 +71,8 @@ describe('the facts of a device for the planner', () => {
         const top = covered.at(-1);
         const below = { from: msToNs(NOW - 30 * DAY_MS), to: top?.from ?? 0n };
         const missing = subtract(normalize([below]), normalize(covered));
-        const told = open.day + open.week + open.rest + (liveGap === null ? 0 : liveGap.toMs - liveGap.fromMs);
-        expect(told).toBe(nsToMs(lengthNs(missing)));
+        const reported = open.day + open.week + open.rest + (liveGap === null ? 0 : liveGap.toMs - liveGap.fromMs);
+        expect(reported).toBe(nsToMs(lengthNs(missing)));
       }),
     );
   });

@@ -29,7 +29,7 @@ describe('history', () => {
     const ids = Array.from({ length: 50 }, (_, index) => `d${index}`);
     const world = createWorld(ids.map((id) => evenDevice(id, { intervalMs: MINUTE_MS, untilMs: -30 * DAY_MS })));
     for (const id of ids) {
-      world.hold(id, 0);
+      world.storeUpTo(id, 0);
       // Those that make more take more pages.
       world.open('first-history', id, {
         day: (1 + (Number(id.slice(1)) % 3)) * DAY_MS,
@@ -56,7 +56,7 @@ describe('history', () => {
 
   test('a first history comes before a backfill', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS, untilMs: -DAY_MS })]);
-    world.hold('a', 0);
+    world.storeUpTo('a', 0);
     world.open('backfill', 'a', { day: 0, week: 0, rest: 50 * DAY_MS });
     world.open('first-history', 'a', { day: 0, week: 0, rest: 20 * DAY_MS });
     const lanes = world.run({ fromMs: 0, untilMs: 100 * SECOND_MS }).map(({ decision }) => decision.lane);

@@ -9,7 +9,7 @@ import type { ProgressReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { JobWork } from '../../src/scheduler/jobs.ts';
 import { openJobBoard } from '../../src/store/jobs.ts';
-import { type DaemonOptions, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { type DaemonOptions, DEVICES, eventsOf, expectExact, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
 import { always, onPath } from '../support/faults.ts';
 import { type Followed, follow, requestOf, summaryOf, takingJobs } from '../support/follow-job.ts';
@@ -138,7 +138,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       },
     });
     expect(life.error).toBeNull();
-    expect(told(life, 'job-ended')).toMatchObject([
+    expect(eventsOf(life, 'job-ended')).toMatchObject([
       { message: expect.stringContaining('the command that requested it has ended') },
     ]);
   });
@@ -150,7 +150,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     opened?.board.submit(requestOf(rig));
     opened?.close();
     const life = await live(rig, 2 * MINUTE_MS);
-    expect(told(life, 'job-started')).toEqual([]);
+    expect(eventsOf(life, 'job-started')).toEqual([]);
     expect(statesOf(rig)).toEqual(['cancelled']);
   });
 

@@ -27,7 +27,7 @@ function busyWorld(devices: number, intervalMs: number) {
   );
   const world = createWorld([...talking, ...silent]);
   for (const { deviceId } of [...talking, ...silent]) {
-    world.hold(deviceId, -12 * HOUR_MS);
+    world.storeUpTo(deviceId, -12 * HOUR_MS);
     world.open('first-history', deviceId, MUCH);
     world.open('backfill', deviceId, MUCH);
   }
@@ -74,7 +74,7 @@ describe('spare quota', () => {
   test('goes to history before idle polls, and live work does not wait for it', () => {
     const world = createWorld(['a', 'b'].map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));
     for (const deviceId of ['a', 'b']) {
-      world.hold(deviceId, 0);
+      world.storeUpTo(deviceId, 0);
       world.open('first-history', deviceId, MUCH);
     }
     world.planner.setDay({ limit: 25_000, budget: 20_000, spent: 0, others: null }, 0);
@@ -87,7 +87,7 @@ describe('spare quota', () => {
 
   test('rereads get what all other work leaves, one at a time', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
-    world.hold('a', 0);
+    world.storeUpTo('a', 0);
     world.open('backfill', 'a', { day: 0, week: 0, rest: 3 * DAY_MS });
     world.planner.setReread(true, false);
     const made = world.run({ fromMs: 0, untilMs: MINUTE_MS });

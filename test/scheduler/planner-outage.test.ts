@@ -6,7 +6,7 @@ import { countOf, createWorld, evenDevice, newestOf, SILENT } from './planner-wo
 describe('after a failure', () => {
   const pair = () => {
     const world = createWorld(['bad', 'good'].map((id) => evenDevice(id, { intervalMs: 10 * SECOND_MS })));
-    for (const deviceId of ['bad', 'good']) world.hold(deviceId, 0);
+    for (const deviceId of ['bad', 'good']) world.storeUpTo(deviceId, 0);
     return world;
   };
   const fateOf = (fate: 'failed' | 'refused') => (decision: Decision) =>
@@ -93,7 +93,7 @@ describe('devices come and go', () => {
       world.planner.noteDeviceStored(deviceId, tail);
       world.planner.noteDeviceLeft(deviceId);
     }
-    world.hold('back', HOUR_MS);
+    world.storeUpTo('back', HOUR_MS);
     const made = world.run({ fromMs: HOUR_MS, untilMs: 9 * HOUR_MS });
     expect(countOf(made, 'back')).toBeGreaterThan(400);
     expect(made.some(({ decision }) => 'deviceId' in decision && decision.deviceId === 'left')).toBe(false);
@@ -138,8 +138,8 @@ describe('devices come and go', () => {
   test('a page scan that has begun is finished and does not count as a poll of the newest end', () => {
     const world = createWorld(['walked', 'other'].map((id) => evenDevice(id, { intervalMs: 10 * SECOND_MS })));
     // Ten hours are 18 pages of one; two are 3.6 of the other.
-    world.hold('walked', 8 * HOUR_MS);
-    world.hold('other', 8 * HOUR_MS);
+    world.storeUpTo('walked', 8 * HOUR_MS);
+    world.storeUpTo('other', 8 * HOUR_MS);
     const made = newestOf(world.run({ fromMs: 10 * HOUR_MS, untilMs: 11 * HOUR_MS, everyMs: 20 * SECOND_MS }));
     const [first] = made;
     const walk = made.slice(0, 4);

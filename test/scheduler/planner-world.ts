@@ -9,7 +9,7 @@ import { createPlanner } from '../../src/scheduler/planner.ts';
 import { type Decision, type Planner, type PlannerSettings, purposeOf } from '../../src/scheduler/planner-types.ts';
 import { PAGE, SETTINGS } from '../bench/planner/clients.ts';
 import type { Device } from '../bench/planner/fleet.ts';
-import { type Held, hold, takePage } from '../bench/planner/holdings.ts';
+import { type StoredReadings, storedFrom, takePage } from '../bench/planner/stored-readings.ts';
 
 export interface EvenDevice {
   readonly intervalMs: number;
@@ -50,8 +50,8 @@ export interface Made {
 
 export interface World {
   readonly planner: Planner;
-  /** Tells what is held of a device: all up to `atMs`, asked then. */
-  hold(deviceId: string, atMs: number): void;
+  /** Tells what is stored of a device: all up to `atMs`, asked then. */
+  storeUpTo(deviceId: string, atMs: number): void;
   open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
   /**
    * Makes requests, one every `everyMs` at most.
@@ -64,17 +64,17 @@ export interface World {
 /** A page of history takes a day of it. */
 export function createWorld(devices: readonly WorldDevice[], settings: Partial<PlannerSettings> = {}): World {
   const planner = createPlanner(createPlannerState({ ...SETTINGS, ...settings }));
-  const holdings = new Map<string, Held>();
+  const allStored = new Map<string, StoredReadings>();
   const histories = { 'first-history': new Map<string, OpenHistory>(), backfill: new Map<string, OpenHistory>() };
   const byId = new Map(devices.map((device) => [device.deviceId, device]));
   /** A listing that is under way, and how many devices it has so far. */
   let listing = null as { readonly decision: Decision; readonly listed: number } | null;
 
-  const heldOf = (deviceId: string): Held => {
+  const storedOf = (deviceId: string): StoredReadings => {
     const device = byId.get(deviceId);
     if (device === undefined) throw new Error(`${deviceId} is no device`);
-    const known = holdings.get(deviceId) ?? hold({ ...device, seenAt: () => 0 }, 0, device.newestAt(0) - 1);
-    holdings.set(deviceId, known);
+    const known = allStored.get(deviceId) ?? storedFrom({ ...device, seenAt: () => 0 }, 0, device.newestAt(0) - 1);
+    allStored.set(deviceId, known);
     return known;
   };
   const listPage = (decision: Decision, nowMs: number): void => {
@@ -86,7 +86,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
   };
   const answer = (decision: Decision, nowMs: number): number => {
     if (decision.kind === 'poll') {
-      const page = takePage(heldOf(decision.deviceId), nowMs, {
+      const page = takePage(storedOf(decision.deviceId), nowMs, {
         pageSize: PAGE,
         givesUp: decision.newestOnly,
         untilMs: decision.untilMs,
@@ -116,10 +116,10 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
 
   return {
     planner,
-    hold(deviceId, atMs) {
-      const device = heldOf(deviceId).device;
+    storeUpTo(deviceId, atMs) {
+      const device = storedOf(deviceId).device;
       const newest = device.newestAt(atMs);
-      holdings.set(deviceId, hold(device, atMs, newest));
+      allStored.set(deviceId, storedFrom(device, atMs, newest));
       planner.noteDeviceStored(deviceId, {
         newestMs: device.timeOf(newest),
         polledMs: atMs,

@@ -18,7 +18,7 @@ describe('which device is polled', () => {
 
   test('a device without news is polled once, at its idle poll', () => {
     const world = createWorld([evenDevice('silent', SILENT), evenDevice('talks', { intervalMs: 5 * MINUTE_MS })]);
-    for (const deviceId of ['silent', 'talks']) world.hold(deviceId, 0);
+    for (const deviceId of ['silent', 'talks']) world.storeUpTo(deviceId, 0);
     const made = world.run({ fromMs: 0, untilMs: 2 * DAY_MS });
     expect(countOf(made, 'silent')).toBe(0);
     const idlePolls = newestOf(made, 'idle-poll').filter(({ deviceId }) => deviceId === 'silent');
@@ -31,7 +31,7 @@ describe('which device is polled', () => {
     const ages = { a: 3 * HOUR_MS, b: 9 * HOUR_MS, c: 4 * HOUR_MS };
     const world = createWorld(Object.keys(ages).map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));
     const nowMs = 10 * HOUR_MS;
-    for (const [deviceId, ageMs] of Object.entries(ages)) world.hold(deviceId, nowMs - ageMs);
+    for (const [deviceId, ageMs] of Object.entries(ages)) world.storeUpTo(deviceId, nowMs - ageMs);
     const made = world.run({ fromMs: nowMs, untilMs: nowMs + 15 * SECOND_MS });
     // Nine hours of minutes are walked through from the newest end; four hours are a page and something, of which the
     // newest readings wait, so that the next page is as full.
@@ -60,7 +60,7 @@ describe('which device is polled', () => {
 
   test('a device that reports every ten seconds is polled when its target lag is due, not at every reading', () => {
     const world = createWorld([evenDevice('fast', { intervalMs: 10 * SECOND_MS })]);
-    world.hold('fast', 0);
+    world.storeUpTo('fast', 0);
     const asked = newestOf(world.run({ fromMs: 0, untilMs: HOUR_MS }));
     expect(asked.length).toBeGreaterThan(55);
     expect(asked.length).toBeLessThanOrEqual(60);
@@ -70,8 +70,8 @@ describe('which device is polled', () => {
   test('when all schedules are slowed down, a device with a full page goes before older readings of others', () => {
     const slow = Array.from({ length: 200 }, (_, index) => evenDevice(`s${index}`, { intervalMs: MINUTE_MS }));
     const world = createWorld([evenDevice('fast', { intervalMs: 10 * SECOND_MS }), ...slow]);
-    for (const { deviceId } of slow) world.hold(deviceId, 0);
-    world.hold('fast', 0);
+    for (const { deviceId } of slow) world.storeUpTo(deviceId, 0);
+    world.storeUpTo('fast', 0);
     // A request every 20 s: one round over all takes 67 minutes, a page of the fast one 33.
     const made = world.run({ fromMs: 0, untilMs: 8 * HOUR_MS, everyMs: 20 * SECOND_MS });
     const fast = newestOf(made).filter(({ deviceId }) => deviceId === 'fast');
@@ -91,7 +91,7 @@ describe('a hint', () => {
   test('that proves wrong is counted and dropped for that device, and its report rate is used', () => {
     const lying = evenDevice('lies', { intervalMs: 5 * MINUTE_MS, seenAt: () => -DAY_MS });
     const world = createWorld([lying, evenDevice('silent', SILENT)]);
-    world.hold('silent', 0);
+    world.storeUpTo('silent', 0);
     world.planner.noteDeviceStored('lies', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE });
     const before = world.run({ fromMs: 0, untilMs: 5 * HOUR_MS });
     expect(countOf(before, 'lies'), 'the list says that it is silent').toBe(0);
@@ -106,7 +106,7 @@ describe('a hint', () => {
       evenDevice('lies', { intervalMs: 10 * SECOND_MS, seenAt: () => -DAY_MS }),
       evenDevice('silent', SILENT),
     ]);
-    for (const deviceId of ['lies', 'silent']) world.hold(deviceId, 0);
+    for (const deviceId of ['lies', 'silent']) world.storeUpTo(deviceId, 0);
     // The list is read before either is due: it says of both that there is nothing new.
     const made = world.run({ fromMs: 5 * MINUTE_MS, untilMs: HOUR_MS });
     expect(countOf(made, 'lies')).toBeGreaterThan(50);
@@ -117,7 +117,7 @@ describe('a hint', () => {
   test('of life without readings is believed three times', () => {
     const beats = evenDevice('beats', { ...SILENT, seenAt: (atMs) => atMs });
     const world = createWorld([beats]);
-    world.hold('beats', 0);
+    world.storeUpTo('beats', 0);
     const made = world.run({ fromMs: 0, untilMs: DAY_MS });
     expect(world.planner.figures().droppedHints).toBe(1);
     // Then at doubling distances up to the idle poll.
@@ -128,7 +128,7 @@ describe('a hint', () => {
     const beats = evenDevice('beats', { ...SILENT, seenAt: (atMs) => atMs });
     const world = createWorld([beats]);
     const day = { fromMs: MINUTE_MS, untilMs: DAY_MS };
-    world.hold('beats', 0);
+    world.storeUpTo('beats', 0);
     world.planner.noteDeviceStored('beats', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE, isSilent: true });
     const made = world.run(day);
     expect(countOf(made, 'beats')).toBe(0);
@@ -141,7 +141,7 @@ describe('a hint', () => {
       evenDevice('talks', { intervalMs: 5 * MINUTE_MS, seenAt: () => null }),
       evenDevice('silent', { ...SILENT, seenAt: () => null }),
     ]);
-    for (const deviceId of ['talks', 'silent']) world.hold(deviceId, 0);
+    for (const deviceId of ['talks', 'silent']) world.storeUpTo(deviceId, 0);
     const made = world.run({ fromMs: 0, untilMs: DAY_MS });
     expect(countOf(made, 'talks')).toBeGreaterThan(280);
     expect(countOf(made, 'silent')).toBeLessThan(14);
@@ -152,7 +152,7 @@ describe('a hint', () => {
     const speaks = evenDevice('speaks', { intervalMs: 10 * HOUR_MS });
     const world = createWorld([speaks]);
     // It is taken for one of every minute that has fallen silent.
-    world.hold('speaks', 0);
+    world.storeUpTo('speaks', 0);
     world.planner.noteDeviceStored('speaks', {
       newestMs: 0,
       polledMs: 0,
@@ -176,7 +176,7 @@ test('what has run over a page stops where the page is full, unless the device h
     timeOf: (reading: number) => (reading <= 60 ? reading : reading + 360) * MINUTE_MS,
   };
   const world = createWorld([{ ...device, seenAt: (atMs) => device.timeOf(device.newestAt(atMs)) }]);
-  world.hold('a', HOUR_MS);
+  world.storeUpTo('a', HOUR_MS);
   const made = newestOf(world.run({ fromMs: 8 * HOUR_MS, untilMs: 8 * HOUR_MS + 10 * MINUTE_MS }));
   expect(made[0]?.newReadings, 'one page and something later nothing is found there').toBe(0);
   expect(made[1]?.newReadings, 'and then all').toBeGreaterThanOrEqual(60);
@@ -189,7 +189,7 @@ describe('when the quota does not even carry the readings', () => {
   /** 40 devices make 1,728 pages a day; so many requests carry a third of them. */
   const crowded = () => {
     const world = createWorld(fleet);
-    for (const { deviceId } of fleet) world.hold(deviceId, 0);
+    for (const { deviceId } of fleet) world.storeUpTo(deviceId, 0);
     world.planner.setDay(dayOf(600), 0);
     return world;
   };
@@ -212,7 +212,7 @@ describe('when the quota does not even carry the readings', () => {
       evenDevice(`m${index}`, { intervalMs: (index % 2 === 0 ? 10 : 60) * SECOND_MS }),
     );
     const world = createWorld(mixed);
-    for (const { deviceId } of mixed) world.hold(deviceId, 0);
+    for (const { deviceId } of mixed) world.storeUpTo(deviceId, 0);
     // A turn of six hours, where pages of the fast ones fill in half an hour and those of the slow ones in three.
     world.planner.setDay(dayOf(160), 0);
     world.run({ fromMs: 0, untilMs: DAY_MS });

@@ -47,7 +47,7 @@ function createWorld(state: ReturnType<typeof scratchStore>) {
 
 const asked = ({ polled }: Planning): string[] => [...polled].toSorted();
 
-/** A goal of one device that counts what it is told. */
+/** A goal of one device that counts the calls to it. */
 function countingGoal(deviceId: string) {
   const counts = { sent: 0, committed: 0 };
   const goal: Goal = {

@@ -67,32 +67,35 @@ test('bucket: never more than it holds plus what has flowed in, and that much if
   );
 });
 
-test.each(KINDS)('%s: the wait that is told is exact: then one is allowed, and a millisecond sooner none', (kind) => {
-  fc.assert(
-    fc.property(gaps, fc.integer({ min: 1, max: 9 }), (waits, others) => {
-      const plan = { requestsPerMinute: 5, requestsPerDay: 12 };
-      const quota = createSimQuota(createSettings({ quota: { window: kind }, plan }));
-      let atMs = ORIGIN_MS;
-      for (const wait of waits) {
-        atMs += wait;
-        quota.spend(1, atMs);
-      }
-      quota.spend(others, atMs);
-      for (const which of ['minute', 'day'] as const) {
-        const { waitMs, left } = quota.state(atMs)[which];
-        expect(waitMs === 0).toBe(left > 0);
-        if (waitMs > 0 && kind !== 'bucket') expect(quota.state(atMs + waitMs - 1)[which].left).toBe(0);
-        if (which === 'day' && kind !== 'bucket') expect(quota.state(atMs + waitMs)[which].left).toBeGreaterThan(0);
-      }
-      let { minute, day } = quota.state(atMs);
-      for (let turn = 0; minute.left === 0 || day.left === 0; turn += 1) {
-        expect(turn).toBeLessThan(3);
-        atMs += Math.max(minute.waitMs, day.waitMs);
-        ({ minute, day } = quota.state(atMs));
-      }
-    }),
-  );
-});
+test.each(KINDS)(
+  '%s: the wait that is reported is exact: then one is allowed, and a millisecond sooner none',
+  (kind) => {
+    fc.assert(
+      fc.property(gaps, fc.integer({ min: 1, max: 9 }), (waits, others) => {
+        const plan = { requestsPerMinute: 5, requestsPerDay: 12 };
+        const quota = createSimQuota(createSettings({ quota: { window: kind }, plan }));
+        let atMs = ORIGIN_MS;
+        for (const wait of waits) {
+          atMs += wait;
+          quota.spend(1, atMs);
+        }
+        quota.spend(others, atMs);
+        for (const which of ['minute', 'day'] as const) {
+          const { waitMs, left } = quota.state(atMs)[which];
+          expect(waitMs === 0).toBe(left > 0);
+          if (waitMs > 0 && kind !== 'bucket') expect(quota.state(atMs + waitMs - 1)[which].left).toBe(0);
+          if (which === 'day' && kind !== 'bucket') expect(quota.state(atMs + waitMs)[which].left).toBeGreaterThan(0);
+        }
+        let { minute, day } = quota.state(atMs);
+        for (let turn = 0; minute.left === 0 || day.left === 0; turn += 1) {
+          expect(turn).toBeLessThan(3);
+          atMs += Math.max(minute.waitMs, day.waitMs);
+          ({ minute, day } = quota.state(atMs));
+        }
+      }),
+    );
+  },
+);
 
 test('a minute of 60 by every kind: the 61st is refused, the wait kept, the next one served', async () => {
   for (const window of KINDS) {
@@ -112,7 +115,7 @@ test('a minute of 60 by every kind: the 61st is refused, the wait kept, the next
   }
 });
 
-test('Limits: the day is counted beside the minute, and its wait is told when it is spent', async () => {
+test('Limits: the day is counted beside the minute, and its wait is reported when it is spent', async () => {
   const clock = createManualClock(Date.UTC(2026, 0, 15, 22));
   const ask = askInProcess(smallSimulator({ clock, settings: { plan: { requestsPerMinute: 5, requestsPerDay: 6 } } }));
   for (let turn = 0; turn < 6; turn += 1) {
@@ -127,17 +130,25 @@ test('Limits 1 and 2: the headers speak of the minute, the day or the tighter of
   const clock = createManualClock();
   const simulator = smallSimulator({ clock, settings: { plan: { requestsPerMinute: 10, requestsPerDay: 12 } } });
   const ask = askInProcess(simulator);
-  const told = async (headers: 'minute' | 'day' | 'tightest'): Promise<string> => {
+  const reported = async (headers: 'minute' | 'day' | 'tightest'): Promise<string> => {
     simulator.settings.quota.headers = headers;
     const answer = (await ask('/none')).headers;
     return `${answer['x-ratelimit-remaining']}/${answer['x-ratelimit-limit']}`;
   };
   simulator.spend(3);
-  expect([await told('minute'), await told('day'), await told('tightest')]).toEqual(['7/10', '9/12', '7/10']);
+  expect([await reported('minute'), await reported('day'), await reported('tightest')]).toEqual([
+    '7/10',
+    '9/12',
+    '7/10',
+  ]);
   clock.advance(60_000);
   simulator.spend(1);
   simulator.spend(5);
-  expect([await told('minute'), await told('day'), await told('tightest')]).toEqual(['4/10', '3/12', '3/12']);
+  expect([await reported('minute'), await reported('day'), await reported('tightest')]).toEqual([
+    '4/10',
+    '3/12',
+    '3/12',
+  ]);
 });
 
 test('Errors: a refusal costs no quota, or by the settings only 401 and 429 cost none', async () => {

@@ -79,7 +79,7 @@ test('positions ascend strictly and times never go back, in every precision', ()
   }
 });
 
-test('times are served with exactly the digits of the precision, and mean the time that is told', () => {
+test('times are served with exactly the digits of the precision, and mean the time that is reported', () => {
   for (const precision of ['s', 'ms', 'us', 'ns'] as const) {
     for (const reading of everything(worldOf({ jitter: 0.5, intervalMs: MINUTE_MS }, { precision }))) {
       expect(reading.recordedAt).toMatch(

@@ -13,7 +13,7 @@ function failing(code: string) {
 }
 
 describe('errors of the state at its door', () => {
-  test('are told as what a person can do, of every call and of the calls of parts', () => {
+  test('are reported as what a person can do, of every call and of the calls of parts', () => {
     const calls = explainedCalls('/state', { full: failing('SQLITE_FULL'), part: { busy: failing('SQLITE_BUSY') } });
     expect(calls.full).toThrow(StateFullError);
     expect(calls.part.busy).toThrow(UserError);

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { DEVICES, eventsOf, expectExact, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
 import { always, betweenTimes, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -36,7 +36,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
     // Five tries every five minutes or so, by one stream alone.
     expect(during).toBeGreaterThan(100);
     expect(during).toBeLessThan(6 * 12 * 7);
-    expect(told(life, 'api-recovered').length).toBeGreaterThan(0);
+    expect(eventsOf(life, 'api-recovered').length).toBeGreaterThan(0);
     await expectExact(rig);
   });
 
@@ -80,9 +80,9 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
     await expectExact(rig);
     expect(alertsOf(life.lastReport)).toMatchObject({ state: 'on', reason: null });
     expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [], names: [] });
-    expect(told(life, 'stream-recovered')).toEqual([{ type: 'stream-recovered', stream: 'alerts' }]);
-    expect(told(life, 'stream-failed').every(({ stream }) => stream === 'alerts')).toBe(true);
-    expect(told(life, 'stream-failed').length).toBeLessThan(2 * 60);
+    expect(eventsOf(life, 'stream-recovered')).toEqual([{ type: 'stream-recovered', stream: 'alerts' }]);
+    expect(eventsOf(life, 'stream-failed').every(({ stream }) => stream === 'alerts')).toBe(true);
+    expect(eventsOf(life, 'stream-failed').length).toBeLessThan(2 * 60);
     expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')).toMatchObject({ state: 'on' });
   });
 
@@ -159,7 +159,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
       },
     });
     expect(life.error).toBeNull();
-    expect(told(life, 'plan-changed')).toHaveLength(2);
+    expect(eventsOf(life, 'plan-changed')).toHaveLength(2);
     await expectExact(rig);
   });
 
@@ -181,8 +181,8 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
       },
     });
     expect(life.error).toBeNull();
-    expect(told(life, 'device-gone')).toMatchObject([{ deviceId: 'seldom' }]);
-    expect(told(life, 'device-returned')).toMatchObject([{ deviceId: 'seldom' }]);
+    expect(eventsOf(life, 'device-gone')).toMatchObject([{ deviceId: 'seldom' }]);
+    expect(eventsOf(life, 'device-returned')).toMatchObject([{ deviceId: 'seldom' }]);
     await expectExact(rig, 500, 30 * MINUTE_MS);
   });
 
@@ -198,7 +198,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
       },
     });
     expect(life.error).toBeNull();
-    expect(told(life, 'device-gone')).toEqual([]);
+    expect(eventsOf(life, 'device-gone')).toEqual([]);
     expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [], names: [] });
   });
 });

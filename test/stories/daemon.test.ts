@@ -7,7 +7,7 @@ import type { StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { configOf, reportOf } from '../commands/status/support.ts';
-import { DEVICES, expectExact, keyFile, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { DEVICES, eventsOf, expectExact, keyFile, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
@@ -98,8 +98,8 @@ describe.runIf(influxdAvailable())('the daemon', () => {
         rig.simulator.settings.key.scopes.push('alerts:read');
       },
     });
-    expect(told(life, 'stream-off')).toMatchObject([{ stream: 'alerts', scope: 'alerts:read' }]);
-    expect(told(life, 'stream-on')).toMatchObject([{ stream: 'alerts' }]);
+    expect(eventsOf(life, 'stream-off')).toMatchObject([{ stream: 'alerts', scope: 'alerts:read' }]);
+    expect(eventsOf(life, 'stream-on')).toMatchObject([{ stream: 'alerts' }]);
     expect(life.lastReport.streams.find(({ name }) => name === 'alerts')).toMatchObject({ state: 'on' });
     await expectExact(rig);
   });
@@ -111,8 +111,8 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     rig.simulator.settings.key.scopes = ['devices:read', 'alerts:read', 'account:read'];
     const life = await liveAsDaemon(rig, { forMs: HOUR_MS });
     expect(life.error).toBeNull();
-    expect(told(life, 'key-refused').slice(0, 1)).toEqual([]);
-    expect(told(life, 'stream-off')).toMatchObject([{ stream: 'telemetry', scope: 'telemetry:read' }]);
+    expect(eventsOf(life, 'key-refused').slice(0, 1)).toEqual([]);
+    expect(eventsOf(life, 'stream-off')).toMatchObject([{ stream: 'telemetry', scope: 'telemetry:read' }]);
     expect(life.lastReport.streams.find(({ name }) => name === 'alerts')).toMatchObject({ state: 'on' });
   });
 
@@ -155,8 +155,8 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(refused?.status.streams.map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'failing'));
     expect(renewed?.status.summary_problem).toBeNull();
     expect(renewed?.status.streams.map(({ state }) => state)).not.toContain('failing');
-    expect(told(life, 'key-changed')).toHaveLength(1);
-    expect(told(life, 'key-accepted')).toHaveLength(1);
+    expect(eventsOf(life, 'key-changed')).toHaveLength(1);
+    expect(eventsOf(life, 'key-accepted')).toHaveLength(1);
     await expectExact(rig);
   });
 
@@ -226,11 +226,12 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     const schedules = { telemetry: cron('*/10 * * * *'), alerts: cron('0 * * * *') };
     const life = await liveAsDaemon(rig, { forMs: 9 * HOUR_MS, schedules });
     expect(life.error).toBeNull();
-    const ids = (type: 'device-gone' | 'device-returned'): string[] => told(life, type).map(({ deviceId }) => deviceId);
+    const ids = (type: 'device-gone' | 'device-returned'): string[] =>
+      eventsOf(life, type).map(({ deviceId }) => deviceId);
     expect(ids('device-gone').toSorted()).toEqual(['leaver', 'returner']);
     expect(ids('device-returned')).toEqual(['returner']);
-    expect(told(life, 'device-appeared').map(({ deviceId }) => deviceId)).toContain('late-comer');
-    expect(told(life, 'device-renamed')).toMatchObject([{ deviceId: 'renamed', before: 'Old', after: 'New' }]);
+    expect(eventsOf(life, 'device-appeared').map(({ deviceId }) => deviceId)).toContain('late-comer');
+    expect(eventsOf(life, 'device-renamed')).toMatchObject([{ deviceId: 'renamed', before: 'Old', after: 'New' }]);
     const state = Object.fromEntries(life.lastReport.devices.map((device) => [device.device_id, device]));
     expect(state['leaver']?.state).toBe('unreachable');
     const query = async (influxql: string) => await bench.influxd.query(rig.database, influxql);

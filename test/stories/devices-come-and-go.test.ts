@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
 import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -32,7 +32,7 @@ describe.runIf(influxdAvailable())('a device that leaves while its history is op
     expect(life.lastReport.devices.map(({ state }) => state)).toContain('unreachable');
     // Those that were under way, of each lane.
     expect(askedAfter(rig, /lost.telemetry/, LEAVES_MS)).toBeLessThanOrEqual(4);
-    expect(told(life, 'device-gone').length).toBeLessThanOrEqual(2);
+    expect(eventsOf(life, 'device-gone').length).toBeLessThanOrEqual(2);
   });
 
   test('is asked no more once it is excluded', async () => {
@@ -70,7 +70,7 @@ describe.runIf(influxdAvailable())('the daily look at a device that is gone', ()
     expect(life.error).toBeNull();
     const asked = (path: RegExp) => rig.simulator.log.requests.filter((request) => path.test(request.path));
     expect(asked(/new.telemetry/).length).toBeGreaterThan(0);
-    expect(told(life, 'stream-failed')).toEqual([]);
+    expect(eventsOf(life, 'stream-failed')).toEqual([]);
     const looks = asked(/lost.telemetry/).filter(({ atMs }) => atMs > NOW_MS + 6 * HOUR_MS);
     expect(looks.length).toBeGreaterThan(0);
     // A look is five tries at most, and it is made again hourly.

@@ -6,7 +6,7 @@ import { CONFIRMED_FOR_GOOD } from '../../src/core/state/telemetry.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '../../src/core/time.ts';
 import { createEmptyChecks } from '../../src/ingest/reread.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always, anyOf, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { complaints } from '../support/judge.ts';
@@ -123,7 +123,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     const before = rig.simulator.log.total;
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ exit_code: 0, gaps: [] });
-    expect(told({ events }, 'readings-late'), 'they are no late readings').toEqual([]);
+    expect(eventsOf({ events }, 'readings-late'), 'they are no late readings').toEqual([]);
     expect(complaints(await rig.verdict(NOW_MS, { fromNs: msToNs(NOW_MS - 27 * DAY_MS) }), 6000)).toEqual([]);
     expect(windowsOf(rig, 'calm', before).length).toBeLessThan(40);
   });
@@ -151,7 +151,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     const { faults } = rig.simulator;
     rig.simulator.faults = anyOf(faults ?? (() => null), onPath(/calm/, always({ kind: 'slow', delayMs: 9000 })));
     const { summary, events } = await rig.once();
-    expect(told({ events }, 'gap-recorded')).toMatchObject([{ deviceId: 'hub', reason: 'unverified' }]);
+    expect(eventsOf({ events }, 'gap-recorded')).toMatchObject([{ deviceId: 'hub', reason: 'unverified' }]);
     expect(summary).toMatchObject({ exit_code: 0, gaps: [] });
     expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(MINUTE_MS);
   });

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { lineOf } from '../../src/observe/event-table.ts';
 import type { Fault, FaultPlan } from '../../src/sim/faults.ts';
-import { DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { DEVICES, eventsOf, expectExact, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
@@ -38,8 +38,8 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
       rig.simulator.faults = onPath(/\/devices$/, always(fault));
       const fromMs = rig.clock.nowMs();
       const life = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
-      expect(told(life, 'device-gone')).toEqual([]);
-      const failures = told(life, 'stream-failed');
+      expect(eventsOf(life, 'device-gone')).toEqual([]);
+      const failures = eventsOf(life, 'stream-failed');
       expect(new Set(failures.map(({ stream }) => stream))).toEqual(new Set(['devices']));
       expect(failures[0]?.message).toMatch(words);
       expect(life.lastReady.reasons.join()).toMatch(/stream devices/);
@@ -73,7 +73,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
       const startedMs = rig.clock.nowMs();
       const { summary, events } = await rig.once();
       expect(summary.exit_code).toBe(3);
-      expect(told({ events }, 'stream-failed')[0]).toMatchObject({
+      expect(eventsOf({ events }, 'stream-failed')[0]).toMatchObject({
         stream: 'devices',
         message: expect.stringMatching(words),
       });
@@ -104,15 +104,15 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     const startedMs = rig.clock.nowMs();
     const { summary, events } = await rig.once({ transport: endless });
     expect(summary.exit_code).toBe(3);
-    const [warning] = told({ events }, 'stream-failed');
-    if (warning === undefined) throw new Error('nothing is told');
+    const [warning] = eventsOf({ events }, 'stream-failed');
+    if (warning === undefined) throw new Error('nothing is reported');
     // Ten times the three devices that the account counts, and a thousand.
     expect(lineOf(warning)).toMatchObject({
       level: 'warn',
       message: 'Stream devices failed: GET /devices: the list is too long: 1200 records, where the account counts 3',
     });
-    expect(pages / told({ events }, 'stream-failed').length, 'pages of a listing').toBe(6);
-    expect(told({ events }, 'device-appeared')).toEqual([]);
+    expect(pages / eventsOf({ events }, 'stream-failed').length, 'pages of a listing').toBe(6);
+    expect(eventsOf({ events }, 'device-appeared')).toEqual([]);
     expect((await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - DAY_MS) * 1_000_000n })).missing).toEqual([]);
   });
 
@@ -138,8 +138,8 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
     rig.simulator.faults = onPath(/\/devices$/, always(falselyEmpty));
     const life = await liveAsDaemon(rig, { forMs: HOUR_MS });
-    expect(told(life, 'device-gone')).toEqual([]);
-    expect(told(life, 'stream-failed')[0]?.message).toMatch(/no device is listed, though device \w+ answers/);
+    expect(eventsOf(life, 'device-gone')).toEqual([]);
+    expect(eventsOf(life, 'stream-failed')[0]?.message).toMatch(/no device is listed, though device \w+ answers/);
     expect(life.lastReport.devices.find(({ device_id }) => device_id === 'often')?.lag_seconds).toBeLessThan(300);
   });
 
@@ -156,7 +156,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     const vanishesAtMs = NOW_MS + HOUR_MS;
     using rig = await rigOf(DEVICES.map((device) => ({ ...device, vanishesAtMs })));
     const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
-    expect(told(life, 'device-gone')).toHaveLength(3);
+    expect(eventsOf(life, 'device-gone')).toHaveLength(3);
     expect(life.lastReport.devices.map(({ state }) => state)).not.toContain('live');
   });
 });

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import type { Fault, FaultPlan } from '../../src/sim/faults.ts';
-import { type DaemonLife, DEVICES, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { type DaemonLife, DEVICES, eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
 import { always, anyOf, atRate, falselyEmpty, onPath, twoExchanged, upsideDown } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -45,7 +45,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
         rig.simulator.faults = null;
       },
     });
-    expect(told(life, 'gap-recorded').filter(({ deviceId }) => deviceId !== 'often')).toEqual([]);
+    expect(eventsOf(life, 'gap-recorded').filter(({ deviceId }) => deviceId !== 'often')).toEqual([]);
     await expectHealed(rig, life);
   });
 
@@ -56,8 +56,8 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     using rig = await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY_MS });
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
     const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
-    expect(told(life, 'restatement')).toEqual([]);
-    expect(new Set(told(life, 'gap-recorded').map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
+    expect(eventsOf(life, 'restatement')).toEqual([]);
+    expect(new Set(eventsOf(life, 'gap-recorded').map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
       new Set(['often: page_rejected']),
     );
     await expectHealed(rig, life, NOW_MS - 2 * DAY_MS + 4 * HOUR_MS);
@@ -68,7 +68,9 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
     rig.simulator.faults = often(always(falselyEmpty));
     for (let life = 1; life <= 4; life += 1) {
-      expect(told(await liveAsDaemon(rig, { forMs: 5 * HOUR_MS, schedules: SELDOM_ASKED }), 'restatement')).toEqual([]);
+      expect(eventsOf(await liveAsDaemon(rig, { forMs: 5 * HOUR_MS, schedules: SELDOM_ASKED }), 'restatement')).toEqual(
+        [],
+      );
     }
     rig.simulator.faults = null;
     const last = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
@@ -107,7 +109,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     using rig = await openRig(bench, { world: worldOf(DEVICES, 8 * DAY_MS), historyMs: 6 * DAY_MS });
     rig.simulator.faults = often(firstOnes([1, 2]));
     const life = await liveAsDaemon(rig, { forMs: HOUR_MS });
-    expect(told(life, 'readings-late')).toEqual([]);
+    expect(eventsOf(life, 'readings-late')).toEqual([]);
     await expectHealed(rig, life, NOW_MS - 6 * DAY_MS + 4 * HOUR_MS);
   });
 });
@@ -123,8 +125,8 @@ describe.runIf(influxdAvailable())('a plan that shows nothing older than its day
     const { log } = rig.simulator;
     const before = log.total;
     const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
-    expect(told(life, 'restatement')).toEqual([]);
-    expect(new Set(told(life, 'gap-recorded').map(({ reason }) => reason))).toEqual(new Set(['beyond_plan']));
+    expect(eventsOf(life, 'restatement')).toEqual([]);
+    expect(new Set(eventsOf(life, 'gap-recorded').map(({ reason }) => reason))).toEqual(new Set(['beyond_plan']));
     const asked = log.requests.filter(({ number, path }) => number > before && path.includes('telemetry'));
     expect(asked.length, 'seldom asked').toBeLessThan(20);
   });
@@ -138,15 +140,15 @@ describe.runIf(influxdAvailable())('readings that are gone from the API, all the
     const backMs = goneMs + 30 * HOUR_MS;
     rig.hides = (deviceId, { recordedAtNs }) => deviceId === 'often' && recordedAtNs < msToNs(backMs);
     const silent = await liveAsDaemon(rig, { forMs: 29 * HOUR_MS, schedules: SELDOM_ASKED });
-    expect(told(silent, 'restatement')).toHaveLength(1);
+    expect(eventsOf(silent, 'restatement')).toHaveLength(1);
     const reasons = silent.lastReport.devices.flatMap(({ gaps }) => gaps.map(({ reason }) => reason));
     // What a silent device may have said since it was last asked.
     expect(new Set(reasons).size === 0 || [...reasons].join() === 'pending', reasons.join()).toBe(true);
-    const distrusted = told(silent, 'page-rejected').length;
+    const distrusted = eventsOf(silent, 'page-rejected').length;
     expect(distrusted, 'seldom asked').toBeLessThan(100);
     expect(distrusted).toBeGreaterThan(20);
     const after = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
-    expect(told(after, 'restatement')).toEqual([]);
+    expect(eventsOf(after, 'restatement')).toEqual([]);
     const endMs = rig.clock.nowMs() - 5 * MINUTE_MS;
     const { missing, expected } = await rig.verdict(endMs, { fromNs: msToNs(backMs) });
     expect(missing).toEqual([]);
@@ -157,13 +159,13 @@ describe.runIf(influxdAvailable())('readings that are gone from the API, all the
     using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 4 * DAY_MS });
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
     rig.simulator.faults = often(always(falselyEmpty));
-    expect(told(await liveAsDaemon(rig, { forMs: 26 * HOUR_MS, schedules: SELDOM_ASKED }), 'restatement')).toHaveLength(
-      1,
-    );
+    expect(
+      eventsOf(await liveAsDaemon(rig, { forMs: 26 * HOUR_MS, schedules: SELDOM_ASKED }), 'restatement'),
+    ).toHaveLength(1);
     rig.simulator.faults = null;
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
     const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
-    expect(told(life, 'restatement')).toEqual([]);
+    expect(eventsOf(life, 'restatement')).toEqual([]);
   });
 });
 
@@ -176,7 +178,7 @@ describe.runIf(influxdAvailable())('--once, where every answer of a device is em
     const { summary, events } = await rig.once();
     expect(summary.exit_code).toBe(3);
     expect(summary.gaps).toMatchObject([{ device_id: 'often', reason: 'page_rejected' }]);
-    expect(told({ events }, 'restatement')).toEqual([]);
+    expect(eventsOf({ events }, 'restatement')).toEqual([]);
     rig.simulator.faults = null;
     await rig.clock.sleep(HOUR_MS);
     const startedMs = rig.clock.nowMs();
@@ -198,13 +200,13 @@ describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge 
     rig.hides = (_, { recordedAtNs }) => isGone(recordedAtNs);
     await rig.clock.sleep(30_000);
     const { summary, events } = await rig.once();
-    expect([summary.exit_code, told({ events }, 'restatement')]).toEqual([3, []]);
+    expect([summary.exit_code, eventsOf({ events }, 'restatement')]).toEqual([3, []]);
     expect(summary.gaps).toMatchObject([{ device_id: 'often', reason: 'page_rejected' }]);
     await rig.clock.sleep(30 * MINUTE_MS);
     // Empty, without the reading three times, and empty again; live requests have no `before`.
     const plan = firstOnes([1, 5]);
     rig.simulator.faults = often((number, request) => (request.query.has('before') ? plan(number, request) : null));
-    expect(told(await rig.once(), 'restatement').length).toBeGreaterThan(0);
+    expect(eventsOf(await rig.once(), 'restatement').length).toBeGreaterThan(0);
     const startedMs = rig.clock.nowMs();
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', gaps: [] });
     const { missingAt, expected } = await rig.verdict(startedMs, { fromNs: msToNs(NOW_MS - 4 * DAY_MS + HOUR_MS) });
@@ -227,9 +229,9 @@ describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge 
     const lastNs = first.at(-1)?.recordedAtNs;
     rig.hides = (_, { recordedAtNs }) => recordedAtNs === lastNs;
     await rig.clock.sleep(6 * HOUR_MS);
-    expect(told(await rig.once({ settings: aDay }), 'restatement')).toHaveLength(1);
+    expect(eventsOf(await rig.once({ settings: aDay }), 'restatement')).toHaveLength(1);
     const { summary, events } = await rig.once();
-    expect(told({ events }, 'page-rejected')).toEqual([]);
+    expect(eventsOf({ events }, 'page-rejected')).toEqual([]);
     expect(new Set(summary.gaps.map(({ reason }) => reason))).toEqual(new Set(['beyond_plan']));
   });
 });

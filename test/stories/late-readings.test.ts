@@ -120,9 +120,9 @@ describe.runIf(influxdAvailable())('readings that arrive after the grace period'
         expect(late.worstMs).toBeGreaterThanOrEqual(2 * HOUR_MS);
       },
     });
-    const told = lateOf(events);
-    expect(told.length).toBeGreaterThan(0);
-    for (const { gracePeriodMs, worstMs } of told)
+    const reported = lateOf(events);
+    expect(reported.length).toBeGreaterThan(0);
+    for (const { gracePeriodMs, worstMs } of reported)
       expect([gracePeriodMs, worstMs >= 2 * HOUR_MS]).toEqual([2 * MINUTE_MS, true]);
     await finish(rig);
   });
@@ -158,9 +158,9 @@ describe.runIf(influxdAvailable())('readings that arrive after the grace period'
     expect(lateOf((await rig.once()).events)).toEqual([]);
     await rig.clock.sleep(20 * MINUTE_MS);
     const { events } = await rig.once();
-    const [told] = lateOf(events);
-    expect(told).toMatchObject({ deviceId: 'often' });
-    expect(told?.gracePeriodMs).toBeGreaterThanOrEqual(12 * MINUTE_MS);
+    const [reported] = lateOf(events);
+    expect(reported).toMatchObject({ deviceId: 'often' });
+    expect(reported?.gracePeriodMs).toBeGreaterThanOrEqual(12 * MINUTE_MS);
     await finish(rig);
   });
 

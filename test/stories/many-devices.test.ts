@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { liveAsDaemon, told } from '../support/daemon-rig.ts';
+import { eventsOf, liveAsDaemon } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
@@ -55,7 +55,7 @@ describe.runIf(influxdAvailable())('four hundred devices on 2,000 requests a day
     expect(atMs.length).toBeLessThanOrEqual(PLAN.requestsPerDay * SHARE);
     // All of it is of use: there is more to ask than may be asked.
     expect(atMs.length).toBeGreaterThanOrEqual(0.9 * PLAN.requestsPerDay * SHARE);
-    expect(told(life, 'quota-short')[0]).toMatchObject({ of: 'schedules' });
+    expect(eventsOf(life, 'quota-short')[0]).toMatchObject({ of: 'schedules' });
     const verdict = await rig.verdict(rig.clock.nowMs() - 17 * HOUR_MS);
     expect(verdict.missing.slice(0, 5)).toEqual([]);
     expect(verdict.invented.slice(0, 5)).toEqual([]);

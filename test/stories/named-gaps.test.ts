@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig } from '../support/rig.ts';
@@ -67,7 +67,7 @@ describe.runIf(influxdAvailable())('a gap that has a name', () => {
       return asked > 1 && asked <= 6 ? { kind: 'server-error' } : null;
     };
     const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
-    expect(told(life, 'gap-recorded').map(({ reason }) => reason)).toContain('unreachable');
+    expect(eventsOf(life, 'gap-recorded').map(({ reason }) => reason)).toContain('unreachable');
     expect(life.lastReport.devices.find((device) => device.device_id === 'quiet')?.covered).toHaveLength(1);
   });
 });

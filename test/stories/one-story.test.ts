@@ -68,7 +68,7 @@ interface Look {
   readonly metrics: string;
 }
 
-interface Told extends Look, Disposable {
+interface Reported extends Look, Disposable {
   /** Somebody who reads the dashboards then. */
   readonly read: ReturnType<typeof reader>;
   readonly later: (minutes: number) => ReturnType<typeof reader>;
@@ -79,7 +79,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
   const bench = sharedBench(openBench);
 
   /** Plays it, and looks a minute before the end. */
-  async function play(story: Story): Promise<Told> {
+  async function play(story: Story): Promise<Reported> {
     const { forMs, silentFromMs = null, blockedFromMs = Infinity, plan = PLAN, historyMs = 6 * HOUR_MS } = story;
     const world = (originMs: number) =>
       createWorld({ seed: 8, originMs, historyMs: 40 * DAY_MS, devices: devices(silentFromMs) });
@@ -132,28 +132,28 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
   }
 
   test('a quiet fleet is green and alerts nobody; a stopped daemon turns red within 20 minutes', async () => {
-    using told = await play({ forMs: HOUR_MS });
-    expect(told.summary).toMatch(/^In sync: all 12 devices/);
-    expect(told.ready.ready).toBe(true);
-    expect(told.metrics).toMatch(/^tidemark_ready 1$/m);
-    expect(told.metrics).toMatch(/^tidemark_freshness_seconds\{percentile="90"\} \d/m);
-    expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual([]);
-    expect(told.events).not.toContain('delivery-blocked');
-    expect(told.events).not.toContain('api-outage');
+    using reported = await play({ forMs: HOUR_MS });
+    expect(reported.summary).toMatch(/^In sync: all 12 devices/);
+    expect(reported.ready.ready).toBe(true);
+    expect(reported.metrics).toMatch(/^tidemark_ready 1$/m);
+    expect(reported.metrics).toMatch(/^tidemark_freshness_seconds\{percentile="90"\} \d/m);
+    expect(alerts(reported.metrics, { nowMs: reported.nowMs })).toEqual([]);
+    expect(reported.events).not.toContain('delivery-blocked');
+    expect(reported.events).not.toContain('api-outage');
     for (const uid of ['fleet', 'start']) {
-      const states = (await told.read.numbers(uid, 'Devices by state')).join();
+      const states = (await reported.read.numbers(uid, 'Devices by state')).join();
       expect(states).toMatch(/live: 12/);
       expect(states).not.toMatch(/silent|red/);
-      expect(await told.read.numbers(uid, 'Late')).toEqual(['Late: 0, green']);
-      expect(await told.read.numbers(uid, 'Silent')).toEqual(['Silent: 0, green']);
-      expect((await told.read.numbers(uid, 'Open alerts')).join()).toMatch(/^Open: \d+, (?:green|orange)$/);
-      expect((await told.read.numbers(uid, 'Lag')).join()).toMatch(/^median \(.*, green,p95 \(.*, green$/);
+      expect(await reported.read.numbers(uid, 'Late')).toEqual(['Late: 0, green']);
+      expect(await reported.read.numbers(uid, 'Silent')).toEqual(['Silent: 0, green']);
+      expect((await reported.read.numbers(uid, 'Open alerts')).join()).toMatch(/^Open: \d+, (?:green|orange)$/);
+      expect((await reported.read.numbers(uid, 'Lag')).join()).toMatch(/^median \(.*, green,p95 \(.*, green$/);
     }
-    expect(await told.read.table('start', 'What needs attention')).toEqual([]);
+    expect(await reported.read.table('start', 'What needs attention')).toEqual([]);
 
     // The daemon ends a minute after this look.
-    const stopped = told.later(21);
-    expect(alerts('', { up: 0, nowMs: told.nowMs })).toEqual(['TidemarkDown']);
+    const stopped = reported.later(21);
+    expect(alerts('', { up: 0, nowMs: reported.nowMs })).toEqual(['TidemarkDown']);
     for (const title of ['Devices by state', 'Silent', 'Late', 'Open alerts', 'Lag']) {
       expect((await stopped.numbers('fleet', title)).join(), title).toMatch(/, red$/);
     }
@@ -164,54 +164,55 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
   });
 
   test('a database that accepts nothing: delivery is blocked, and what it shows is red', async () => {
-    using told = await play({ forMs: 80 * MINUTE_MS, blockedFromMs: NOW_MS + 45 * MINUTE_MS });
-    expect(told.summary).toMatch(/Delivery to the database is (?:held|blocked): connection refused/);
-    expect(told.ready.codes.join()).toMatch(/^destination_(?:held|blocked)$/);
-    expect(told.metrics).toMatch(/^tidemark_destination_up\{destination="influx"\} 0$/m);
-    expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual(['TidemarkDestinationDown']);
-    expect(told.events).toContain('delivery-blocked');
+    using reported = await play({ forMs: 80 * MINUTE_MS, blockedFromMs: NOW_MS + 45 * MINUTE_MS });
+    expect(reported.summary).toMatch(/Delivery to the database is (?:held|blocked): connection refused/);
+    expect(reported.ready.codes.join()).toMatch(/^destination_(?:held|blocked)$/);
+    expect(reported.metrics).toMatch(/^tidemark_destination_up\{destination="influx"\} 0$/m);
+    expect(alerts(reported.metrics, { nowMs: reported.nowMs })).toEqual(['TidemarkDestinationDown']);
+    expect(reported.events).toContain('delivery-blocked');
     // The last points before minute 45 are delivered at once. Nobody says that the daemon has stopped: it has not.
-    expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(
+    expect((await reported.read.numbers('fleet', 'Lag')).join()).toMatch(
       /^no report from Tidemark; complete up to: 3[5-9] minutes ago, red$/,
     );
-    expect((await told.read.numbers('start', 'Devices by state')).join()).toMatch(/, red$/);
+    expect((await reported.read.numbers('start', 'Devices by state')).join()).toMatch(/, red$/);
   });
 
   test('a hub that falls silent, with all below it: the copy is complete, the fleet is not', async () => {
-    using told = await play({ forMs: 2 * HOUR_MS, silentFromMs: NOW_MS + 30 * MINUTE_MS });
+    using reported = await play({ forMs: 2 * HOUR_MS, silentFromMs: NOW_MS + 30 * MINUTE_MS });
     // What can be read is complete; which devices are silent stands in the list of the page.
-    expect(told.summary).toMatch(/^In sync: all 12 devices/);
-    expect(told.silent).toBe(8);
-    expect(told.ready.ready).toBe(true);
-    expect(told.metrics).toMatch(/^tidemark_devices\{state="silent"\} 8$/m);
-    expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual(['TidemarkFleetSilent']);
-    expect((await told.read.numbers('fleet', 'Devices by state')).join()).toMatch(/silent: 8, orange/);
-    for (const uid of ['fleet', 'start']) expect(await told.read.numbers(uid, 'Silent')).toEqual(['Silent: 8, orange']);
-    expect((await told.read.numbers('fleet', 'Lag')).join()).toMatch(/^median \(.*, green,p95 \(.*, green$/);
-    const [hub] = await told.read.table('fleet', 'Hubs');
+    expect(reported.summary).toMatch(/^In sync: all 12 devices/);
+    expect(reported.silent).toBe(8);
+    expect(reported.ready.ready).toBe(true);
+    expect(reported.metrics).toMatch(/^tidemark_devices\{state="silent"\} 8$/m);
+    expect(alerts(reported.metrics, { nowMs: reported.nowMs })).toEqual(['TidemarkFleetSilent']);
+    expect((await reported.read.numbers('fleet', 'Devices by state')).join()).toMatch(/silent: 8, orange/);
+    for (const uid of ['fleet', 'start'])
+      expect(await reported.read.numbers(uid, 'Silent')).toEqual(['Silent: 8, orange']);
+    expect((await reported.read.numbers('fleet', 'Lag')).join()).toMatch(/^median \(.*, green,p95 \(.*, green$/);
+    const [hub] = await reported.read.table('fleet', 'Hubs');
     expect(hub).toMatchObject({ Hub: 'Hub north', 'Hub online': 'Not online, red', 'Add-ons reporting': '0, text' });
-    const attention = await told.read.table('start', 'What needs attention');
+    const attention = await reported.read.table('start', 'What needs attention');
     expect(attention.map(({ Id }) => String(Id).replace(/-.*/, ''))).toEqual(Array.from({ length: 8 }, () => 'north'));
   });
 
   test('an initial sync: blue, neither green nor red, and nobody is called', async () => {
     const plan = { requestsPerMinute: 12, requestsPerDay: 20_000 };
-    using told = await play({ forMs: 2 * MINUTE_MS, plan, historyMs: 30 * DAY_MS });
-    expect(told.summary).toMatch(/^Initial sync: 0 of 12 devices complete/);
+    using reported = await play({ forMs: 2 * MINUTE_MS, plan, historyMs: 30 * DAY_MS });
+    expect(reported.summary).toMatch(/^Initial sync: 0 of 12 devices complete/);
     // Nobody is up to date: no lag of 0, wherever one is shown.
-    expect(told.lags).toEqual([null, null, null, null]);
-    expect(told.deviceLags).toEqual(Array.from({ length: 12 }, () => null));
-    expect(told.status).toMatch(/^Lag +initial sync; poll interval 60 s$/m);
-    expect(told.metrics).not.toMatch(/^tidemark_freshness_(?:worst_)?seconds/m);
-    expect(told.ready.codes).toContain('last_day_missing');
-    expect(told.metrics).toMatch(/^tidemark_ready 0$/m);
-    expect(alerts(told.metrics, { nowMs: told.nowMs })).toEqual([]);
-    const lag = await told.read.numbers('fleet', 'Lag');
+    expect(reported.lags).toEqual([null, null, null, null]);
+    expect(reported.deviceLags).toEqual(Array.from({ length: 12 }, () => null));
+    expect(reported.status).toMatch(/^Lag +initial sync; poll interval 60 s$/m);
+    expect(reported.metrics).not.toMatch(/^tidemark_freshness_(?:worst_)?seconds/m);
+    expect(reported.ready.codes).toContain('last_day_missing');
+    expect(reported.metrics).toMatch(/^tidemark_ready 0$/m);
+    expect(alerts(reported.metrics, { nowMs: reported.nowMs })).toEqual([]);
+    const lag = await reported.read.numbers('fleet', 'Lag');
     expect(lag).toEqual(['devices catching up: 12, blue']);
-    expect(await told.read.numbers('fleet', 'Late')).toEqual(['Late: initial sync, blue']);
-    const rows = await told.read.table('fleet', 'Devices');
+    expect(await reported.read.numbers('fleet', 'Late')).toEqual(['Late: initial sync, blue']);
+    const rows = await reported.read.table('fleet', 'Devices');
     expect(rows.map(({ Lag }) => Lag)).toEqual(Array.from({ length: 12 }, () => 'initial sync, blue'));
-    const { fields } = await told.read.drawn('fleet', 'Lag over time');
+    const { fields } = await reported.read.drawn('fleet', 'Lag over time');
     expect(fields.filter(({ title }) => title !== 'Time')).toEqual([]);
     expect(rows.map(({ Sync }) => Sync).join()).not.toMatch(/red/);
   });

@@ -42,7 +42,7 @@ async function rigOf({ devices = [OFTEN, TIED], ...rest }: Story = {}): Promise<
   });
 }
 
-const told = (events: readonly AppEvent[], ...types: AppEvent['type'][]): AppEvent[] =>
+const eventsOf = (events: readonly AppEvent[], ...types: AppEvent['type'][]): AppEvent[] =>
   events.filter(({ type }) => types.includes(type));
 
 const PROBLEM: readonly AppEvent['type'][] = [
@@ -94,11 +94,11 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
     await rig.once();
     rig.simulator.faults = everyNth(3, fault);
     const events = await liveFor(rig, 60);
-    const distrusted = told(events, 'page-rejected');
+    const distrusted = eventsOf(events, 'page-rejected');
     expect(distrusted.length).toBeGreaterThan(5);
     for (const event of distrusted)
       expect(event).toMatchObject({ deviceId: 'often', reason: expect.stringMatching(reason) });
-    expect(told(events, 'gap-recorded', 'restatement', 'readings-late', 'coverage-withdrawn')).toEqual([]);
+    expect(eventsOf(events, 'gap-recorded', 'restatement', 'readings-late', 'coverage-withdrawn')).toEqual([]);
     await finish(rig, { invented: (point) => point.includes('stray') });
   });
 
@@ -107,12 +107,12 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
     await rig.once();
     rig.simulator.faults = everyNth(1, upsideDown);
     const events = await liveFor(rig, 10);
-    expect(told(events, 'gap-recorded')).not.toEqual([]);
-    for (const event of told(events, 'gap-recorded')) {
+    expect(eventsOf(events, 'gap-recorded')).not.toEqual([]);
+    for (const event of eventsOf(events, 'gap-recorded')) {
       expect(event).toMatchObject({ deviceId: 'often', reason: 'page_rejected' });
     }
     rig.simulator.faults = null;
-    expect(told(await liveFor(rig, 10), ...PROBLEM)).toEqual([]);
+    expect(eventsOf(await liveFor(rig, 10), ...PROBLEM)).toEqual([]);
     await finish(rig);
   });
 
@@ -136,7 +136,7 @@ describe.runIf(influxdAvailable())('cursors', () => {
   test.each(CURSORS)('%s lose nothing: page scans continue by time', async (_, paging) => {
     using rig = await rigOf({ devices: [dense], settings: { paging } });
     const { events } = await rig.once();
-    expect(told(events, ...PROBLEM)).toEqual([]);
+    expect(eventsOf(events, ...PROBLEM)).toEqual([]);
     await finish(rig);
   });
 
@@ -239,7 +239,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
         }
       },
     });
-    expect(told(events, ...PROBLEM)).toEqual([]);
+    expect(eventsOf(events, ...PROBLEM)).toEqual([]);
     await finish(rig);
   });
 
@@ -247,7 +247,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     using rig = await rigOf();
     await rig.once();
     rig.simulator.faults = everyNth(2, { kind: 'slow', delayMs: 25 * SECOND_MS, part: 'headers' });
-    expect(told(await liveFor(rig, 60), ...PROBLEM)).toEqual([]);
+    expect(eventsOf(await liveFor(rig, 60), ...PROBLEM)).toEqual([]);
     await finish(rig);
   });
 
@@ -268,7 +268,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
         if (minute !== 45) return;
         mended = soFar.length;
         // Fresh again long before the hour is over.
-        expect(told(soFar, 'coverage-withdrawn').length).toBe(2);
+        expect(eventsOf(soFar, 'coverage-withdrawn').length).toBe(2);
         for (const to of newest) {
           expect(to).toBeLessThan(msToNs(rig.clock.nowMs() - MINUTE_MS));
           expect(to).toBeGreaterThan(msToNs(rig.clock.nowMs() - 8 * MINUTE_MS));
@@ -276,8 +276,8 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
       },
     });
     // By the clock that was ahead every reading came an hour late; by the true one none does.
-    expect(told(events.slice(mended), ...PROBLEM)).toEqual([]);
-    expect(told(events, 'gap-recorded', 'restatement', 'page-rejected')).toEqual([]);
+    expect(eventsOf(events.slice(mended), ...PROBLEM)).toEqual([]);
+    expect(eventsOf(events, 'gap-recorded', 'restatement', 'page-rejected')).toEqual([]);
     // What is wanted was counted from the hour ahead.
     await finish(rig, { wantedMs: HISTORY_MS - HOUR_MS });
   });
@@ -289,11 +289,11 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     jump(rig, 0);
     await rig.clock.sleep(10 * MINUTE_MS);
     const { events } = await rig.once();
-    expect(told(events, 'coverage-withdrawn').map((event) => 'deviceId' in event && event.deviceId)).toEqual(
+    expect(eventsOf(events, 'coverage-withdrawn').map((event) => 'deviceId' in event && event.deviceId)).toEqual(
       expect.arrayContaining(['often', 'tied']),
     );
     await rig.clock.sleep(20 * MINUTE_MS);
-    expect(told((await rig.once()).events, ...PROBLEM)).toEqual([]);
+    expect(eventsOf((await rig.once()).events, ...PROBLEM)).toEqual([]);
     // What is wanted was counted from the hour ahead.
     await finish(rig, { wantedMs: HISTORY_MS - HOUR_MS });
   });
@@ -311,7 +311,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     });
     expect(behind[18]).toBeGreaterThan(59 * MINUTE_MS);
     expect(behind[25]).toBeLessThan(5 * SECOND_MS);
-    expect(told(events, ...PROBLEM)).toEqual([]);
+    expect(eventsOf(events, ...PROBLEM)).toEqual([]);
     await finish(rig);
   });
 
@@ -335,7 +335,7 @@ describe.runIf(influxdAvailable())('plans and others', () => {
       using rig = await rigOf({ settings: { bounds: { age }, plan: { historyMaxDays: 1 } } });
       await rig.once();
       const before = rig.simulator.log.total;
-      expect(told(await liveFor(rig, 60), ...PROBLEM)).toEqual([]);
+      expect(eventsOf(await liveFor(rig, 60), ...PROBLEM)).toEqual([]);
       const refused = rig.simulator.log.requests.filter(({ number, status }) => number > before && status !== 200);
       expect(refused).toEqual([]);
       await finish(rig);
@@ -352,7 +352,7 @@ describe.runIf(influxdAvailable())('plans and others', () => {
       });
       await rig.once();
       const events = await liveFor(rig, 30);
-      expect(told(events, ...PROBLEM)).toEqual([]);
+      expect(eventsOf(events, ...PROBLEM)).toEqual([]);
       rig.simulator.settings.quota.foreign.perMinute = 0;
       await finish(rig);
     }
@@ -367,7 +367,7 @@ describe.runIf(influxdAvailable())('plans and others', () => {
         rig.hides = hidden ? (deviceId, { position }) => deviceId === 'often' && position % 3 === 0 : null;
       },
     });
-    for (const event of told(events, ...PROBLEM)) expect(event).toMatchObject({ deviceId: 'often' });
+    for (const event of eventsOf(events, ...PROBLEM)) expect(event).toMatchObject({ deviceId: 'often' });
     await finish(rig);
   });
 });

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { FaultPlan, SimPage } from '../../src/sim/faults.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always, betweenTimes, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
@@ -29,7 +29,7 @@ describe.runIf(influxdAvailable())('a short outage', () => {
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
     // All devices that were left failed, and nothing but them was left to ask.
-    expect(told({ events }, 'gap-recorded').length).toBeGreaterThan(1);
+    expect(eventsOf({ events }, 'gap-recorded').length).toBeGreaterThan(1);
     expect(rig.clock.monoMs()).toBeLessThan(MINUTE_MS);
     expect(rig.simulator.log.requests.filter(({ path }) => path === '/devices')).toHaveLength(1);
   });
@@ -82,8 +82,8 @@ describe.runIf(influxdAvailable())('a short outage', () => {
       const { summary, events } = await rig.once();
       await shrink;
       expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-      expect(told({ events }, 'plan-changed')).toHaveLength(1);
-      expect(told({ events }, 'gap-recorded')).toEqual([]);
+      expect(eventsOf({ events }, 'plan-changed')).toHaveLength(1);
+      expect(eventsOf({ events }, 'gap-recorded')).toEqual([]);
       expect(rig.clock.monoMs()).toBeLessThan(longestS * SECOND_MS);
     },
   );
@@ -106,6 +106,6 @@ describe.runIf(influxdAvailable())('a short outage', () => {
     using rig = await rigOf({ faults: onPath(/telemetry/, always({ kind: 'mangle', change: long })) });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    expect(told({ events }, 'page-rejected')).toEqual([]);
+    expect(eventsOf({ events }, 'page-rejected')).toEqual([]);
   });
 });

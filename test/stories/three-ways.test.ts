@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { DEVICES, expectExact, keyFile, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { DEVICES, eventsOf, expectExact, keyFile, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { type Followed, follow, summaryOf, takingJobs } from '../support/follow-job.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig, type Rig } from '../support/rig.ts';
@@ -31,7 +31,7 @@ const WAYS: Readonly<Record<string, Way>> = {
         expect(device.lag_seconds, device.device_id).toBeLessThanOrEqual(70);
       }
       expect(life.lastReport.devices.find(({ device_id }) => device_id === 'seldom')?.state).toBe('live');
-      expect(told(life, 'gap-recorded')).toEqual([]);
+      expect(eventsOf(life, 'gap-recorded')).toEqual([]);
       expect(life.lastReport.destinations[0]).toMatchObject({ quarantined: 0, blocked_reason: null });
     },
     goOn: async (rig, change) => {
@@ -45,7 +45,7 @@ const WAYS: Readonly<Record<string, Way>> = {
           change();
         },
       });
-      return { error: life.error, strangers: told(life, 'device-appeared').length };
+      return { error: life.error, strangers: eventsOf(life, 'device-appeared').length };
     },
   },
   '--once alone': {
@@ -80,8 +80,8 @@ const WAYS: Readonly<Record<string, Way>> = {
       expect(summaryOf({ end })).toMatchObject({ outcome: 'complete', gaps: [], devices: 3 });
       expect(progress.length).toBeGreaterThan(3);
       expect(Math.max(...progress.map(({ totals }) => totals.covered_share ?? 0))).toBeGreaterThan(0.9);
-      expect(told(life, 'job-started')).toMatchObject([{ kind: 'once', requestedBy: '--once' }]);
-      expect(told(life, 'job-ended')).toMatchObject([{ kind: 'once', state: 'done', exitCode: 0 }]);
+      expect(eventsOf(life, 'job-started')).toMatchObject([{ kind: 'once', requestedBy: '--once' }]);
+      expect(eventsOf(life, 'job-ended')).toMatchObject([{ kind: 'once', state: 'done', exitCode: 0 }]);
     },
     goOn: async (rig, change) => {
       const all: Followed[] = [];
@@ -96,7 +96,7 @@ const WAYS: Readonly<Record<string, Way>> = {
       });
       const message = expect.stringContaining('"ws_other"');
       expect(all[0]?.end).toMatchObject({ state: 'failed', exitCode: 1, message });
-      return { error: life.error, strangers: told(life, 'device-appeared').length };
+      return { error: life.error, strangers: eventsOf(life, 'device-appeared').length };
     },
   },
 };

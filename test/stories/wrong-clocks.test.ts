@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp, SECOND_MS } from '../../src/core/time.ts';
-import { type DaemonWatch, DEVICES, expectExact, liveAsDaemon, told, worldOf } from '../support/daemon-rig.ts';
+import { type DaemonWatch, DEVICES, eventsOf, expectExact, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
@@ -56,7 +56,7 @@ describe.runIf(influxdAvailable())('a Date that is wrong at a start', () => {
     });
     expect(life.error).toBeNull();
     expect(found).toEqual([]);
-    expect(told(life, 'coverage-withdrawn')).toEqual([]);
+    expect(eventsOf(life, 'coverage-withdrawn')).toEqual([]);
     expect(life.lastReady).toMatchObject({ ready: true });
     await expectExact(rig);
   });

@@ -101,7 +101,7 @@ export function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY_MS):
 }
 
 /** The events of one kind, in their order. */
-export function told<T extends DaemonLife['events'][number]['type']>(life: Pick<DaemonLife, 'events'>, type: T) {
+export function eventsOf<T extends DaemonLife['events'][number]['type']>(life: Pick<DaemonLife, 'events'>, type: T) {
   return life.events.filter(
     (event): event is Extract<DaemonLife['events'][number], { type: T }> => event.type === type,
   );

@@ -1,6 +1,6 @@
 /**
  * What goes wrong with the simulated API in tests: plans that say which requests a fault befalls, and quiet faults, of
- * which nobody is told: an answer with 200, whole and well-formed, that is not true.
+ * which nobody is told of: an answer with 200, whole and well-formed, that is not true.
  */
 import type { EpochMs, EpochNs } from '../../src/core/time.ts';
 import { formatExact } from '../../src/core/time.ts';

@@ -23,7 +23,7 @@ export interface LiveLife {
 /**
  * Lives for so many minutes. `each` is called before every round, with its number: there the world is changed.
  *
- * @returns what was told, in a state that is open until `use` has returned.
+ * @returns what was reported, in a state that is open until `use` has returned.
  */
 export async function liveFor(
   rig: Rig,

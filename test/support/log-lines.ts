@@ -54,7 +54,7 @@ export function mistakesOfLine(text: string): string[] {
   if (row === undefined) return [`not in the table: ${text}`];
   const wrong = mistakesOfFields(row, fields);
   if (typeof time !== 'string' || !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(time)) wrong.push('its time');
-  // Held back, any line is told on the level debug.
+  // Held back, any line is reported on the level debug.
   if (level !== 'debug' && !row.levels.some((each) => each === level)) wrong.push(`its level ${String(level)}`);
   if (typeof msg !== 'string' || !messagePattern(row.message).test(msg)) wrong.push('its message');
   if (/https?:\/\/[^\s"]*[?@]/.test(text)) wrong.push('a URL with a query or a user');

@@ -69,18 +69,18 @@ export function createPacedWorld(options: WorldOptions) {
   };
 
   /** The server's side of one request. */
-  const serve = (): { status: number; told: WindowState; waitMs: number | null } => {
+  const serve = (): { status: number; reported: WindowState; waitMs: number | null } => {
     const atMs = truth.nowMs();
     const before = quota.state(atMs);
     const isRefused = before.minute.left < 1 || before.day.left < 1;
     if (!isRefused) quota.spend(1, atMs);
     const { minute, day } = quota.state(atMs);
     const tighter = minute.left / minute.limit <= day.left / day.limit ? minute : day;
-    const told = headers === 'minute' ? minute : headers === 'day' ? day : tighter;
+    const reported = headers === 'minute' ? minute : headers === 'day' ? day : tighter;
     const waitMs = isRefused
       ? Math.max(1, Math.ceil(Math.max(before.minute.waitMs, before.day.waitMs) / 1000)) * 1000
       : null;
-    return { status: isRefused ? 429 : 200, told, waitMs };
+    return { status: isRefused ? 429 : 200, reported, waitMs };
   };
 
   /** One request through the gate, over a slow wire, to the server and back. */
@@ -88,13 +88,13 @@ export function createPacedWorld(options: WorldOptions) {
     const requestId = await run.limiter.acquire(purpose, signal);
     const sentMonoMs = truth.monoMs();
     await truth.sleep(5 + 200 * random());
-    const { status, told, waitMs } = serve();
+    const { status, reported, waitMs } = serve();
     sent.push({ atMs: sentMonoMs, status });
     const dateMs = sendsDate ? Math.floor(truth.nowMs() / 1000) * 1000 : null;
     await truth.sleep(5 + 200 * random());
     run.serverClock.dateReceived({ dateMs, sentMonoMs, receivedMonoMs: truth.monoMs() });
     const fault = status === 429 ? 'throttled' : null;
-    run.limiter.answered({ requestId, status, fault, limit: told.limit, remaining: told.left, waitMs });
+    run.limiter.answered({ requestId, status, fault, limit: reported.limit, remaining: reported.left, waitMs });
     return status;
   };
 

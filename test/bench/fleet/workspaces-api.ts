@@ -12,14 +12,14 @@ import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { BASE_PATH, createSimulator, exchange, type Simulator } from '../../../src/sim/simulator.ts';
 import { createSeededWorld } from '../../support/seeded-world.ts';
 
-/** What is told at the start. */
+/** What is reported at the start. */
 export interface StartedApis {
   readonly url: string;
   /** The key of each workspace; its address is `url/N/external/v1`. */
   readonly keys: readonly string[];
 }
 
-/** What is told when asked: requests since the start, by workspace. */
+/** What is reported when asked: requests since the start, by workspace. */
 export interface ApiCounts {
   readonly requests: readonly number[];
 }

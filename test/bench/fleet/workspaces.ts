@@ -368,9 +368,9 @@ interface Answered {
 }
 
 async function counts(api: ChildProcess): Promise<readonly number[]> {
-  const told = once(api, 'message') as Promise<[ApiCounts]>;
+  const reported = once(api, 'message') as Promise<[ApiCounts]>;
   api.send('counts');
-  return (await told)[0].requests;
+  return (await reported)[0].requests;
 }
 
 async function seriesIn(database: string): Promise<number> {

@@ -1,6 +1,6 @@
 /**
  * One cell of the planner's bench: a fleet, a plan, with or without another client; the planner in it and the two that
- * it is held against; and the figures that apply to it.
+ * it is measured against; and the figures that apply to it.
  */
 
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';

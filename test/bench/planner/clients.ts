@@ -17,10 +17,10 @@ import {
 import { learnFromPage, UNKNOWN_RATE } from '../../../src/scheduler/report-rate.ts';
 import { POLLS } from '../../support/defaults.ts';
 import type { Device } from './fleet.ts';
-import { countAnew, hold, takePage } from './holdings.ts';
 import { createRate, SHARE } from './rate.ts';
 import { type RunResult, resultOf } from './result.ts';
 import type { Service, ServicePlan } from './service.ts';
+import { countAnew, storedFrom, takePage } from './stored-readings.ts';
 import { createTiming, type Timing } from './timing.ts';
 
 export const PAGE = 200;
@@ -61,12 +61,12 @@ export const SETTINGS: PlannerSettings = {
   share: SHARE,
 };
 
-/** Runs it. All is held when it begins. */
+/** Runs it. All is stored when it begins. */
 export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunOptions): PlannerRun {
   const rate = createRate(service, plan, seed);
   const state = createPlannerState(SETTINGS);
   const planner = createPlanner(state);
-  const holdings = new Map(fleet.map((device) => [device.deviceId, hold(device, 0, device.newestAt(0))]));
+  const allStored = new Map(fleet.map((device) => [device.deviceId, storedFrom(device, 0, device.newestAt(0))]));
   for (const device of fleet) tellHeld(planner, device);
   const figuresAt = (nowMs: number) => ({
     ...quotaFigures(rate.quota, nowMs).day,
@@ -94,10 +94,10 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   };
   const answer = (decision: Decision, nowMs: number): void => {
     if (decision.kind === 'poll') {
-      const held = holdings.get(decision.deviceId);
-      if (held === undefined) throw new Error(`${decision.deviceId} is no device`);
+      const stored = allStored.get(decision.deviceId);
+      if (stored === undefined) throw new Error(`${decision.deviceId} is no device`);
       counts.pages += 1;
-      const page = takePage(held, nowMs, { pageSize: PAGE, givesUp: decision.newestOnly, untilMs: decision.untilMs });
+      const page = takePage(stored, nowMs, { pageSize: PAGE, givesUp: decision.newestOnly, untilMs: decision.untilMs });
       telling.time(() => planner.notePollCommitted(decision, page, nowMs));
     } else if (decision.kind === 'devices') {
       listPage(decision, nowMs);
@@ -122,7 +122,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
 
   const startCounting = (nowMs: number): void => {
     if (isCounting || nowMs < fromMs) return;
-    for (const held of holdings.values()) countAnew(held, nowMs);
+    for (const stored of allStored.values()) countAnew(stored, nowMs);
     counts = { requests: 0, pages: 0, refused: 0 };
     byLane = {};
     before = planner.figures();
@@ -149,7 +149,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   }
   const figures = planner.figures();
   return {
-    ...resultOf([...holdings.values()], counts, { fromMs, untilMs }),
+    ...resultOf([...allStored.values()], counts, { fromMs, untilMs }),
     figures,
     instantsMs: Float64Array.from(instants),
     byLane,
@@ -162,7 +162,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   };
 }
 
-/** Tells what is held of a device: its newest reading, as of now, and the rate of the last ones. */
+/** Tells what is stored of a device: its newest reading, as of now, and the rate of the last ones. */
 export function tellHeld(planner: Planner, device: Device): void {
   const newest = device.newestAt(0);
   const instants = Array.from({ length: 20 }, (_, back) => device.timeOf(newest - back));

@@ -10,8 +10,8 @@
 import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from '../../../src/scheduler/heap.ts';
 import { PAGE } from './clients.ts';
 import type { Device } from './fleet.ts';
-import { countAge, countAnew, type Held, hold } from './holdings.ts';
 import { type RunResult, resultOf } from './result.ts';
+import { countAge, countAnew, type StoredReadings, storedFrom } from './stored-readings.ts';
 
 export interface OracleOptions {
   readonly fleet: readonly Device[];
@@ -32,7 +32,7 @@ export function runOracle(options: OracleOptions): RunResult {
 type Heaps = Record<'resting' | 'whole' | 'filling' | 'over', Heap>;
 
 function runWay({ fleet, fromMs, untilMs, instantsMs, freshnessMs }: OracleOptions, fullFirst: boolean): RunResult {
-  const holdings = fleet.map((device) => hold(device, 0, device.newestAt(0)));
+  const allStored = fleet.map((device) => storedFrom(device, 0, device.newestAt(0)));
   const heaps: Heaps = {
     /** By when they may be asked again. */
     resting: createHeap(),
@@ -44,38 +44,38 @@ function runWay({ fleet, fromMs, untilMs, instantsMs, freshnessMs }: OracleOptio
     over: createHeap(),
   };
   const place = (slot: number): void => {
-    const held = holdings[slot];
-    const oldestMs = held?.device.timeOf(held.low + 1) ?? Infinity;
-    if (held === undefined || !Number.isFinite(oldestMs)) return;
+    const stored = allStored[slot];
+    const oldestMs = stored?.device.timeOf(stored.low + 1) ?? Infinity;
+    if (stored === undefined || !Number.isFinite(oldestMs)) return;
     putSlot(heaps.whole, slot, oldestMs);
-    putSlot(heaps.filling, slot, held.device.timeOf(held.low + PAGE + (fullFirst ? 0 : 1)));
+    putSlot(heaps.filling, slot, stored.device.timeOf(stored.low + PAGE + (fullFirst ? 0 : 1)));
   };
-  for (const slot of holdings.keys()) place(slot);
+  for (const slot of allStored.keys()) place(slot);
   let pages = 0;
   let isCounting = false;
   for (const nowMs of instantsMs) {
     if (!isCounting && nowMs >= fromMs) {
-      for (const held of holdings) countAnew(held, nowMs);
+      for (const stored of allStored) countAnew(stored, nowMs);
       isCounting = true;
       pages = 0;
     }
-    moveOn(heaps, { holdings, place, nowMs, fullFirst });
+    moveOn(heaps, { allStored, place, nowMs, fullFirst });
     const slot = bestOf(heaps, nowMs, fullFirst);
-    const held = holdings[slot];
-    if (held === undefined) continue;
-    take(held, nowMs);
+    const stored = allStored[slot];
+    if (stored === undefined) continue;
+    take(stored, nowMs);
     pages += 1;
     for (const heap of Object.values(heaps)) dropSlot(heap, slot);
     putSlot(heaps.resting, slot, nowMs + freshnessMs);
   }
-  return resultOf(holdings, { requests: pages, pages, refused: 0 }, { fromMs, untilMs });
+  return resultOf(allStored, { requests: pages, pages, refused: 0 }, { fromMs, untilMs });
 }
 
 function moveOn(
   heaps: Heaps,
-  about: { holdings: readonly Held[]; place: (slot: number) => void; nowMs: number; fullFirst: boolean },
+  about: { allStored: readonly StoredReadings[]; place: (slot: number) => void; nowMs: number; fullFirst: boolean },
 ): void {
-  const { holdings, place, nowMs, fullFirst } = about;
+  const { allStored, place, nowMs, fullFirst } = about;
   while (headKey(heaps.resting) <= nowMs) {
     const slot = headSlot(heaps.resting);
     dropSlot(heaps.resting, slot);
@@ -85,10 +85,10 @@ function moveOn(
     const slot = headSlot(heaps.filling);
     dropSlot(heaps.filling, slot);
     dropSlot(heaps.whole, slot);
-    const held = holdings[slot];
-    if (held === undefined) continue;
-    const oldestMs = held.device.timeOf(held.low + 1);
-    putSlot(heaps.over, slot, fullFirst ? oldestMs : oldestMs - held.device.timeOf(held.low + PAGE + 1));
+    const stored = allStored[slot];
+    if (stored === undefined) continue;
+    const oldestMs = stored.device.timeOf(stored.low + 1);
+    putSlot(heaps.over, slot, fullFirst ? oldestMs : oldestMs - stored.device.timeOf(stored.low + PAGE + 1));
   }
 }
 
@@ -99,9 +99,9 @@ function bestOf({ whole, over }: Heaps, nowMs: number, fullFirst: boolean): numb
   return savesWhole > 0 ? headSlot(whole) : -1;
 }
 
-function take(held: Held, nowMs: number): void {
-  countAge(held, nowMs);
-  const top = Math.min(held.device.newestAt(nowMs), held.low + PAGE);
-  held.carried += top - held.low;
-  Object.assign(held, { low: top, high: top, holeTo: top });
+function take(stored: StoredReadings, nowMs: number): void {
+  countAge(stored, nowMs);
+  const top = Math.min(stored.device.newestAt(nowMs), stored.low + PAGE);
+  stored.carried += top - stored.low;
+  Object.assign(stored, { low: top, high: top, gapEnd: top });
 }

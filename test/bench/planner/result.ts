@@ -1,7 +1,7 @@
 /**
  * What a run of a client comes to.
  */
-import { countAge, type Held } from './holdings.ts';
+import { countAge, type StoredReadings } from './stored-readings.ts';
 
 const PAGE = 200;
 
@@ -10,7 +10,7 @@ export interface RunResult {
   /** Requests for telemetry that were answered. */
   readonly pages: number;
   readonly refused: number;
-  /** Of the oldest reading that is not held, over all devices that report, in ms. */
+  /** Of the oldest reading that is not stored, over all devices that report, in ms. */
   readonly meanAgeMs: number;
   readonly made: number;
   readonly carried: number;
@@ -30,7 +30,7 @@ export interface Span {
 
 /** Sums up. */
 export function resultOf(
-  holdings: readonly Held[],
+  allStored: readonly StoredReadings[],
   counts: { requests: number; pages: number; refused: number },
   { fromMs, untilMs }: Span,
 ): RunResult {
@@ -39,14 +39,14 @@ export function resultOf(
   const made: number[] = [];
   const carried: number[] = [];
   let lost = 0;
-  for (const held of holdings) {
-    countAge(held, untilMs);
-    if (held.device.isSilent) continue;
+  for (const stored of allStored) {
+    countAge(stored, untilMs);
+    if (stored.device.isSilent) continue;
     devices += 1;
-    area += held.area;
-    made.push(held.device.newestAt(untilMs) - held.device.newestAt(fromMs));
-    carried.push(held.carried);
-    lost += held.lost;
+    area += stored.area;
+    made.push(stored.device.newestAt(untilMs) - stored.device.newestAt(fromMs));
+    carried.push(stored.carried);
+    lost += stored.lost;
   }
   const all = sum(carried);
   return {

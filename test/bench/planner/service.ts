@@ -39,7 +39,7 @@ export function createService({ plan, window, headers, others }: ServiceOptions)
     plan: { requestsPerMinute: plan.perMinute, requestsPerDay: plan.perDay },
   });
   const quota = shareSimQuota(createSimQuota(settings), settings);
-  const told = (minute: WindowState, day: WindowState): WindowState => {
+  const reported = (minute: WindowState, day: WindowState): WindowState => {
     if (headers === 'minute') return minute;
     return headers === 'day' || day.left < minute.left ? day : minute;
   };
@@ -49,7 +49,7 @@ export function createService({ plan, window, headers, others }: ServiceOptions)
       const isRefused = before.minute.left === 0 || before.day.left === 0;
       if (!isRefused) quota.spend(1, ORIGIN_MS + atMs);
       const { minute, day } = quota.state(ORIGIN_MS + atMs);
-      const { limit, left } = told(minute, day);
+      const { limit, left } = reported(minute, day);
       if (!isRefused) return { status: 200, limit, remaining: left, waitMs: null };
       const waitMs = Math.ceil(Math.max(minute.waitMs, day.waitMs, 1) / 1000) * 1000;
       return { status: 429, limit, remaining: left, waitMs };

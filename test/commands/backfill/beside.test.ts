@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { ProgressReport } from '../../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { openJobBoard } from '../../../src/store/jobs.ts';
-import { type DaemonOptions, liveAsDaemon, told, worldOf } from '../../support/daemon-rig.ts';
+import { type DaemonOptions, eventsOf, liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import type { Followed } from '../../support/follow-job.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
@@ -92,7 +92,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     );
     expect(lanes).toContainEqual({ lane: 'backfill', n: summary.requests });
     expect(lanes).toContainEqual({ lane: 'first-history', n: expect.any(Number) });
-    expect(told(life, 'job-ended')).toMatchObject([{ kind: 'backfill', state: 'done', exitCode: 0 }]);
+    expect(eventsOf(life, 'job-ended')).toMatchObject([{ kind: 'backfill', state: 'done', exitCode: 0 }]);
     // What the daemon keeps up with by itself is not asked by the job again.
     expect(telemetryRequests(rig)).toBeLessThan(900);
   });

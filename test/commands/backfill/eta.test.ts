@@ -70,13 +70,13 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
     return (backfill.rate ?? backfill).beside_daemon.seconds;
   };
 
-  /** Each ETA that was told, as a part of the time that it really took from then. */
-  const ratios = (told: readonly { atMs: number; eta: number }[], endMs: number): number[] =>
-    told.map(({ atMs, eta }) => (eta * SECOND_MS) / (endMs - atMs));
+  /** Each ETA that was reported, as a part of the time that it really took from then. */
+  const ratios = (reported: readonly { atMs: number; eta: number }[], endMs: number): number[] =>
+    reported.map(({ atMs, eta }) => (eta * SECOND_MS) / (endMs - atMs));
 
   test.each(FLEETS)('beside the daemon is right within a factor of 1.5 after a minute: $name', async (fleet) => {
     using rig = await rigOf(fleet);
-    const told: { atMs: number; eta: number }[] = [];
+    const reported: { atMs: number; eta: number }[] = [];
     let endMs = 0;
     await liveAsDaemon(rig, {
       forMs: MINUTE_MS,
@@ -92,7 +92,7 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
         while (endMs === 0 && rig.clock.nowMs() < startMs + 9 * HOUR_MS) {
           await rig.clock.sleep(30 * SECOND_MS);
           const eta = watch.report().jobs[0]?.eta_seconds ?? null;
-          if (eta !== null && rig.clock.nowMs() >= startMs + MINUTE_MS) told.push({ atMs: rig.clock.nowMs(), eta });
+          if (eta !== null && rig.clock.nowMs() >= startMs + MINUTE_MS) reported.push({ atMs: rig.clock.nowMs(), eta });
         }
         await follow;
         const took = (endMs - startMs) / SECOND_MS;
@@ -101,7 +101,7 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
       },
     });
     // What is left at the very end is a matter of single requests.
-    const early = told.filter(({ atMs }) => endMs - atMs > 5 * MINUTE_MS);
+    const early = reported.filter(({ atMs }) => endMs - atMs > 5 * MINUTE_MS);
     expect(early.length).toBeGreaterThan(10);
     for (const ratio of ratios(early, endMs)) {
       expect(ratio).toBeGreaterThan(1 / 1.5);
@@ -115,8 +115,8 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
     using rig = await rigOf(fleet);
     const everyMs = 20 * SECOND_MS;
     const { progress } = await backfillAlone(rig, { fromMs: NOW_MS - 30 * DAY_MS }, { everyMs });
-    const told = progress.flatMap(({ eta }, n) => (eta == null ? [] : [{ atMs: n * everyMs, eta: eta.seconds }]));
-    const early = told.filter(({ atMs }) => atMs > MINUTE_MS && atMs < progress.length * everyMs - 2 * MINUTE_MS);
+    const reported = progress.flatMap(({ eta }, n) => (eta == null ? [] : [{ atMs: n * everyMs, eta: eta.seconds }]));
+    const early = reported.filter(({ atMs }) => atMs > MINUTE_MS && atMs < progress.length * everyMs - 2 * MINUTE_MS);
     expect(early.length).toBeGreaterThan(5);
     for (const ratio of ratios(early, progress.length * everyMs)) {
       expect(ratio).toBeGreaterThan(1 / 1.5);

@@ -208,8 +208,8 @@ describe('the plan, the clock, the quota', () => {
     await using stage = await openStage({ settings: { time } });
     const report = await stage.report();
     expect(report.exit_code).toBe(0);
-    const { message, facts, ...told } = line(report, 'clock');
-    expect(told.status).toBe(status);
+    const { message, facts, ...reported } = line(report, 'clock');
+    expect(reported.status).toBe(status);
     expect(message).toMatch(words);
     if (seconds === null) expect(facts?.['skew_seconds']).toBeNull();
     else expect(Math.abs(Number(facts?.['skew_seconds']) - seconds)).toBeLessThanOrEqual(2);

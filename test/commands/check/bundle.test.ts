@@ -157,7 +157,7 @@ describe('a bundle', () => {
     await fill(stage);
     const words = (name: string): string =>
       `HTTP 400: unable to parse 'telemetry,device_id=a,sensor=CANARY,device_name=${name} value=1': invalid number`;
-    const told: Record<string, unknown> = {
+    const reported: Record<string, unknown> = {
       '/healthz': { healthy: true, reasons: [], codes: [] },
       '/readyz': { ready: false, reasons: [`destination influx: ${words("Bob's\\ greenhouse")}`], codes: [] },
       '/events.json': [
@@ -169,7 +169,7 @@ describe('a bundle', () => {
         },
       ],
     };
-    const daemon = createServer(({ url }, response) => response.end(JSON.stringify(told[url ?? ''] ?? null)));
+    const daemon = createServer(({ url }, response) => response.end(JSON.stringify(reported[url ?? ''] ?? null)));
     await new Promise<void>((resolve) => daemon.listen(0, '127.0.0.1', resolve));
     const { port } = daemon.address() as AddressInfo;
     const { bundle, text } = await bundleOf(stage, { TIDEMARK_LISTEN: `127.0.0.1:${port}` });

@@ -222,7 +222,7 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
   }
 
   /** Later flags win over those of the support. */
-  async function told(
+  async function reported(
     flags: readonly string[],
     env: Readonly<Record<string, string>> = {},
     args: readonly string[] = [],
@@ -238,7 +238,7 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
   }
 
   test('with its deduplication at 1 ms, and for ever: all is well, and nothing is written', async () => {
-    const { report, samples } = await told([]);
+    const { report, samples } = await reported([]);
     expect(bad(report)).toEqual([]);
     expect(line(report, 'deduplication')).toMatchObject({ status: 'ok', facts: { dedup_ms: 1 } });
     expect(line(report, 'retention').facts).toMatchObject({ retention_seconds: 3_153_600_000 });
@@ -247,7 +247,7 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
   });
 
   test('a probe is one sample', async () => {
-    const { report, samples } = await told([], {}, ['--write-probe']);
+    const { report, samples } = await reported([], {}, ['--write-probe']);
     expect([bad(report), samples]).toEqual([[], 1]);
   });
 
@@ -256,7 +256,7 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
     ['30s', /^deduplication is 30 s: of readings that are closer together only one is kept/, 30_000],
     ['5ms', /^deduplication is 5 ms: /, 5],
   ])('with a deduplication of %s', async (interval, words, ms) => {
-    const { report } = await told([`-dedup.minScrapeInterval=${interval}`]);
+    const { report } = await reported([`-dedup.minScrapeInterval=${interval}`]);
     expect(bad(report)).toEqual(['fail deduplication']);
     expect(line(report, 'deduplication')).toMatchObject({
       message: expect.stringMatching(words),
@@ -267,21 +267,21 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
   });
 
   test('found by itself, and called an InfluxDB', async () => {
-    const auto = await told([], { TIDEMARK_INFLUX_KIND: 'auto', TIDEMARK_INFLUX_BUCKET: 'x' });
+    const auto = await reported([], { TIDEMARK_INFLUX_KIND: 'auto', TIDEMARK_INFLUX_BUCKET: 'x' });
     expect([bad(auto.report), line(auto.report, 'kind').facts]).toEqual([
       [],
       { kind: 'victoriametrics', version: null },
     ]);
-    const { report } = await told([], { TIDEMARK_INFLUX_KIND: 'influxdb', TIDEMARK_INFLUX_BUCKET: 'x' });
+    const { report } = await reported([], { TIDEMARK_INFLUX_KIND: 'influxdb', TIDEMARK_INFLUX_BUCKET: 'x' });
     expect(bad(report)).toEqual(['fail kind']);
     expect(line(report, 'kind').remedy).toMatch(/Set influx\.kind to victoriametrics/);
   });
 
   test('a user and a password are checked, right or wrong', async () => {
     const flags = ['-httpAuth.username=CANARYuser', `-httpAuth.password=${TOKEN.split(':')[1]}`];
-    const right = await told(flags, { TIDEMARK_INFLUX_TOKEN: TOKEN });
+    const right = await reported(flags, { TIDEMARK_INFLUX_TOKEN: TOKEN });
     expect(bad(right.report)).toEqual([]);
-    const { report } = await told(flags, { TIDEMARK_INFLUX_TOKEN: 'CANARYuser:CANARYother' });
+    const { report } = await reported(flags, { TIDEMARK_INFLUX_TOKEN: 'CANARYuser:CANARYother' });
     expect(bad(report)).toContain('fail write');
     expect(line(report, 'write').remedy).toMatch(/influx\.token/);
   });

@@ -268,8 +268,8 @@ describe('the file of the state', () => {
     writeFileSync(file, bytes);
     const report = await stage.report();
     expect(report.exit_code).toBe(1);
-    const told = report.checks.filter(({ area, status }) => area === 'state' && status === 'fail');
-    expect(told).toMatchObject([
+    const reported = report.checks.filter(({ area, status }) => area === 'state' && status === 'fail');
+    expect(reported).toMatchObject([
       { message: expect.stringMatching(/damaged/), remedy: expect.stringMatching(/[Rr]estore a backup/) },
     ]);
     expect([report.requests, stage.simulator.log.total]).toEqual([0, 0]);

@@ -6,7 +6,7 @@ import { parseTimestamp } from '../../../src/core/time.ts';
 import { parseCsv } from '../../support/csv.ts';
 import { parseReferenceLine } from '../../support/reference-parser.ts';
 
-interface Told {
+interface Reported {
   readonly device: string;
   readonly name: string;
   readonly sensor: string;
@@ -16,7 +16,7 @@ interface Told {
 
 const FIELDS = { number: 'value', boolean: 'flag', string: 'text' } as const;
 
-function lineOf({ device, name, sensor, value, at }: Told): string {
+function lineOf({ device, name, sensor, value, at }: Reported): string {
   const field = FIELDS[typeof value as keyof typeof FIELDS];
   const line = encodeLine({
     measurement: 'telemetry',
@@ -33,10 +33,10 @@ function lineOf({ device, name, sensor, value, at }: Told): string {
   return line;
 }
 
-const RANGES_LISTED: Told = { device: 'd', name: 'n', sensor: 's', value: 21.5, at: 1_700_000_000_123_456_789n };
+const RANGES_LISTED: Reported = { device: 'd', name: 'n', sensor: 's', value: 21.5, at: 1_700_000_000_123_456_789n };
 
-const csv = (...told: Partial<Told>[]): string =>
-  createFormatter('csv').text(told.map((each) => lineOf({ ...RANGES_LISTED, ...each })));
+const csv = (...reported: Partial<Reported>[]): string =>
+  createFormatter('csv').text(reported.map((each) => lineOf({ ...RANGES_LISTED, ...each })));
 
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 20 }),
@@ -45,7 +45,7 @@ const text = fc.oneof(
     maxLength: 8,
   }),
 );
-const told: fc.Arbitrary<Told> = fc.record({
+const reported: fc.Arbitrary<Reported> = fc.record({
   device: text,
   name: text,
   sensor: text,
@@ -84,7 +84,7 @@ describe('csv', () => {
 
   test('says what was archived, read back by the book, and begins no cell like a formula', () => {
     fc.assert(
-      fc.property(fc.array(told, { maxLength: 20 }), (all) => {
+      fc.property(fc.array(reported, { maxLength: 20 }), (all) => {
         const lines = all.map(lineOf);
         const rows = parseCsv(createFormatter('csv').text(lines));
         expect(rows).toHaveLength(all.length);
@@ -130,7 +130,7 @@ describe('ndjson', () => {
 
   test('says what was archived', () => {
     fc.assert(
-      fc.property(fc.array(told, { maxLength: 20 }), (all) => {
+      fc.property(fc.array(reported, { maxLength: 20 }), (all) => {
         const lines = all.map(lineOf);
         const rows = createFormatter('ndjson').text(lines).split('\n').slice(0, -1);
         expect(rows).toHaveLength(all.length);

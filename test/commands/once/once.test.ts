@@ -140,7 +140,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     using rig = await openRig(bench, { world, historyMs: DAY_MS });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    // The numbers that no double holds are in quarantine, which is told, and nothing was refused by the database.
+    // The numbers that no double holds are in quarantine, which is reported, and nothing was refused by the database.
     expect(summary.rejected_records).toBeGreaterThan(0);
     const dropped = events.filter((event) => event.type === 'values-dropped');
     expect(new Set(dropped.map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(

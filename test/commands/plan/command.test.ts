@@ -516,7 +516,7 @@ describe('for people', () => {
   });
 });
 
-test('what is taken where no limit is told is what the quota takes', () => {
+test('what is taken where no limit is reported is what the quota takes', () => {
   const quota = createQuota({ share: 1, random: () => 0.5 });
   expect(quotaFigures(quota, 0).minute.budget).toBe(ASSUMED_PER_MINUTE);
 });

@@ -90,14 +90,14 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const lost = held - (await countOf(stage));
     expect(lost).toBeGreaterThan(100);
 
-    const told = await stage.run(['--verify'], { env: NO_API });
-    expect([told.code, told.stderr]).toEqual([1, '']);
-    expect(told.stdout).toContain(`influx (InfluxDB): ${lost.toLocaleString('en-US')} missing\n`);
-    expect(told.stdout).toMatch(/\n {2}\d{4}-\d\d-\d\d +[\d,]+ +0 +0 {2}walk\n/);
-    expect(told.stdout.replaceAll(/\s+/g, ' ')).toContain(
+    const reported = await stage.run(['--verify'], { env: NO_API });
+    expect([reported.code, reported.stderr]).toEqual([1, '']);
+    expect(reported.stdout).toContain(`influx (InfluxDB): ${lost.toLocaleString('en-US')} missing\n`);
+    expect(reported.stdout).toMatch(/\n {2}\d{4}-\d\d-\d\d +[\d,]+ +0 +0 {2}walk\n/);
+    expect(reported.stdout.replaceAll(/\s+/g, ' ')).toContain(
       '--verify --repair sends the missing and different points again',
     );
-    expect(Math.max(...told.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(Math.max(...reported.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
     const json = await stage.run(['--verify', '--json', '--device', 'walk'], { env: NO_API });
     expect(json.code).toBe(1);
     expect(JSON.parse(json.stdout)).toMatchObject({
@@ -114,7 +114,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     expect(await countOf(stage)).toBe(held);
     expect((await stage.run(['--verify'], { env: NO_API })).code).toBe(0);
     expect(requestsOf(stage)).toBe(before);
-    for (const { stdout, stderr } of [equal, told, json, repaired]) expect(stdout + stderr).not.toContain(TOKEN);
+    for (const { stdout, stderr } of [equal, reported, json, repaired]) expect(stdout + stderr).not.toContain(TOKEN);
   });
 
   test('cleared points are reported with their cost and are fetched again only with a key', async () => {
@@ -123,9 +123,9 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const held = await countOf(stage);
     await bench.influxd.query(stage.database, `DELETE FROM telemetry WHERE device_id = 'walk' OR device_id = 'tied'`);
     const before = requestsOf(stage);
-    const told = await stage.run(['--verify'], { env: NO_API });
-    expect(told.code).toBe(1);
-    expect(told.stdout.replaceAll(/\s+/g, ' ')).toMatch(
+    const reported = await stage.run(['--verify'], { env: NO_API });
+    expect(reported.code).toBe(1);
+    expect(reported.stdout.replaceAll(/\s+/g, ' ')).toMatch(
       /points of 2 devices are no longer in the archive: requesting them again takes about \d+ requests \([\d,]+ readings\)/,
     );
     const without = await stage.run(['--verify', '--repair'], { env: NO_API });
@@ -233,9 +233,9 @@ describe.runIf(influxdAvailable())('--verify', () => {
     }
     db.close();
     const args = ['--verify', '--sample', '5', '--device', 'walk', '--json'];
-    const told = await stage.run(args);
-    expect(told.code).toBe(1);
-    const { sample } = JSON.parse(told.stdout);
+    const reported = await stage.run(args);
+    expect(reported.code).toBe(1);
+    const { sample } = JSON.parse(reported.stdout);
     expect(sample).toMatchObject({ windows: 5, gone: 0, late_readings: 0, reason: null });
     expect(sample.missing).toBeGreaterThan(0);
     const taken = await stage.run([...args, '--repair']);

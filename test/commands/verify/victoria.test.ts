@@ -110,7 +110,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
     expect(shown.queries).toBe(5);
   });
 
-  test('a sample beside the others is extra; days without their blocks are told by count', async () => {
+  test('a sample beside the others is extra; days without their blocks are reported by count', async () => {
     const { rig, place } = await filled('ns');
     using _ = rig;
     clearArchive(rig);

@@ -138,7 +138,7 @@ describe('the identity of a destination', () => {
     ]);
   });
 
-  test('is told in words without credentials, whatever it is', () => {
+  test('is reported in words without credentials, whatever it is', () => {
     expect(describeIdentity(identityOf({ kind: 'influxdb', ...assign }))).toBe('InfluxDB at http://db:8086, bucket b');
     const secret = identityOf({
       kind: 'victoriametrics',

@@ -43,8 +43,8 @@ export function lineFrames(
 
 /** The frames of the queries of a table: one for each query that was answered anything, labels as columns. */
 export function tableFrames(answers: readonly (readonly [refId: string, series: readonly PromSeries[]])[]): Frame[] {
-  const told = answers.filter(([, series]) => series.length > 0);
-  return told.map(([refId, series]) => {
+  const reported = answers.filter(([, series]) => series.length > 0);
+  return reported.map(([refId, series]) => {
     const samples = series.flatMap(({ value }) => (value === undefined ? [] : [value]));
     const labels = [...new Set(series.flatMap(({ metric }) => Object.keys(metric).sort()))];
     return {
@@ -60,7 +60,7 @@ export function tableFrames(answers: readonly (readonly [refId: string, series: 
             { type: 'string' },
           ),
         ),
-        field(told.length > 1 ? `Value #${refId}` : 'Value', samples.map(numberOf), {}),
+        field(reported.length > 1 ? `Value #${refId}` : 'Value', samples.map(numberOf), {}),
       ],
     };
   });

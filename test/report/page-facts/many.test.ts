@@ -35,9 +35,9 @@ describe('names', () => {
     });
     expect(page.row('child')).toMatchObject({ device_name: hostile, hub_name: long });
     expect(page.row('orphan').hub_name).toBeNull();
-    const told = await page.facts.device(id, 60);
-    expect(told?.device.device_name).toBe(long);
-    expect(told?.device.names).toEqual([{ from: null, name: long }]);
+    const reported = await page.facts.device(id, 60);
+    expect(reported?.device.device_name).toBe(long);
+    expect(reported?.device.names).toEqual([{ from: null, name: long }]);
     expect(JSON.stringify(page.devices()).length).toBeLessThan(20_000);
   });
 });

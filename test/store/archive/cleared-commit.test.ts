@@ -74,14 +74,14 @@ type Instants = readonly (readonly Reading[])[];
 interface Step {
   readonly from: number;
   readonly length: number;
-  readonly after: 'nothing' | 'deliver' | 'seal' | 'clear';
+  readonly after: 'nothing' | 'deliver' | 'compact' | 'clear';
 }
 
 const steps: fc.Arbitrary<Step[]> = fc.array(
   fc.record({
     from: fc.nat(24),
     length: fc.integer({ min: 1, max: 25 }),
-    after: fc.constantFrom('nothing', 'deliver', 'seal', 'clear'),
+    after: fc.constantFrom('nothing', 'deliver', 'compact', 'clear'),
   }),
   { minLength: 1, maxLength: 10 },
 );
@@ -89,7 +89,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 /**
  * Pulls the pages of a story.
  *
- * @param tidies whether blocks are sealed and cleared on the way.
+ * @param tidies whether blocks are compacted and cleared on the way.
  */
 function live(state: ScratchStore, { served, story }: { served: Instants; story: readonly Step[] }, tidies: boolean) {
   const { id } = state.store.useDestination('x', 'x');
@@ -99,7 +99,7 @@ function live(state: ScratchStore, { served, story }: { served: Instants; story:
     const first = from % served.length;
     const committed = commitPage(state, served.slice(first, first + length).flat());
     if (after !== 'nothing') deliver(state, id, points);
-    if (tidies && after === 'seal') {
+    if (tidies && after === 'compact') {
       for (const group of state.maintenance.compactionGroups(Number.MAX_SAFE_INTEGER))
         state.maintenance.compact(group, readers, Number.MAX_SAFE_INTEGER);
     }

@@ -18,7 +18,7 @@ import {
 
 const MIB = 1024 * 1024;
 
-describe('a run of blocks to seal', () => {
+describe('a run of blocks to compact', () => {
   const NOW = 10 * DAY_MS + HOUR_MS;
   const blocks = (count: number, { atMs = NOW, level = 0, bytes = 100, from = 1 } = {}): HotBlock[] =>
     Array.from({ length: count }, (_, index) => ({ seq: from + index, level, atMs, bytes }));
@@ -54,7 +54,7 @@ describe('a run of blocks to seal', () => {
     expect(chooseRun(mixed, NOW)).toEqual({ seqs: [1, 2, 3, 4, 5], level: 2 });
   });
 
-  test('comes to an end: any blocks are sealed for good, in a few rounds each, never out of order', () => {
+  test('comes to an end: any blocks are compacted for good, in a few rounds each, never out of order', () => {
     const block = fc.record({
       day: fc.integer({ min: 0, max: 3 }),
       bytes: fc.integer({ min: 1, max: FULL_BLOCK_BYTES }),

@@ -36,7 +36,7 @@ function filled(position: Scratch): { all: string[]; ids: readonly [number, numb
   return { all, ids };
 }
 
-/** One life of housekeeping: seals, sets the second destination aside, clears what is settled then. */
+/** One life of housekeeping: compacts, sets the second destination aside, clears what is settled then. */
 function live(position: Scratch, [whole, half]: readonly [number, number]): void {
   const { maintenance, close } = openStore(position.path, { nowMs: () => DAY_MS });
   try {
@@ -80,9 +80,15 @@ function missing(position: Scratch, { all, ids }: ReturnType<typeof filled>): st
   const ofHalf = all.filter((line) => !first.includes(line) && !received.includes(line) && !isIn(lacks, line));
   const twice = offered.filter((line, index) => offered.indexOf(line) !== index);
   const both = offered.filter((line) => isIn(gone, line));
-  // What is told twice, as received and as lacking, is told wrongly too.
-  const told = received.filter((line) => isIn(lacks, line));
-  return [...ofHalf, ...told, ...twice, ...both, ...all.filter((line) => !offered.includes(line) && !isIn(gone, line))];
+  // What is reported twice, as received and as lacking, is reported wrongly too.
+  const reported = received.filter((line) => isIn(lacks, line));
+  return [
+    ...ofHalf,
+    ...reported,
+    ...twice,
+    ...both,
+    ...all.filter((line) => !offered.includes(line) && !isIn(gone, line)),
+  ];
 }
 
 describe('a program that dies while it keeps house', () => {

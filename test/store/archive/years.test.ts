@@ -1,5 +1,5 @@
 /**
- * The archive over years: sealed, cleared, passed by, with destinations that come, go and stand still.
+ * The archive over years: compacted, cleared, passed by, with destinations that come, go and stand still.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ function world(): { state: ScratchStore; time: { nowMs: number } } & Disposable 
   return { state, time, [Symbol.dispose]: () => state[Symbol.dispose]() };
 }
 
-function sealAll({ maintenance }: ScratchStore, readers: LogReaders, nowMs: number): number {
+function compactAll({ maintenance }: ScratchStore, readers: LogReaders, nowMs: number): number {
   let runs = 0;
   for (const group of maintenance.compactionGroups(nowMs)) while (maintenance.compact(group, readers, nowMs)) runs += 1;
   return runs;
@@ -69,7 +69,7 @@ describe('sealing', () => {
     const id = state.store.useDestination('x', 'x').id;
     while (deliver(state, id, 17).length > 0);
     time.nowMs += DAY_MS;
-    expect(sealAll(state, { configured: [id], active: [id] }, time.nowMs)).toBeGreaterThan(0);
+    expect(compactAll(state, { configured: [id], active: [id] }, time.nowMs)).toBeGreaterThan(0);
     LANES.forEach((lane, index) => {
       const after = readAll(state, lane).lines;
       expect(after.toSorted()).toEqual(before[index]?.toSorted());
@@ -92,10 +92,10 @@ describe('sealing', () => {
     if (one === undefined || other === undefined) throw new Error('no destination');
     while (deliver(state, one, 100).length > 0);
     const readers = { configured: [one, other], active: [one, other] };
-    expect(sealAll(state, readers, time.nowMs + DAY_MS)).toBe(0);
+    expect(compactAll(state, readers, time.nowMs + DAY_MS)).toBe(0);
     deliver(state, other, 4);
-    expect(sealAll(state, readers, time.nowMs), 'its day is not over').toBe(0);
-    expect(sealAll(state, readers, time.nowMs + DAY_MS)).toBe(1);
+    expect(compactAll(state, readers, time.nowMs), 'its day is not over').toBe(0);
+    expect(compactAll(state, readers, time.nowMs + DAY_MS)).toBe(1);
     expect(state.rows('SELECT seq, lines, level FROM block ORDER BY seq').slice(0, 2)).toEqual([
       { seq: 1, lines: 4, level: 2 },
       { seq: 5, lines: 1, level: 0 },
@@ -114,10 +114,10 @@ describe('a destination that is not configured any more', () => {
     return { gone, readers: { configured: [here], active: [here] } };
   };
 
-  test('is filled anew where blocks were sealed among which it stood, and has all lines then', () => {
+  test('is filled anew where blocks were compacted among which it stood, and has all lines then', () => {
     using it = world();
     const { gone, readers } = filled(it.state);
-    expect(sealAll(it.state, readers, it.time.nowMs + DAY_MS)).toBe(1);
+    expect(compactAll(it.state, readers, it.time.nowMs + DAY_MS)).toBe(1);
     expect(it.state.rows('SELECT count(*) AS n FROM block')).toEqual([{ n: 1 }]);
     expect(deliver(it.state, gone, 100)).toHaveLength(10);
   });
@@ -185,7 +185,7 @@ describe('clearing', () => {
 type Op =
   | { readonly op: 'commit'; readonly device: 'a' | 'b' | null; readonly lane: LogLane; readonly lines: number }
   | { readonly op: 'deliver'; readonly to: number; readonly lines: number }
-  | { readonly op: 'seal' | 'clear-all' | 'clear-old' | 'new' | 'next-day' }
+  | { readonly op: 'compact' | 'clear-all' | 'clear-old' | 'new' | 'next-day' }
   | { readonly op: 'aside' | 'toggle' | 'pass'; readonly to: number };
 
 const to = fc.nat(2);
@@ -207,7 +207,7 @@ const anOp: fc.Arbitrary<Op> = fc.oneof(
     weight: 5,
     arbitrary: fc.record({
       op: fc.constantFrom(
-        'seal' as const,
+        'compact' as const,
         'clear-all' as const,
         'clear-old' as const,
         'new' as const,
@@ -287,10 +287,10 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
     });
     Object.assign(target, { isAside: true, isFaithful: false });
   };
-  const general: Readonly<Record<'seal' | 'clear-all' | 'clear-old' | 'new' | 'next-day', () => void>> = {
+  const general: Readonly<Record<'compact' | 'clear-all' | 'clear-old' | 'new' | 'next-day', () => void>> = {
     new: () => known.length < 3 && add(),
     'next-day': () => void Object.assign(time, { nowMs: time.nowMs + DAY_MS }),
-    seal: () => void sealAll(state, readers(), time.nowMs),
+    compact: () => void compactAll(state, readers(), time.nowMs),
     'clear-all': () => void state.maintenance.clear({ ...readers(), beforeMs: null }),
     'clear-old': () => void state.maintenance.clear({ ...readers(), beforeMs: time.nowMs - DAY_MS }),
   };
@@ -342,7 +342,7 @@ test('every destination receives every line except its missing points, whatever 
   );
 });
 
-test('the sums agree with the blocks, whatever was sealed and cleared', () => {
+test('the sums agree with the blocks, whatever was compacted and cleared', () => {
   fc.assert(
     fc.property(fc.array(anOp, { minLength: 5, maxLength: 40 }), (ops) => {
       using it = world();

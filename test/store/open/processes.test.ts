@@ -255,7 +255,7 @@ const FULL_WORDS =
   /tidemark\.db: the disk is full\. Free space on the disk and start again; the data stored before is safe/;
 
 describe('a full disk', () => {
-  test('is told, and everything that was taken before is there', () => {
+  test('is reported, and everything that was taken before is there', () => {
     // Where nothing can be mounted, a state that may not grow stands for it.
     using disk = smallDisk('2m') ?? scratch();
     const isDisk = disk.path.includes('tidemark-disk-');
@@ -281,7 +281,7 @@ describe('a full disk', () => {
 });
 
 describe('a file system that fails', () => {
-  test('is told, with what to look after', () => {
+  test('is reported, with what to look after', () => {
     using place = scratch();
     mkdirSync(join(place.path, 'state'));
     const script = `

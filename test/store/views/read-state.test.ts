@@ -1,5 +1,5 @@
 /**
- * The state opened to be looked at: nothing is written, nobody is held up, and what cannot be read is told as such.
+ * The state opened to be looked at: nothing is written, nobody is held up, and what cannot be read is reported as such.
  */
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -259,7 +259,7 @@ test('a state of the first version is read as it is, and not changed', () => {
 
 test('a file that is no readable state is reported as such', () => {
   using place = scratch();
-  const told = (): string => {
+  const reported = (): string => {
     try {
       readStateView(place.path, SINCE);
     } catch (error) {
@@ -272,11 +272,11 @@ test('a file that is no readable state is reported as such', () => {
   const db = new Database(place.file);
   db.exec('CREATE TABLE x (y)');
   db.pragma('user_version = 3');
-  expect(told()).toMatch(/a database of another program/);
+  expect(reported()).toMatch(/a database of another program/);
   db.pragma(`application_id = ${APPLICATION_ID}`);
   db.pragma(`user_version = ${MIGRATIONS.length + 1}`);
-  expect(told()).toMatch(/written by a newer Tidemark .* Use the newer version/);
+  expect(reported()).toMatch(/written by a newer Tidemark .* Use the newer version/);
   db.close();
   writeFileSync(place.file, 'this is no database at all, and long enough to be looked at as one'.repeat(100));
-  expect(told()).toMatch(/damaged/);
+  expect(reported()).toMatch(/damaged/);
 });

@@ -1,5 +1,5 @@
 /**
- * The state as `--verify` looks at it beside a daemon that delivers, seals and clears meanwhile.
+ * The state as `--verify` looks at it beside a daemon that delivers, compacts and clears meanwhile.
  */
 import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
