@@ -68,7 +68,7 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
     stat({
       title: 'Devices by state',
       description:
-        'All devices of the workspace, whichever hub or model is chosen, by the state of their sync; the states add up to "all". live: covered up to the present. catching up: some data is still missing. silent: covered, but the device sends nothing. out of service: silent, because it was paused, shelved or retired. The table "Devices" lists each of them.',
+        'All devices of the workspace, whichever hub or model is chosen, by the state of their sync; the states add up to "all". live: covered up to the present. catching up: some data is still missing. silent: covered and active, but the device sends nothing. out of service: it sends nothing, because it was paused, shelved or retired. The table "Devices" lists each of them.',
       ...{ w: 8, h: 4, noValue: STOPPED, unit: 'none', decimals: 0, thresholds: BAD_OR_UNKNOWN },
       targets: byState(OF_WORKSPACE),
       overrides: [{ matcher: { id: 'byFrameRefID', options: 'A' }, properties: [NEUTRAL_COLOR] }, ...STATE_LOOKS],

@@ -135,7 +135,7 @@ const OVER_TIME: readonly PanelSpec[] = [
     overrides: inUnits('median', 'p10', 'p90', 'lowest', 'highest'),
   }),
   lineChart({
-    title: '$one_sensor by device: five highest and five lowest',
+    title: '$one_sensor by device: five highest and five lowest now',
     description:
       'The mean of each interval for the five devices with the highest newest value in the last hour, and dashed for the five with the lowest. Choose a hub, a model or devices above to see others.',
     w: 24,

@@ -156,7 +156,7 @@ const BOUGHT: readonly PanelSpec[] = [
   bars({
     title: 'Devices by state of sync',
     description:
-      'live: covered up to the present. catching up: some data is still missing. silent: covered, but the device sends nothing. out of service: silent, because it was paused, shelved or retired. unreachable: no longer in the workspace. excluded: left out by the configuration. Empty where Tidemark has reported nothing for 17 minutes.',
+      'live: covered up to the present. catching up: some data is still missing. silent: covered and active, but the device sends nothing. out of service: it sends nothing, because it was paused, shelved or retired. unreachable: no longer in the workspace. excluded: left out by the configuration. Empty where Tidemark has reported nothing for 17 minutes.',
     w: 12,
     h: 7,
     targets: byState(OF_WORKSPACE),

@@ -224,6 +224,24 @@ describe('queries that InfluxDB 3 refuses', () => {
   });
 });
 
+/** The most queries over which one query of `text` goes. */
+function sourcesOf(text: string): number {
+  const counts = [...text.matchAll(/\bFROM \(/g)].map(({ index, 0: found }) => {
+    let [count, end] = [1, closing(text, index + found.length - 1)];
+    while (text.startsWith(', (', end + 1)) [count, end] = [count + 1, closing(text, end + 3)];
+    return count;
+  });
+  return Math.max(0, ...counts);
+}
+
+test('no query goes over three others, group by group: of 2,000 devices an InfluxDB takes most of a panel for that', () => {
+  expect(
+    sourcesOf('SELECT a FROM (SELECT b FROM c), (SELECT d FROM (SELECT e FROM f), (SELECT g FROM h)), (SELECT i)'),
+  ).toBe(3);
+  const most = QUERIES.filter(([, query]) => sourcesOf(query) > 2).map(([where]) => where);
+  expect(most).toEqual([]);
+});
+
 /** The queries that an InfluxDB 3 Core 3.6.0 answered over data in Parquet files, by hand with an earlier build. */
 const RUN: readonly string[] = JSON.parse(readFileSync(join(import.meta.dirname, 'run-on-influxdb3.json'), 'utf8'));
 

@@ -297,7 +297,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   ] as const)('%s by device: few lines, each with the end that it is of', async (sensor, lowest, highest) => {
     const choose: Choose = (variable) => (variable === 'one_sensor' ? sensor : undefined);
     const read = reader({ place: place(), toMs: NOW_MS, choose });
-    const { fields } = await read.drawn('sensors', '$one_sensor by device: five highest and five lowest');
+    const { fields } = await read.drawn('sensors', '$one_sensor by device: five highest and five lowest now');
     const lines = fields.filter(({ title }) => !/^Time$|: $/.test(title));
     const wanted = [...highest.map((name) => `highest: ${name}`), ...lowest];
     expect(lines.map(({ title }) => title).toSorted()).toEqual(wanted.toSorted());

@@ -78,7 +78,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       const isDrawn = /^tidemark-(?:fleet|sensors|workspace|alerts): .*(?:over time|by device|Timeline)/.test(name);
       if (isDrawn) expect(frames.length, name).toBeLessThanOrEqual(50);
     }
-    expect(seen.get('tidemark-sensors: $one_sensor by device: five highest and five lowest')).toHaveLength(10);
+    expect(seen.get('tidemark-sensors: $one_sensor by device: five highest and five lowest now')).toHaveLength(10);
     const lines = new Set(seen.get('tidemark-alerts: Timeline')?.map(({ name }) => /\((\w+)\)$/.exec(name ?? '')?.[1]));
     expect([lines.has('a0'), lines.has('a40'), lines.has('a60')]).toEqual([true, true, false]);
     const range = { fromMs: size.nowMs - DAY_MS, toMs: size.nowMs };

@@ -421,7 +421,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       const { fields } = await at(0, { choose }).drawn('device', '$sensor', 'temperature');
       const shown = fields.filter(({ title }) => /threshold: /.test(title)).map(({ cells }) => last(cells));
       expect(shown).toContain(`${alert.threshold.toFixed(3)} °C`);
-      const legend = panelOf('sensors', '$one_sensor by device: five highest and five lowest').options?.['legend'];
+      const legend = panelOf('sensors', '$one_sensor by device: five highest and five lowest now').options?.['legend'];
       expect(legend).toMatchObject({ showLegend: true });
     });
 
