@@ -168,7 +168,6 @@ const SOURCES: ReadonlyMap<string, { readonly type: string; readonly read: () =>
   ['/assets/page.css', { type: CSS, read: () => STYLE }],
   ['/assets/mark.svg', { type: 'image/svg+xml', read: () => MARK }],
   ['/assets/live.js', { type: SCRIPT, read: own('live.js') }],
-  ['/assets/morph.js', { type: SCRIPT, read: own('morph.js') }],
   ['/assets/zone.js', { type: SCRIPT, read: own('zone.js') }],
   ['/assets/charts.js', { type: SCRIPT, read: own('charts.js') }],
   ['/assets/uplot.js', { type: SCRIPT, read: ofUplot('uPlot.iife.min.js') }],

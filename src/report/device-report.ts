@@ -29,9 +29,9 @@ import { gonePollDueMs } from '../ingest/devices.ts';
 import { isAwaitingRetry } from '../ingest/named-gaps.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import { idlePollDueMs } from '../scheduler/device-outlook.ts';
-import { coverageBar } from './bars.ts';
 import { type DeviceSnapshot, snapshotDevice } from './device-snapshot.ts';
 import { apiProblemText, dueAfter, type ReportParts } from './report.ts';
+import { coverageBar } from './series.ts';
 
 /** The parts that the report on a device needs. */
 export interface DeviceReportParts extends ReportParts {

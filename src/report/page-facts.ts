@@ -45,12 +45,11 @@ import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND
 import type { WantedRange } from '../ingest/context.ts';
 import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, wantedAt } from '../ingest/wanted-range.ts';
-import { dayBar } from './bars.ts';
 import { type DeviceSummary, type ListedDevice, listByName, pickDevices } from './device-list.ts';
 import { type DeviceReportParts, deviceReport } from './device-report.ts';
 import { type DeviceView, snapshotDevice, toSummary } from './device-snapshot.ts';
 import type { FleetSnapshot } from './fleet.ts';
-import { createSeriesCells, gridOf, lastValues, type SeriesCells } from './series.ts';
+import { createSeriesCells, dayBar, gridOf, lastValues, type SeriesCells } from './series.ts';
 
 /** The sources of the page's facts. */
 export interface PageParts extends DeviceReportParts {

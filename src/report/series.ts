@@ -1,13 +1,18 @@
 /**
- * The values of a device's sensors from its telemetry lines: the last values (`LastValue`), and the numbers over a
- * range, reduced to the minimum, mean and maximum of each cell (`SensorSeries`). Pure.
+ * A range of a device in cells. The sensors, from their telemetry lines: the last values (`LastValue`), and the numbers
+ * reduced to the minimum, mean and maximum of each cell (`SensorSeries`). The coverage: one character for each cell
+ * (`CoverageBar`) or each UTC day (`DayBar`). Pure.
  *
  * A series reads one line at a time, in the order of time. Its memory does not grow with the number of lines or
  * sensors: it keeps only the first `MAX_SENSORS` sensors by name. Each line costs one lookup and two numbers.
  */
+
+import type { DayReadings } from '../core/fleet.ts';
 import { hashHex } from '../core/hash.ts';
+import { type Interval, type Intervals, intersect, lengthNs } from '../core/intervals.ts';
 import { readFieldValue, readLine, readSeries, seriesOf } from '../core/lines/line-reader.ts';
 import {
+  type DayBar,
   type LastValue,
   MAX_SENSORS,
   MAX_SHOWN_LENGTH,
@@ -16,7 +21,7 @@ import {
   type SensorSeries,
 } from '../core/page-facts.ts';
 import { shortened } from '../core/text.ts';
-import { type EpochMs, type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
+import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import { compareText, orderKey } from './device-list.ts';
 
 /**
@@ -206,4 +211,63 @@ function lastValue(sensor: string, raw: string, at: EpochNs): LastValue {
     value: shortened(text, MAX_VALUE_LENGTH),
     at: formatExact(at),
   };
+}
+
+const BAR_CELLS = 60;
+
+/** The least that a cell is long. */
+const LEAST_CELL_NS = 60n * SECOND_NS;
+
+/**
+ * Computes a bar. A cell is covered if nothing in it is missing. It counts as empty if it is covered and none of its
+ * days has a reading: readings are counted by days, not by hours.
+ */
+export function coverageBar(
+  range: Interval,
+  { covered, days }: { covered: Intervals; days: readonly DayReadings[] },
+): { readonly cells: string; readonly cellNs: bigint } {
+  const length = range.to - range.from;
+  if (length <= 0n) return { cells: '', cellNs: LEAST_CELL_NS };
+  const even = (length + BigInt(BAR_CELLS) - 1n) / BigInt(BAR_CELLS);
+  const cellNs = even > LEAST_CELL_NS ? even : LEAST_CELL_NS;
+  const withReadings = new Set(days.filter(({ readings }) => readings > 0).map(({ day }) => day));
+  let cells = '';
+  for (let from = range.from; from < range.to; from += cellNs) {
+    const to = from + cellNs < range.to ? from + cellNs : range.to;
+    const isCovered = lengthNs(intersect(covered, [{ from, to }])) === to - from;
+    cells += isCovered ? (touchesAny({ from, to }, withReadings) ? '#' : '-') : '.';
+  }
+  return { cells, cellNs };
+}
+
+function touchesAny({ from, to }: Interval, days: ReadonlySet<number>): boolean {
+  for (let day = Number(from / DAY_NS); day <= Number((to - 1n) / DAY_NS); day += 1) if (days.has(day)) return true;
+  return false;
+}
+
+/** The facts about a device and some days. */
+export interface BarFacts {
+  /** The first day (days since 1970), and how many. */
+  readonly fromDay: number;
+  readonly days: number;
+  /** The wanted range: of a day only this part counts. */
+  readonly wanted: Interval;
+  readonly covered: Intervals;
+  /** The days with a reading. */
+  readonly withReadings: ReadonlySet<number>;
+  /** Whether uncovered time is not wanted, as for an excluded device. */
+  readonly isLeftOut: boolean;
+}
+
+/** Draws the bar of single days, for the device list. */
+export function dayBar({ fromDay, days, wanted, covered, withReadings, isLeftOut }: BarFacts): DayBar {
+  let bar = '';
+  for (let day = fromDay; day < fromDay + days; day += 1) {
+    const from = maxNs(BigInt(day) * DAY_NS, wanted.from);
+    const to = minNs(BigInt(day + 1) * DAY_NS, wanted.to);
+    if (from >= to) bar += ' ';
+    else if (lengthNs(intersect(covered, [{ from, to }])) === to - from) bar += withReadings.has(day) ? '#' : '-';
+    else bar += isLeftOut ? ' ' : '.';
+  }
+  return bar;
 }

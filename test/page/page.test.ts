@@ -738,7 +738,7 @@ describe('addresses', () => {
     await using served = await servePage();
     const pages = (await textOf(served.url)) + (await textOf(`${served.url}device?id=dev-00003`));
     const paths = new Set([...pages.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? ''));
-    for (const path of [...paths, '/assets/morph.js', '/assets/charts.js']) {
+    for (const path of [...paths, '/assets/charts.js']) {
       const answer = await fetch(new URL(path, served.url));
       const type = path.endsWith('.css')
         ? 'text/css; charset=utf-8'

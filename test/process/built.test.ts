@@ -14,7 +14,7 @@ const place = mkdtempSync(join(tmpdir(), 'tidemark-built-'));
 afterAll(() => rmSync(place, { recursive: true, force: true }));
 
 /** What the pages load: some of it is read from beside the program, some from a library's package. */
-const ASSETS = ['page.css', 'mark.svg', 'live.js', 'morph.js', 'charts.js', 'uplot.js', 'uplot.css'];
+const ASSETS = ['page.css', 'mark.svg', 'live.js', 'charts.js', 'uplot.js', 'uplot.css'];
 
 /** Waits until a run tells the address of its page. */
 async function pageOf(run: Run, find: () => RegExpExecArray | null): Promise<string> {

@@ -44,7 +44,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'observe/answers.test.ts': ['core/ports.ts'],
   'commands/check/page.test.ts': ['commands/shared/get-page.ts'],
   'commands/verify/process.test.ts': ['commands/verify/command.ts', 'commands/verify/request.ts'],
-  'page/browser.test.ts': ['page/client/charts.js', 'page/client/morph.js', 'page/client/zone.js'],
+  'page/browser.test.ts': ['page/client/charts.js', 'page/client/zone.js'],
   'page/daemon.test.ts': ['commands/demo/command.ts'],
   'page/page.test.ts': [
     'page/coverage.ts',

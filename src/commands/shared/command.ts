@@ -5,7 +5,7 @@
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { type ApiFault, lackedScope, refusalText, scopeText, UserError } from '../../core/faults.ts';
-import { findDeviceIds, type NamedDevice } from '../../core/find-device.ts';
+import { findDeviceIds, type NamedDevice } from '../../core/filter.ts';
 import type { Account } from '../../core/records.ts';
 import type { Secret } from '../../core/secret.ts';
 import { capitalized } from '../../core/text.ts';

@@ -7,7 +7,7 @@ import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StatusCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
-import { findDeviceIds } from '../../core/find-device.ts';
+import { findDeviceIds } from '../../core/filter.ts';
 import type { Clock } from '../../core/ports.ts';
 import { deviceReport } from '../../report/device-report.ts';
 import { reportNow } from '../../report/report.ts';

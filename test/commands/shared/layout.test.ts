@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { cell, columnsOf, row, WIDTH, wrap } from '../../../src/commands/shared/layout.ts';
 import { type Interval, lengthNs, normalize, subtract } from '../../../src/core/intervals.ts';
 import { DAY_NS, HOUR_NS } from '../../../src/core/time.ts';
-import { coverageBar } from '../../../src/report/bars.ts';
+import { coverageBar } from '../../../src/report/series.ts';
 
 /** Words of any length in any script, as a line holds them. */
 const anyLine = fc

@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_NS, HOUR_NS } from '../../src/core/time.ts';
-import { type BarFacts, dayBar } from '../../src/report/bars.ts';
+import { type BarFacts, dayBar } from '../../src/report/series.ts';
 
 const DAY = 20_000;
 /** An hour of the days that are drawn, counted from the first midnight. */

@@ -1,7 +1,7 @@
 /** A backfilled range that ends before the present leaves the time after it alone, unless that time is owed. */
 import { expect, test } from 'vitest';
 import type { TelemetryState } from '../../src/core/state/telemetry.ts';
-import { goesOnFrom, noteIsolated } from '../../src/scheduler/isolated-ranges.ts';
+import { goesOnFrom, noteIsolated } from '../../src/scheduler/goal.ts';
 
 const WANTED = 1000n;
 
