@@ -268,15 +268,17 @@ const WAYS: Readonly<Record<Life['kind'], Way>> = {
 };
 
 /**
- * The latest time that a life knows for sure to have passed. While answers lack `Date` that is no later than the local
- * clock and the newest readings: a backfill from a later time on is refused.
+ * The latest time that a life knows for sure to have passed: a backfill from a later time on is refused. While answers
+ * lack `Date` that is no later than the local clock and the newest readings; else the clock of the service may be behind.
  */
 function knownMs(stage: Stage, { atMs, forMs }: Life): number {
   const nowMs = stage.simulator.worldNowMs();
-  const isUndated = stage.story.misfortunes.some(
-    ({ what, fromMs, toMs }) => what.kind === 'undated' && fromMs <= atMs + forMs && atMs < toMs,
+  const during = stage.story.misfortunes.filter(({ fromMs, toMs }) => fromMs <= atMs + forMs && atMs < toMs);
+  const isUndated = during.some(({ what }) => what.kind === 'undated');
+  const behind = during.map(({ what }) =>
+    what.kind === 'server clock' || what.kind === 'server clock and stamps' ? -what.byMs : 0,
   );
-  if (stage.simulator.settings.time.date !== 'absent' && !isUndated) return nowMs;
+  if (stage.simulator.settings.time.date !== 'absent' && !isUndated) return nowMs - Math.max(0, ...behind);
   const behindMs = localBehindMs(stage, { fromMs: atMs, toMs: atMs + forMs });
   return Math.min(nowMs - behindMs, oldestNewestMs(stage, Math.floor(nowMs)));
 }
