@@ -163,15 +163,18 @@ export function coverageAfter(
  * cut off and hands in what it has recorded meanwhile has readings there that no answer could show before. Such a range
  * is requested once more: the readings of this page end the silence for good.
  *
- * A silence begins at the last stored reading; without one, where the first empty answer begins.
+ * A silence begins at the last stored reading; without one, where the first empty answer begins. It may end below what
+ * the page covers, in a range that is not wanted any more.
  */
-function silentRanges({ state, covers, silence }: CoverageInput): Interval[] {
-  const ends = covers?.first ?? null;
-  if (covers === null || ends === null || !silence) return [];
+function silentRanges({ state, covers, silence, readings }: CoverageInput): Interval[] {
+  if (covers === null || !silence) return [];
+  const before = state.covered.filter(({ to }) => to <= covers.from);
+  const ends = endOfSilence(covers, before, readings);
+  if (ends === null) return [];
   const { reachedTo, visibleFrom, leastMs } = silence;
   const found: Interval[] = [];
-  let beganAt = ends.at;
-  for (const range of state.covered.filter(({ to }) => to <= covers.from).toReversed()) {
+  let beganAt = ends;
+  for (const range of before.toReversed()) {
     const last = range.last ?? range.first;
     beganAt = last === null ? range.from : last.at;
     const from = maxNs(last === null ? range.from : last.at + 1n, visibleFrom);
@@ -179,8 +182,19 @@ function silentRanges({ state, covers, silence }: CoverageInput): Interval[] {
     if (from < to) found.push({ from, to });
     if (last !== null) break;
   }
-  const isChecked = ends.at - beganAt >= msToNs(leastMs);
+  const isChecked = ends - beganAt >= msToNs(leastMs);
   return isChecked ? found : [];
+}
+
+/** The oldest reading of a page above the ranges that were covered before; `null` where the page has none. */
+function endOfSilence(
+  covers: CoveredRange,
+  before: readonly CoveredRange[],
+  readings: readonly Reading[],
+): EpochNs | null {
+  if (covers.first !== null) return covers.first.at;
+  const from = before.at(-1)?.to ?? covers.from;
+  return oldestOf(readings.filter(({ recordedAt: at }) => from <= at && at < covers.from))?.recordedAt ?? null;
 }
 
 /**

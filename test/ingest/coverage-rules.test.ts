@@ -162,6 +162,22 @@ describe('coverage', () => {
       expect(reopenedBy([before, empty], 6801 * SECOND_MS)).toBeUndefined();
     });
 
+    test('may end below the wanted range, in one that is not covered', () => {
+      const reopenedWith = (readings: readonly Reading[]) =>
+        coverageAfter(
+          {
+            ...input,
+            readings,
+            covers: { from: at(-1000), to: at(-121), first: null, last: null },
+            state: { covered: [before, empty], late: NEVER_LATE },
+            silence: { reachedTo: at(-1500), visibleFrom: at(-100_000), leastMs: 5500 * SECOND_MS },
+          },
+          [],
+        ).reopened;
+      expect(reopenedWith([reading(-1400), reading(-1500)])).toEqual({ from: at(-7000) + 1n, to: at(-1800) });
+      expect(reopenedWith([reading(-7000)]), 'by the overlap reading alone').toBeUndefined();
+    });
+
     test('begins at the first empty answer if no reading is stored', () => {
       expect(reopenedBy([empty], 3400 * SECOND_MS)).toEqual({ from: at(-3600), to: at(-1800) });
       expect(reopenedBy([empty], 3401 * SECOND_MS)).toBeUndefined();
