@@ -55,7 +55,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
     'page/panels.ts',
   ],
   'process/check.test.ts': ['commands/check/command.ts'],
-  'process/daemon.test.ts': ['app/api-access.ts', 'app/service.ts', 'commands/daemon/command.ts', 'main.ts'],
+  'process/daemon.test.ts': ['app/service.ts', 'commands/daemon/command.ts', 'main.ts'],
   'process/export.test.ts': ['commands/export/command.ts'],
   'process/health.test.ts': ['commands/health/command.ts'],
   'process/jobs.test.ts': ['commands/backfill/command.ts', 'commands/once/job.ts', 'commands/shared/do-or-follow.ts'],
