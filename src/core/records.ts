@@ -117,3 +117,20 @@ export interface AlertPage {
   readonly rejected: readonly RejectedRecord[];
   readonly nextCursor: Cursor | null;
 }
+
+/** The unresolved alerts, as far as the cost of a poll depends on them. */
+export interface OpenAlerts {
+  readonly open: number;
+  /** How many known alerts are as new as the oldest unresolved one, or newer. */
+  readonly sinceOldest: number;
+}
+
+/** The pages of so many records beyond the first one. */
+export function pagesBelowFirst(records: number, pageSize: number): number {
+  return Math.max(0, Math.ceil(records / pageSize) - 1);
+}
+
+/** The requests of a poll of the alerts that finds nothing new: the first page, and further pages or single alerts. */
+export function alertPollRequests({ open, sinceOldest }: OpenAlerts, pageSize: number): number {
+  return 1 + Math.min(open, pagesBelowFirst(sinceOldest, pageSize));
+}

@@ -16,7 +16,14 @@ import { ApiFault, lackedScope } from '../core/faults.ts';
 import { isOpen, type KnownAlert, type Observed, observeAlert } from '../core/lines/fact-lines.ts';
 import { nameAt } from '../core/lines/names.ts';
 import type { Purpose, Reply } from '../core/ports.ts';
-import { type AlertPage, type AlertRecord, type Cursor, pageSizeOf } from '../core/records.ts';
+import {
+  type AlertPage,
+  type AlertRecord,
+  type Cursor,
+  type OpenAlerts,
+  pageSizeOf,
+  pagesBelowFirst,
+} from '../core/records.ts';
 import { ALERTS_LEFT_OUT, listOf } from '../core/state/state.ts';
 import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
 import { accountReadAt } from './account.ts';
@@ -91,9 +98,15 @@ interface ListDepth {
 function depthFor({ store }: SyncContext, open: number): ListDepth {
   const oldest = store.alerts.oldestOpen();
   if (oldest === null) return { to: null, isWhole: false };
-  const pageSize = pageSizeOf(store.account()?.plan);
-  const morePages = Math.ceil(store.alerts.countFrom(oldest) / pageSize) - 1;
-  return { to: morePages < open ? oldest : null, isWhole: false };
+  const pages = pagesBelowFirst(store.alerts.countFrom(oldest), pageSizeOf(store.account()?.plan));
+  return { to: pages < open ? oldest : null, isWhole: false };
+}
+
+/** Counts the open alerts of the state. */
+export function openAlertsOf({ alerts }: Pick<SyncContext['store'], 'alerts'>): OpenAlerts {
+  const oldest = alerts.oldestOpen();
+  if (oldest === null) return { open: 0, sinceOldest: 0 };
+  return { open: alerts.open(MAX_LISTED).length, sinceOldest: alerts.countFrom(oldest) };
 }
 
 /**

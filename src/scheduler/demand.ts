@@ -31,6 +31,8 @@ export interface DemandInput
     PlannerSettings,
     'freshnessMs' | 'devicesMs' | 'alertsMs' | 'accountMs' | 'polls' | 'pageSize' | 'share'
   > {
+  /** The requests of one poll of the alerts. */
+  readonly alertRequests: number;
   /** From reading to reading, in ms, of each device that reports; measured or assumed. */
   readonly intervalsMs: readonly number[];
   /** Devices that do not report. */
@@ -153,11 +155,12 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
   /** The slower rate, but at least the reserve of the lane. */
   const least = (needed: number, slowed: number, floor: number): number =>
     Math.max(slowed, Math.min(needed, floor * budget));
-  const { alertsMs, accountMs, polls, devicesMs } = input;
+  const { alertsMs, alertRequests, accountMs, polls, devicesMs } = input;
+  const alerts = (alertRequests * DAY_MS) / alertsMs;
   const idlePolls = (quietDevices * DAY_MS) / polls.idlePollMs;
   return {
     live,
-    alerts: least(DAY_MS / alertsMs, DAY_MS / (alertsMs * slowdown), USUAL_RESERVES.alerts),
+    alerts: least(alerts, alerts / slowdown, USUAL_RESERVES.alerts),
     inventory: lagMs === 0 ? listings(devicesMs) : least(listings(devicesMs), listings(bestMs), USUAL_RESERVES.devices),
     account: least(DAY_MS / accountMs, DAY_MS / (accountMs * slowdown), USUAL_RESERVES.account),
     idlePolls: least(idlePolls, idlePolls / slowdown, USUAL_RESERVES['idle-poll']),
@@ -315,22 +318,27 @@ export interface SchedulerDemand {
   readonly settings: PlannerSettings;
   /** @returns how fast the devices report; checks every device. */
   readonly rates: () => Rates;
+  /** The requests of one poll of the alerts. */
+  readonly alertRequests: number;
   /** Requests a day. */
   readonly othersPerDay: number;
 }
 
 /** @returns the shortfall of a plan; `null` if the demand fits, or nothing is known about it. */
-export function shortfallNow({ settings, rates, othersPerDay }: SchedulerDemand, plan: Plan): Shortfall | null {
+export function shortfallNow(
+  { settings, rates, alertRequests, othersPerDay }: SchedulerDemand,
+  plan: Plan,
+): Shortfall | null {
   const known = rates();
   if (known.knownMs.length + known.unknown === 0) return null;
   const { requestsPerMinute: perMinute, requestsPerDay: perDay } = plan;
-  return shortfallOf(demandInput(settings, known, { perMinute, perDay, othersPerDay }));
+  return shortfallOf(demandInput(settings, known, { perMinute, perDay, alertRequests, othersPerDay }));
 }
 
 function demandInput(
   { freshnessMs, devicesMs, alertsMs, accountMs, polls, pageSize, share }: PlannerSettings,
   { knownMs, unknown, quiet }: Rates,
-  limits: Pick<DemandInput, 'perMinute' | 'perDay' | 'othersPerDay'>,
+  limits: Pick<DemandInput, 'perMinute' | 'perDay' | 'alertRequests' | 'othersPerDay'>,
 ): DemandInput {
   const middleMs = percentile(Float64Array.from(knownMs).sort(), 0.5) ?? ASSUMED_INTERVAL_MS;
   const intervalsMs = [...knownMs, ...Array.from({ length: unknown }, () => middleMs)];

@@ -14,10 +14,11 @@ import type { ApiFaultKind } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import { normalize } from '../core/intervals.ts';
 import { HISTORY_LANES, type Purpose } from '../core/ports.ts';
-import { pageSizeOf } from '../core/records.ts';
+import { alertPollRequests, pageSizeOf } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import { type Gap, type GapReason, isSilentForGood } from '../core/state/telemetry.ts';
 import { type EpochMs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from '../core/time.ts';
+import { openAlertsOf } from '../ingest/alerts.ts';
 import { liftGaps } from '../ingest/commit.ts';
 import type { CommittedPage, SyncContext } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
@@ -412,7 +413,9 @@ function rereadAccount(planning: Planning, everyMs: number): void {
 
 /** Compares the demand with the quota and reports a change. */
 export function checkDemand({ parts, planner, demand }: Planning): void {
-  demand.check({ settings: settingsOf(parts), rates: () => planner.rates(), othersPerDay: parts.day().others ?? 0 });
+  const settings = settingsOf(parts);
+  const alertRequests = alertPollRequests(openAlertsOf(parts.context.store), settings.pageSize);
+  demand.check({ settings, rates: () => planner.rates(), alertRequests, othersPerDay: parts.day().others ?? 0 });
 }
 
 /** Returns the planner's settings as they are now. */

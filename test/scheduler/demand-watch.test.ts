@@ -49,7 +49,7 @@ function asked(devices: number, intervalMs = MINUTE_MS): SchedulerDemand {
     share: 0.8,
   };
   const rates = () => ({ knownMs: Array.from({ length: devices }, () => intervalMs), unknown: 0, quiet: 0 });
-  return { settings, rates, othersPerDay: 0 } as unknown as SchedulerDemand;
+  return { settings, rates, alertRequests: 1, othersPerDay: 0 } as unknown as SchedulerDemand;
 }
 
 const ENOUGH = { perDay: 100_000 };

@@ -11,6 +11,7 @@ const USUAL: DemandInput = {
   freshnessMs: MINUTE_MS,
   devicesMs: 5 * MINUTE_MS,
   alertsMs: 2 * MINUTE_MS,
+  alertRequests: 1,
   accountMs: HOUR_MS,
   polls: POLLS,
   pageSize: 200,
@@ -37,6 +38,7 @@ describe('the requests that the schedules need', () => {
     expect(fast.needed.live, 'a device of ten seconds once a minute').toBe(1440);
     const rare = demandOf({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 400, freshnessMs: DAY_MS });
     expect(rare.needed.live, 'or when its page is full').toBeCloseTo(8640 / (200 * FULL_PAGE));
+    expect(demandOf({ ...USUAL, alertRequests: 5 }).needed.alerts, 'a poll of five pages').toBe(5 * 720);
     expect(rare.needed.inventory, 'a list of 401 has three pages').toBe(3 * 288);
   });
 

@@ -83,6 +83,8 @@ export function noteSchedules(
     pageSize: pageSizeOf({ maxDevicesPerPage: figureOf('max_devices_per_page') }),
     perMinute: figureOf('external_requests_per_minute'),
     perDay: figureOf('external_requests_per_day'),
+    // How many pages a poll of the alerts takes is known only to the state.
+    alertRequests: 1,
     othersPerDay: 0,
   });
   const { live: _live, ...requests } = demand.needed;

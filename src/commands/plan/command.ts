@@ -118,6 +118,9 @@ async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFact
   }
 }
 
+/** Before the first listing of the alerts. */
+const NO_ALERTS = { open: 0, sinceOldest: 0 };
+
 async function fetchedFacts({ config }: PlanParts, sync: Sync, signal: AbortSignal): Promise<PlanFacts> {
   const { account, records, atMs } = await fetchForPlan(sync.context, signal);
   const requestsSpent = sync.requestsDone();
@@ -136,6 +139,7 @@ async function fetchedFacts({ config }: PlanParts, sync: Sync, signal: AbortSign
     seenPerMinute: seen?.minute.limit ?? null,
     seenPerDay: seen?.day.limit ?? null,
     othersPerDay: others > 0 ? others : null,
+    openAlerts: state?.openAlerts ?? NO_ALERTS,
     spentDay: state?.sentMs.length ?? requestsSpent,
     sentMs: state?.sentMs ?? [],
     liveSentMs: [],
@@ -154,7 +158,7 @@ function factsOfState({ config, clock }: PlanParts): PlanFacts {
       3,
     );
   }
-  const { account, devices, telemetry, sentMs, liveSentMs } = state;
+  const { account, devices, telemetry, openAlerts, sentMs, liveSentMs } = state;
   const listedMs = devices.reduce((newest, device) => Math.max(newest, device.lastListedMs), 0);
   return {
     source: 'state',
@@ -166,6 +170,7 @@ function factsOfState({ config, clock }: PlanParts): PlanFacts {
     seenPerMinute: null,
     seenPerDay: null,
     othersPerDay: null,
+    openAlerts,
     spentDay: sentMs.length,
     sentMs,
     liveSentMs,

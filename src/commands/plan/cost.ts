@@ -8,7 +8,7 @@
 import { type DeviceFacts, type FleetRates, fleetRates, resizeFleet, type WhatIf } from '../../core/fleet.ts';
 import type { PollSettings, Schedules } from '../../core/ports.ts';
 import { ASSUMED_PER_MINUTE, budgetOf } from '../../core/quota.ts';
-import { type Account, pageSizeOf } from '../../core/records.ts';
+import { type Account, alertPollRequests, type OpenAlerts, pageSizeOf } from '../../core/records.ts';
 import { capitalized, counted } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
@@ -53,6 +53,8 @@ export interface PlanFacts {
   readonly seenPerDay: number | null;
   /** The use of the day by other clients so far; `null` if unknown. */
   readonly othersPerDay: number | null;
+  /** The unresolved alerts, as last listed. */
+  readonly openAlerts: OpenAlerts;
   /** Own requests of the last 24 hours. */
   readonly spentDay: number;
   /** The times of these requests, as far as the state has them, ascending. */
@@ -120,6 +122,7 @@ function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInpu
   const { assumedMs } = fleet;
   const all = fleet.devices.length;
   const own = { intervalsMs: reporting.map(({ intervalMs }) => intervalMs), quiet: all - reporting.length };
+  const pageSize = pageSizeOf(facts.account?.plan);
   const mix = whatIf.devices === undefined ? own : resizeFleet(own, { devices: whatIf.devices, assumedMs });
   return {
     schedules,
@@ -130,7 +133,8 @@ function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInpu
       quietDevices: mix.quiet,
       ...periodsOf(schedules, facts.nowMs, LONGEST_MS),
       polls: settings.polls,
-      pageSize: pageSizeOf(facts.account?.plan),
+      pageSize,
+      alertRequests: alertPollRequests(facts.openAlerts, pageSize),
       ...limits,
       share: whatIf.share ?? settings.share,
       othersPerDay: facts.othersPerDay ?? 0,

@@ -11,7 +11,7 @@ import type { NamedDevice } from '../../core/filter.ts';
 import type { DayReadings, DeviceFacts } from '../../core/fleet.ts';
 import { type Interval, normalize } from '../../core/intervals.ts';
 import { HISTORY_LANES, type Ledger } from '../../core/ports.ts';
-import type { Account, DeviceRecord } from '../../core/records.ts';
+import type { Account, DeviceRecord, OpenAlerts } from '../../core/records.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
 import { type EpochMs, type EpochNs, nsToMs } from '../../core/time.ts';
 import { createQuarantineReader, type QuarantineReader } from '../delivery/quarantine.ts';
@@ -83,6 +83,7 @@ export interface StateView {
   /** The devices that are there, as last listed. */
   readonly devices: readonly { readonly record: DeviceRecord; readonly lastListedMs: EpochMs }[];
   readonly telemetry: ReadonlyMap<string, CoveredTelemetry>;
+  readonly openAlerts: OpenAlerts;
   /** The times of the requests that were booked later than the time that was requested, ascending. */
   readonly sentMs: readonly EpochMs[];
   /** The requests that were neither for history nor for a backfill. */
@@ -118,9 +119,20 @@ function read(db: Database.Database, path: string, since: { day: number; request
     account: account === undefined ? null : JSON.parse(account),
     devices: rows.map((row) => ({ record: readRecord(row.record), lastListedMs: Number(row.last_listed_ms) })),
     telemetry: telemetryOf(db, since.day),
+    openAlerts: openAlertsIn(db),
     sentMs: requests.all(Math.floor(since.requestsMs)).map(Number),
     liveSentMs: ofLive.all(Math.floor(since.requestsMs)).map(Number),
   };
+}
+
+function openAlertsIn(db: Database.Database): OpenAlerts {
+  const row = db
+    .prepare<[], { open: bigint; since: bigint }>(
+      `SELECT count(*) FILTER (WHERE is_open = 1) AS open, count(*) FILTER (WHERE opened_ns >= oldest) AS since
+         FROM alert, (SELECT min(opened_ns) AS oldest FROM alert WHERE is_open = 1)`,
+    )
+    .get();
+  return { open: Number(row?.open ?? 0n), sinceOldest: Number(row?.since ?? 0n) };
 }
 
 /**

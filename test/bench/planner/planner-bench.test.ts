@@ -49,7 +49,8 @@ describe('a virtual day through planner and pace', () => {
       .filter(({ isSilent }) => !isSilent)
       .map(({ intervalMs }) => intervalMs);
     const quietDevices = cell.devices - intervalsMs.length;
-    const demand = demandOf({ ...SETTINGS, ...PLANS[cell.plan], othersPerDay: 0, intervalsMs, quietDevices });
+    const limits = { ...PLANS[cell.plan], othersPerDay: 0 };
+    const demand = demandOf({ ...SETTINGS, ...limits, alertRequests: 1, intervalsMs, quietDevices });
     expect(demand.readingsFit).toBe(true);
     expect(run.figures.liveLagMs / demand.freshness.p95Ms).toBeGreaterThan(0.8);
     expect(run.figures.liveLagMs / demand.freshness.p95Ms).toBeLessThan(1.25);

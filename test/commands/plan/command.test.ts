@@ -259,6 +259,29 @@ describe('what it says', () => {
     expect(Math.abs(backfill.requests / walked - 1)).toBeLessThan(0.1);
   });
 
+  test('a poll of the alerts costs the pages down to the oldest open one, with and without a process', async () => {
+    const resolved = [{ atMs: NOW_MS - MINUTE_MS, value: { status: 'resolved', fireCount: 1, value: 9 } as const }];
+    const alerts = Array.from({ length: 700 }, (_, index) => ({
+      alertId: index + 1,
+      deviceId: 'd-0000',
+      openedAtMs: NOW_MS - (700 - index) * MINUTE_MS,
+      // From the third page up, every second one is open.
+      changes: index >= 250 && index % 2 === 0 ? [] : resolved,
+    }));
+    using rig = openPlanRig({ devices: fleet(1, 10 * MINUTE_MS), alerts });
+    expect((await rig.plan()).requests_per_day.needed.alerts, 'nothing is known yet').toBe(720);
+    await rig.once();
+    const before = asked(rig).length;
+    await rig.once();
+    const poll = asked(rig, before).filter((path) => path.startsWith('/alerts')).length;
+    expect(poll).toBe(3);
+    expect((await rig.plan()).requests_per_day.needed.alerts).toBe(720 * poll);
+    const daemon = rig.open();
+    const beside = await rig.plan();
+    daemon.close();
+    expect(beside.requests_per_day.needed.alerts).toBe(720 * poll);
+  });
+
   test('that it does not fit, and what would change that', async () => {
     using rig = openPlanRig({ devices: fleet(250, MINUTE_MS) });
     const plan = await rig.plan();

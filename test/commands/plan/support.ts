@@ -15,7 +15,7 @@ import type { Schedules } from '../../../src/core/ports.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../../src/sim/simulator.ts';
-import type { DeviceSpec } from '../../../src/sim/spec.ts';
+import type { AlertSpec, DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { KEEP_ALL, POLLS, SCHEDULES, syncSettings } from '../../support/defaults.ts';
 import { NOW_MS, seededRandom } from '../../support/rig.ts';
@@ -37,6 +37,7 @@ export interface PlanRig extends Disposable {
 
 export interface PlanRigOptions {
   readonly devices?: readonly DeviceSpec[];
+  readonly alerts?: readonly AlertSpec[];
   readonly settings?: SettingsOverrides;
   readonly historyMs?: number;
   readonly share?: number;
@@ -45,9 +46,9 @@ export interface PlanRigOptions {
 
 /** Makes a rig: a workspace, and a place for a state that is not there yet. */
 export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
-  const { devices = [], historyMs = 3 * DAY_MS, share = 0.8 } = options;
+  const { devices = [], alerts = [], historyMs = 3 * DAY_MS, share = 0.8 } = options;
   const clock = createVirtualClock(NOW_MS);
-  const world = createWorld({ seed: 7, originMs: NOW_MS, historyMs: 2 * historyMs, devices, alerts: [] });
+  const world = createWorld({ seed: 7, originMs: NOW_MS, historyMs: 2 * historyMs, devices, alerts });
   const simulator = createSimulator({
     world,
     clock,
