@@ -145,7 +145,10 @@ interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRefuse
  * be shown.
  */
 export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number; rest: Rest | null }): QuotaFigures {
-  const { minute, day, waitingUntilMs: limiterWaitsUntilMs } = limiter.figures();
+  const { minute, day, waitingUntilMs: limitedUntilMs, waitingFor } = limiter.figures();
+  // The rate before any limit is known is an assumption: the quota is not used up.
+  const isAssumed = waitingFor === 'rate' && minute.limit === null;
+  const limiterWaitsUntilMs = isAssumed ? null : limitedUntilMs;
   const shown = (untilMs: EpochMs | null): EpochMs | null =>
     untilMs !== null && untilMs - nowMs >= REPORTED_FROM_MS ? untilMs : null;
   // The day's budget is spread over the day: for all lanes, or for those below live work.

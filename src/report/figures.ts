@@ -74,6 +74,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
     const seen = fleet.scan()?.figures;
     const { waitingUntilMs, historyWaitsUntilMs } = parts.quota();
     // It looks at every device, and nothing is missing of a daemon in sync.
+    const isFirstRead = (seen?.polled ?? 0) === 0 && store.account() === null;
     const eta = seen?.coveredShare === 1 ? null : parts.historyEta();
     return {
       totals: {
@@ -87,6 +88,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
         delivered_points: deliverers[index]?.deliveredLines() ?? 0,
       })),
       allowance: { waiting_until: timeText(waitingUntilMs), history_waiting_until: timeText(historyWaitsUntilMs) },
+      ...(isFirstRead ? { waits: 'reading the account' } : {}),
       eta: eta === null ? null : { seconds: eta.seconds, basis: eta.assumesFullHistory ? LESS_IF_YOUNGER : '' },
       backfill: backfillProgress(jobs.open()),
     };

@@ -334,6 +334,16 @@ describe('the reports', () => {
     expect([reports.quotaWaits(), reports.progress().allowance]).toEqual([waits, waits]);
   });
 
+  test('show no used-up quota while the plan is unknown, but that the account is read', async () => {
+    const parts = openParts();
+    const reports = createReports(options, parts);
+    // The account is under way. Until it arrives, a low rate is assumed, and the next request would wait for it.
+    await parts.limiter.acquire(ACCOUNT, NEVER);
+    expect(parts.limiter.figures()).toMatchObject({ waitingFor: 'rate', minute: { limit: null } });
+    expect(reports.quotaWaits()).toEqual({ waiting_until: null, history_waiting_until: null });
+    expect(reports.progress().waits).toBe('reading the account');
+  });
+
   test('are not ready before the devices were listed, and name a problem of the API', () => {
     const parts = openParts();
     const reports = createReports(options, parts);
