@@ -124,9 +124,16 @@ function decompress(data: Buffer, bytes: number): Buffer {
  * @returns the plain bytes of the first frame, and where the next one begins.
  */
 function decompressFrame(data: Buffer, bytes: number): { readonly plain: Buffer; readonly next: number } {
-  const answer: unknown = zstdDecompressSync(data, { chunkSize: bytes + 64, info: true });
+  const pieceBytes = bytes + 64;
+  const answer: unknown = zstdDecompressSync(data, { chunkSize: pieceBytes, info: true });
   // Node documents this answer to `info`; its types leave it out.
   const { buffer, engine } = answer as { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
+  // Where a frame fills its last piece, Node goes on with the next frame: one piece that is never full ends with it.
+  if (buffer.length >= pieceBytes) {
+    const wholeBytes = buffer.length;
+    release(buffer);
+    return decompressFrame(data, wholeBytes);
+  }
   return { plain: buffer, next: engine.bytesWritten };
 }
 

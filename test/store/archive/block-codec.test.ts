@@ -40,6 +40,13 @@ describe('a block', () => {
     expect(unpackText({ data: whole.data, bytes: BigInt(whole.bytes) }).toString()).toBe(lines.join('\n'));
   });
 
+  it.each([1, 2])('of several frames is unpacked in %i pieces that its first frame fills', (pieces) => {
+    const first = ['x'.repeat(pieces * (LARGE_BYTES + 64))];
+    const parts = [first, linesOf(900), ['one']];
+    const { data } = repack(parts.map(packed));
+    expect(unpack(data, LARGE_BYTES)).toEqual(parts.flat());
+  });
+
   it('that has lost its end, or has something behind it, is an error', () => {
     const { data } = repack([packed(linesOf(900)), packed(linesOf(900))]);
     for (const length of [0, 20, data.length / 2 + 20, data.length - 1]) {
