@@ -218,7 +218,7 @@ function readError(body: unknown, secret: string): ErrorText {
 
 /** Removes the key in each form: what an answer says is kept in the state. */
 function hide(text: string, secret: string): string {
-  return secret === '' ? text : createScrub([new Secret(secret)])(text);
+  return secret === '' ? text : createScrub([new Secret(secret)], { isAnswer: true })(text);
 }
 
 type Headers = HttpAnswer['headers'];

@@ -15,7 +15,7 @@ import { closeAll, repeat } from '../core/async.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import { type PageFacts, RECENT_EVENTS } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
-import type { Scrub } from '../core/secret.ts';
+import { type Scrub, scrubbed } from '../core/secret.ts';
 import {
   type HealthReport,
   type ReadyReport,
@@ -250,9 +250,4 @@ export function createShownFacts(
       unlessFull(save, () => {});
     },
   };
-}
-
-/** Returns a copy of plain data with every text scrubbed. */
-function scrubbed<T>(value: T, scrub: Scrub): T {
-  return JSON.parse(scrub(JSON.stringify(value))) as T;
 }

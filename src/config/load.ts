@@ -52,7 +52,7 @@ import {
   shownPath,
   systemdWorkspace,
 } from './sources.ts';
-import { isShort, SHORT_TOKEN, secretText, Unfit } from './values.ts';
+import { secretText, Unfit, warningsOf } from './values.ts';
 
 /** @throws ConfigError with all mistakes */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
@@ -341,7 +341,7 @@ function checkSecret(
   const secret = new Secret(checked);
   reading.secrets.push(secret);
   reading.owners.push({ location, secret });
-  if (isShort(checked)) reading.warnings.push({ ...location, ...SHORT_TOKEN });
+  reading.warnings.push(...warningsOf(checked).map((warning) => ({ ...location, ...warning })));
   return secret;
 }
 

@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { LineCounter, Pair, YAMLError } from 'yaml';
 import { codeOf } from '../core/faults.ts';
-import { SECRET_MARK, type Secret } from '../core/secret.ts';
+import { equalsOwnWord, SECRET_MARK, type Secret } from '../core/secret.ts';
 import { nearest, plainText } from '../core/text.ts';
 import { isShort } from './values.ts';
 
@@ -404,12 +404,15 @@ export function mistakesOf({
   readonly hidden: readonly string[];
 }): readonly Mistake[] {
   const texts = hidden.flatMap((text) => [text, text.trim()]).filter((text) => text.length >= 4);
-  const clean = (text: string): string => texts.reduce((rest, text) => rest.replaceAll(text, SECRET_MARK), text);
+  const without = (hide: readonly string[]) => (text: string) =>
+    hide.reduce((rest, each) => rest.replaceAll(each, SECRET_MARK), text);
+  // A key, a place and a remedy have names of Tidemark; only `what` may repeat a value.
+  const named = without(texts.filter((text) => !equalsOwnWord(text)));
   return mistakes.map(({ key, at, what, remedy, ...rest }) => ({
     ...rest,
-    key: key === null ? null : clean(key),
-    at: at === null ? null : clean(at),
-    what: clean(what),
-    ...(remedy === undefined ? {} : { remedy: clean(remedy) }),
+    key: key === null ? null : named(key),
+    at: at === null ? null : named(at),
+    what: without(texts)(what),
+    ...(remedy === undefined ? {} : { remedy: named(remedy) }),
   }));
 }

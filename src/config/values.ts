@@ -8,6 +8,7 @@
 
 import { DESTINATION_KINDS, type DestinationKind } from '../core/lines/dialect.ts';
 import type { Schedule } from '../core/ports.ts';
+import { equalsOwnWord } from '../core/secret.ts';
 import {
   DAY_MS,
   type EpochMs,
@@ -187,6 +188,17 @@ export const SHORT_TOKEN = {
   what: 'the token is shorter than 4 characters, so Tidemark cannot mask it everywhere',
   remedy: 'use a longer one if other machines can reach the database',
 } as const;
+
+/** The warning about a secret that is a word of Tidemark's output, as phrases. */
+export const GUESSABLE_SECRET = {
+  what: 'the secret, or its password, is a word that Tidemark itself writes in logs and metrics, so Tidemark can mask it only in responses of a server',
+  remedy: 'use a long random one',
+} as const;
+
+/** The warnings about a valid secret. */
+export function warningsOf(secret: string): readonly { readonly what: string; readonly remedy: string }[] {
+  return [...(isShort(secret) ? [SHORT_TOKEN] : []), ...(equalsOwnWord(secret) ? [GUESSABLE_SECRET] : [])];
+}
 
 /**
  * Checks a key or token, without one trailing newline.

@@ -287,7 +287,7 @@ export function failureText(error: unknown, section: string): string {
 
 /** Hides the token, and the password of `user:password`, in every message, in each form: messages are stored. */
 export function concealing(secret: string): Conceal {
-  return createScrub([new Secret(secret)]);
+  return createScrub([new Secret(secret)], { isAnswer: true });
 }
 
 /** The section of the configuration that describes a destination: `influx`, or `destinations.b`. */

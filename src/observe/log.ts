@@ -11,7 +11,7 @@ import { isRecord } from '../core/json.ts';
 import type { RecentEvent } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
-import { createScrub, type Scrub, withoutQueries } from '../core/secret.ts';
+import { createScrub, type Scrub, scrubName, withoutQueries } from '../core/secret.ts';
 import { grouped, plainText } from '../core/text.ts';
 import { formatMs } from '../core/time.ts';
 import type { FieldValue, FieldValues, LineLevel } from './event-row.ts';
@@ -73,7 +73,6 @@ const COLOURS: Readonly<Record<string, number>> = { error: 31, warn: 33, info: 3
  */
 function prettyLine(json: string, isColoured: boolean): string {
   const line = parsed(json);
-  // A secret of quotes and commas leaves a line that is no JSON.
   if (line === null) return json;
   const { level, time, event, msg, ...fields } = line;
   const label = isColoured ? `\u001b[${COLOURS[level]}m${level.toUpperCase()}\u001b[39m` : level.toUpperCase();
@@ -113,6 +112,14 @@ function quoted(text: string): string {
   return /[\s="]/.test(text) ? JSON.stringify(text) : text;
 }
 
+/**
+ * Makes a text fit for a line: plain, short, without secrets. A secret is removed before the text is cut, or its head
+ * would be left, and again from the plain text, where no invisible character divides it.
+ */
+function cleanerOf(scrub: Scrub): (text: string, maxLength?: number) => string {
+  return (text, maxLength) => scrub(plainText(withoutQueries(scrub(text)), maxLength));
+}
+
 /** Opens a log. */
 export function createLogger({ level, format, stream, secrets, clock, noColour = false }: LoggerOptions): Log {
   const scrub = createScrub(secrets);
@@ -127,13 +134,12 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
       timestamp: () => `,"time":"${formatMs(clock.nowMs())}"`,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => stream.write(scrub(layOut(scrub(line)))) },
+    { write: (line: string) => stream.write(layOut(line)) },
   );
-  // Scrubbed before it is cut, or the head of a secret would be left; and again as a line, before and after its layout.
-  const clean = (text: string, maxLength?: number): string => plainText(withoutQueries(scrub(text)), maxLength);
+  const clean = cleanerOf(scrub);
   const line: LineWriter = (level, message, fields) => {
     const shown = Object.entries(fields).map(([key, value]): [string, FieldValue] => [
-      clean(key),
+      scrubName(key, clean),
       typeof value === 'string' ? clean(value) : value,
     ]);
     sink[level](Object.fromEntries(shown), clean(message, MAX_MESSAGE_LENGTH));
@@ -210,7 +216,7 @@ interface RecentParts {
 export function createRecentEvents({ clock, scrub, before = null }: RecentParts): RecentEvents {
   let recent = readRecent(before);
   let isKept = true;
-  const clean = (text: string, maxLength?: number): string => plainText(withoutQueries(scrub(text)), maxLength);
+  const clean = cleanerOf(scrub);
   const line: LineWriter = (level, message, { event, ...fields }) => {
     // Routine lines, one a minute, would push out the others.
     if (level === 'debug' || rowOf(event).isRoutine === true) return;

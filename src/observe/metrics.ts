@@ -70,7 +70,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     observe: (event) => rowOf(event.type).counts?.(event, instruments, options.clock.nowMs()),
     text: async () => {
       setGauges();
-      return options.scrub(await registry.metrics());
+      return withCleanLabels(await registry.metrics(), options.scrub);
     },
     contentType: registry.contentType,
   };
@@ -111,6 +111,11 @@ function createInstruments(registry: Registry, rows: ReadonlyMap<string, MetricR
 
 function clean(labels: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, plainText(value, LONGEST_LABEL)]));
+}
+
+/** Removes secrets from the values of labels. Names, help texts and figures are Tidemark's own. */
+function withCleanLabels(text: string, scrub: Scrub): string {
+  return text.replace(/="((?:[^"\\\n]|\\.)*)"/g, (_all, value: string) => `="${scrub(value)}"`);
 }
 
 const PREFIX = 'tidemark_';

@@ -24,6 +24,7 @@ import {
 import type { Observe } from '../core/events.ts';
 import { internalErrorText, UserError } from '../core/faults.ts';
 import type { Clock } from '../core/ports.ts';
+import { scrubbed } from '../core/secret.ts';
 import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/state/jobs.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
 
@@ -241,7 +242,7 @@ async function supervise(
       const startedMs = clock.monoMs();
       // A progress report may check every device.
       if (startedMs - reportedAtMs < restAfter(tookMs)) return;
-      const progress: unknown = JSON.parse(scrub(JSON.stringify(work.progress())));
+      const progress: unknown = scrubbed<unknown>(work.progress(), scrub);
       queue.reportProgress(job.id, progress);
       parts.onProgress?.(job.id, progress);
       reportedAtMs = clock.monoMs();
@@ -272,7 +273,7 @@ async function endReliably(parts: JobParts, ended: Ended, signal: AbortSignal): 
 }
 
 function endJob({ queue, clock, observe, onEnd, scrub }: JobParts, { job, beganMs, end }: Ended): true {
-  const clean: JobEnd = JSON.parse(scrub(JSON.stringify(end)));
+  const clean = scrubbed(end, scrub);
   queue.end(job.id, clean, clock.nowMs());
   onEnd?.(job, clean);
   const { state, exitCode, message } = clean;

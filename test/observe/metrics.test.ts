@@ -281,6 +281,16 @@ describe('names and secrets', () => {
     expect(text).not.toContain(KEY);
   });
 
+  test.each(['tidemark:tidemark', 'telemetry', 'second', 'a:build_info', 'HELP', '1.7e9', '="'])(
+    'the secret %s changes no name, no label of Tidemark and no figure',
+    async (secret) => {
+      const withSecret = await open({ scrub: createScrub([new Secret(secret)]) }).text();
+      const without = await open({ scrub: (text) => text }).text();
+      const steady = (text: string) => text.split('\n').filter((line) => !/^tidemark_(?:process|nodejs)_/.test(line));
+      expect(steady(withSecret)).toEqual(steady(without));
+    },
+  );
+
   test('devices are told of one by one only where that is asked for; long names are cut', async () => {
     const name = 'x'.repeat(10_000);
     const fleet = FIGURES.fleet === null ? null : { ...FIGURES.fleet, devices: [{ ...DEVICE, name }] };

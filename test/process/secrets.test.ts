@@ -232,6 +232,78 @@ describe.runIf(influxdAvailable())('the key and the token appear nowhere', () =>
   });
 });
 
+/** A database that refuses every write and repeats the credential and its password. */
+async function echoingDatabase(password: string) {
+  const server = createServer((request, response) => {
+    const { authorization = '' } = request.headers;
+    const said = [authorization, `password ${password} is wrong`, Buffer.from(password).toString('base64')].join(' | ');
+    response.writeHead(401, { 'content-type': 'application/json', 'x-influxdb-version': '2.7.12' });
+    response.end(JSON.stringify({ code: 'unauthorized', message: said }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  return {
+    url: `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** The names of all members, at any depth. */
+function namesIn(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  if (Array.isArray(value)) return value.flatMap(namesIn);
+  return Object.entries(value).flatMap(([name, each]) => [name, ...namesIn(each)]);
+}
+
+describe('a password that is a word of Tidemark', () => {
+  test.each(['second', 'telemetry', 'tidemark'])(
+    '%s is not shown, and leaves every name as it is',
+    async (password) => {
+      await using stage = await openStage({ devices: [{ deviceId: 'one', intervalMs: 60_000 }] });
+      await using database = await echoingDatabase(password);
+      const run = stage.start(['--log-level', 'debug'], {
+        env: {
+          TIDEMARK_INFLUX_URL: database.url,
+          TIDEMARK_INFLUX_TOKEN: `tidemark:${password}`,
+          TIDEMARK_INFLUX_BUCKET: 'b',
+          TIDEMARK_LISTEN: '127.0.0.1:0',
+          TIDEMARK_LOG_FORMAT: 'json',
+        },
+      });
+      const address = /http:\/\/127\.0\.0\.1:\d+\//g;
+      const served = () => [...run.stderr().matchAll(address)].map(([url]) => url).find((url) => !isOther(url));
+      const isOther = (url: string) => url.startsWith(database.url) || stage.server.url.startsWith(url);
+      await until('its page is served', () => served() !== undefined);
+      const get = async (path: string) => await (await fetch(`${served()}${path}`)).text();
+      await until('the database has refused', async () => (await get('status.json')).includes('is wrong'));
+      const paths = ['', 'events', 'status.json', 'events.json', 'devices.json', 'readyz', 'metrics'];
+      const pages = Object.fromEntries(await Promise.all(paths.map(async (path) => [path, await get(path)] as const)));
+      run.child.kill('SIGTERM');
+      const everything = { ...pages, ...everythingOf(stage, await run.ended) };
+      const leaks = [`tidemark:${password}`, `password ${password} is`, btoa(password).replace(/=+$/, '')];
+      const found = Object.entries(everything).flatMap(([where, text]) =>
+        leaks.filter((leak) => text.includes(leak)).map((leak) => `${where}: ${leak}`),
+      );
+      expect(found).toEqual([]);
+      expect(pages.metrics).toMatch(/^tidemark_build_info\{version="[^"]+"\} 1$/m);
+      expect(pages.metrics).toContain('stream="telemetry"');
+      expect(pages.metrics?.replaceAll(/^tidemark_delivery.*$/gm, '')).not.toContain('[secret]');
+      const logged = run
+        .stderr()
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown);
+      const shown = [JSON.parse(pages['status.json'] ?? ''), JSON.parse(pages['devices.json'] ?? ''), ...logged];
+      expect(namesIn(shown).filter((name) => name.includes('[secret]'))).toEqual([]);
+      expect(namesIn(shown)).toContain('lag_seconds');
+      expect(run.stderr()).toContain('password [secret] is wrong');
+    },
+  );
+});
+
 describe('the search', () => {
   test('finds a secret in any form, in any file', async () => {
     await using stage = await openStage({ devices: [{ deviceId: 'one', intervalMs: 600_000 }] });

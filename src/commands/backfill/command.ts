@@ -9,7 +9,7 @@ import { withSync } from '../../app/with-sync.ts';
 import type { BackfillCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
-import { type CommandRun, chosenDevices } from '../shared/command.ts';
+import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { argsOf, readBackfillOptions } from '../shared/options.ts';
 import { ratesOfState } from '../shared/state-report.ts';
@@ -45,7 +45,7 @@ export async function runBackfillCommand(
     { dataDir: config.dataDir, terminal },
     ports,
   );
-  ports.print(terminal.scrub(command.json ? `${JSON.stringify(summary)}\n` : backfillEndText(summary)));
+  printAnswer({ command, terminal }, ports, { object: summary, text: () => backfillEndText(summary) });
   return summary.exit_code;
 }
 

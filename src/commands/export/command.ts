@@ -14,6 +14,7 @@ import { orAborted } from '../../core/async.ts';
 import type { ExitCode } from '../../core/faults.ts';
 import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { Clock } from '../../core/ports.ts';
+import { scrubbedJson } from '../../core/secret.ts';
 import type { ArchiveReader } from '../../core/state/archive.ts';
 import { END_OF_TIME, type ReadPiece, type ReadRange } from '../../core/state/archive.ts';
 import { counted, grouped } from '../../core/text.ts';
@@ -65,7 +66,7 @@ export async function runExportCommand(
     const end = await runExport(parts, ports.signal).finally(terminal.endProgress);
     const seconds = Math.round(realClock.monoMs() - beganMs) / 1000;
     const done = { format, end, range, bytes, seconds, cleared: view.cleared(range) };
-    if (command.json) ports.stderr.write(`${terminal.scrub(JSON.stringify(exportSummary(done)))}\n`);
+    if (command.json) ports.stderr.write(`${scrubbedJson(exportSummary(done), terminal.scrub)}\n`);
     else reportExport(done, terminal.logger);
     return exportExit(end);
   } finally {

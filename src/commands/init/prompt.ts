@@ -7,9 +7,9 @@ import { StringDecoder } from 'node:string_decoder';
 import { realClock } from '../../app/real-clock.ts';
 import type { InputStream, ProcessPorts } from '../../app/terminal.ts';
 import type { InitCommand } from '../../cli/command.ts';
-import { type ParseAt, secretText, Unfit } from '../../config/values.ts';
+import { GUESSABLE_SECRET, type ParseAt, secretText, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
-import { Secret } from '../../core/secret.ts';
+import { equalsOwnWord, Secret } from '../../core/secret.ts';
 import { capitalized } from '../../core/text.ts';
 
 interface Prompter extends Disposable {
@@ -226,7 +226,12 @@ export async function secretOf(init: Init, source: SecretSource): Promise<FoundS
     throw new UserError(place === null ? capitalized(text) : `${place}: ${text}`, 2);
   }
   init.secrets.push(new Secret(checked));
-  return { ...found, text: checked };
+  const accepted = { ...found, text: checked };
+  if (!equalsOwnWord(checked)) return accepted;
+  init.print(`Warning: ${GUESSABLE_SECRET.what}. ${capitalized(GUESSABLE_SECRET.remedy)}.`);
+  if (place !== null) return accepted;
+  const other = await secretOf(init, { ...source, question: 'Another one (not shown; empty: keep this one): ' });
+  return other.text === '' ? accepted : other;
 }
 
 /** @returns the secret as it was given, and the flag or the variable that gave it; `null` for one that was typed */

@@ -6,6 +6,7 @@
 import { type ProcessPorts, repeatWhile, SHOW_EVERY_MS } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
+import { scrubbedJson } from '../../core/secret.ts';
 import { countsFromNow } from '../../report/figures.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
@@ -35,7 +36,7 @@ export async function runOnceCommand(run: OnceRun, ports: ProcessPorts): Promise
     ports,
   );
   reportEnd(summary, terminal.logger);
-  if (command.json) ports.print(`${terminal.scrub(JSON.stringify(summary))}\n`);
+  if (command.json) ports.print(`${scrubbedJson(summary, terminal.scrub)}\n`);
   return summary.exit_code;
 }
 

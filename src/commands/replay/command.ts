@@ -10,6 +10,7 @@ import type { ReplayCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { count, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
+import { scrubbedJson } from '../../core/secret.ts';
 import { END_OF_TIME } from '../../core/state/archive.ts';
 import type { ReplayArgs } from '../../core/state/job-args.ts';
 import {
@@ -58,7 +59,7 @@ export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Pro
     ports,
   );
   reportReplayEnd(summary, terminal.logger);
-  if (command.json) ports.print(`${terminal.scrub(JSON.stringify(summary))}\n`);
+  if (command.json) ports.print(`${scrubbedJson(summary, terminal.scrub)}\n`);
   return summary.exit_code;
 }
 

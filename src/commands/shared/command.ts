@@ -7,7 +7,7 @@ import type { StateConfig } from '../../config/config.ts';
 import { type ApiFault, lackedScope, refusalText, scopeText, UserError } from '../../core/faults.ts';
 import { findDeviceIds, type NamedDevice } from '../../core/filter.ts';
 import type { Account } from '../../core/records.ts';
-import type { Secret } from '../../core/secret.ts';
+import { type Secret, scrubbedJson } from '../../core/secret.ts';
 import { capitalized } from '../../core/text.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { readDeviceNames } from '../../store/views/read-state.ts';
@@ -21,6 +21,12 @@ export interface CommandRun<Command, Config = StateConfig> {
   readonly secrets: Secret[];
 }
 
+/** An answer of a command: for programs and for people. */
+export interface Answer {
+  readonly object: unknown;
+  readonly text: () => string;
+}
+
 /** Prints an answer: as an object in one line with `--json`, as text without. */
 export function printAnswer(
   {
@@ -28,9 +34,9 @@ export function printAnswer(
     terminal,
   }: { readonly command: { readonly json: boolean }; readonly terminal: Pick<TerminalOutput, 'scrub'> },
   { print }: Pick<ProcessPorts, 'print'>,
-  { object, text }: { readonly object: unknown; readonly text: () => string },
+  { object, text }: Answer,
 ): void {
-  print(terminal.scrub(json ? `${JSON.stringify(object)}\n` : text()));
+  print(json ? `${scrubbedJson(object, terminal.scrub)}\n` : terminal.scrub(text()));
 }
 
 /**

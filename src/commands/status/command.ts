@@ -13,6 +13,7 @@ import { deviceReport } from '../../report/device-report.ts';
 import { reportNow } from '../../report/report.ts';
 import { noState } from '../../store/open/read-only.ts';
 import { openToRead } from '../../store/views/read-state.ts';
+import { type Answer, printAnswer } from '../shared/command.ts';
 import { partsOfState, type StatusConfig } from '../shared/state-report.ts';
 import { deviceText } from './device.ts';
 import { statusText } from './text.ts';
@@ -36,7 +37,7 @@ export function runStatusCommand(
   ports: Pick<ProcessPorts, 'print'>,
 ): number {
   limitHeapGrowth();
-  ports.print(terminal.scrub(statusOf(command, config, realClock)));
+  printAnswer({ command, terminal }, ports, statusOf(command, config, realClock));
   return 0;
 }
 
@@ -49,21 +50,17 @@ function limitHeapGrowth(): void {
 }
 
 /**
- * The output of `--status`.
+ * The output of `--status`, as an object and as text.
  *
  * @throws UserError
  */
-export function statusOf(
-  { device, json }: Pick<StatusCommand, 'device' | 'json'>,
-  config: StatusConfig,
-  clock: Clock,
-): string {
+export function statusOf({ device }: Pick<StatusCommand, 'device'>, config: StatusConfig, clock: Clock): Answer {
   using state = openToRead(config.dataDir);
   if (state === null) throw noState(config.dataDir);
   const parts = partsOfState(state, config, clock);
   if (device === null) {
     const report = reportNow(parts);
-    return json ? `${JSON.stringify(report)}\n` : statusText(report);
+    return { object: report, text: () => statusText(report) };
   }
   const devices = state.store.devices();
   if (devices.length === 0) {
@@ -76,5 +73,5 @@ export function statusOf(
   const chosen = devices.find(({ record }) => record.deviceId === id);
   const report = chosen === undefined ? null : deviceReport(parts, chosen);
   if (report === null) throw noState(config.dataDir);
-  return json ? `${JSON.stringify(report)}\n` : deviceText(report);
+  return { object: report, text: () => deviceText(report) };
 }

@@ -31,7 +31,7 @@ test('certificates that nobody checks are warned of', () => {
 
 test('a short token of a database on this machine is warned of', () => {
   const database = { TIDEMARK_INFLUX_URL: 'http://127.0.0.1:8086', TIDEMARK_INFLUX_BUCKET: 'b' };
-  expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: 'long' })('influx.token')?.status).not.toBe('warn');
+  expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: 'wxyz' })('influx.token')?.status).not.toBe('warn');
   expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: 'u:p' })('influx.token')).toMatchObject({
     status: 'warn',
     message: expect.stringContaining('shorter than 4 characters'),
@@ -43,6 +43,18 @@ test('a short token of a database on this machine is warned of', () => {
     message: 'the secret is shorter than 4 characters (TIDEMARK_INFLUX_TOKEN)',
     remedy: 'Use a longer token; only a database on this machine may have such a short one.',
   });
+});
+
+test('a secret that is a word of Tidemark is warned of', () => {
+  const database = { TIDEMARK_INFLUX_URL: 'http://127.0.0.1:8086', TIDEMARK_INFLUX_BUCKET: 'b' };
+  for (const secret of ['tidemark', 'tidemark:second', 'admin:Telemetry'])
+    expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: secret })('influx.token')).toMatchObject({
+      status: 'warn',
+      message: expect.stringMatching(/^the secret, or its password, is a word that Tidemark itself writes/),
+      remedy: 'Use a long random one.',
+    });
+  expect(linesOf({ TIDEMARK_LISTEN_PASSWORD: 'telemetry' })('listen_password')?.status).toBe('warn');
+  expect(linesOf({ TIDEMARK_LISTEN_PASSWORD: 'horse staple' })('listen_password')?.status).not.toBe('warn');
 });
 
 test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { readonly name: string }]>([

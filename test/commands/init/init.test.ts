@@ -313,6 +313,32 @@ test('a database that an InfluxDB 3 cannot create is an error of the bucket', as
 });
 
 describe('on a terminal', () => {
+  test('warns of a token that is a word of Tidemark, and takes another one or keeps it', async () => {
+    const written: string[] = [];
+    const influx = createServer((request, response) => {
+      written.push(String(request.headers.authorization));
+      response.writeHead(204, { 'x-influxdb-build': 'OSS', 'x-influxdb-version': '2.7.12' }).end();
+    });
+    await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void influx.close());
+    const database = `http://127.0.0.1:${(influx.address() as AddressInfo).port}`;
+    const warning = 'Warning: the secret, or its password, is a word that Tidemark itself writes';
+    for (const [other, sent] of [
+      [TOKEN, `Token ${TOKEN}`],
+      ['', 'Token tidemark:second'],
+    ] as const) {
+      const answers = [api.url, KEY, database, 'b', 'home', 'tidemark:second', other, '7d'];
+      const { code, stderr } = await init(place(), [], { answers });
+      expect(code, stderr).toBe(0);
+      expect(stderr).toContain(warning);
+      expect(stderr).toContain('Another one (not shown; empty: keep this one): ');
+      expect(written.at(-1)).toBe(sent);
+    }
+    const flags = ['--api-url', api.url, '--influx-url', database, '--influx-bucket', 'b', '--influx-org', 'home'];
+    const env = { TIDEMARK_API_KEY: KEY, TIDEMARK_INFLUX_TOKEN: 'admin:tidemark' };
+    expect((await init(place(), flags, { env })).stderr).toContain(warning);
+  });
+
   test('asks for everything, hides the secrets, and asks again where an answer does not work', async () => {
     const directory = place();
     const written: string[] = [];

@@ -2,6 +2,7 @@
  * `--status` over the state of a rig or of a directory, and what holds of everything that it shows.
  */
 import { expect } from 'vitest';
+import type { Answer } from '../../../src/commands/shared/command.ts';
 import { columnsOf } from '../../../src/commands/shared/layout.ts';
 import type { StatusConfig } from '../../../src/commands/shared/state-report.ts';
 import { statusOf } from '../../../src/commands/status/command.ts';
@@ -38,7 +39,7 @@ const EMPTY_CONFIG: StatusConfig = {
 
 /** The text, which has to fit the terminal and do nothing but show itself. */
 export function textOf(config: StatusConfig, clock: Clock, device: string | null = null): string {
-  const text = statusOf({ device, json: false }, config, clock);
+  const text = statusOf({ device }, config, clock).text();
   expectPlain(text);
   return text;
 }
@@ -52,13 +53,16 @@ export function expectPlain(text: string): void {
 }
 
 export function reportOf(config: StatusConfig, clock: Clock): StatusReport {
-  const text = statusOf({ device: null, json: true }, config, clock);
-  expect(text.indexOf('\n')).toBe(text.length - 1);
-  return JSON.parse(text);
+  return objectOf(statusOf({ device: null }, config, clock));
 }
 
 export function deviceOf(config: StatusConfig, clock: Clock, device: string): DeviceReport {
-  return JSON.parse(statusOf({ device, json: true }, config, clock));
+  return objectOf(statusOf({ device }, config, clock));
+}
+
+/** The object of an answer as a program reads it. */
+function objectOf<T>({ object }: Answer): T {
+  return JSON.parse(JSON.stringify(object));
 }
 
 /** A text in one line, for what may be cut anywhere. */
