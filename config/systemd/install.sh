@@ -89,8 +89,8 @@ if [ "$mode" = remove ]; then
   cat <<END
 Removed "$name". To delete what it has stored, too:
 
-  rm -rf /etc/tidemark/$name /var/lib/tidemark/$name /var/backups/tidemark/$name
-  userdel tidemark-$name
+  rm -rf $root/etc/tidemark/$name $root/var/lib/tidemark/$name $root/var/backups/tidemark/$name
+  userdel ${root:+--prefix "$root" }tidemark-$name
 END
   exit
 fi

@@ -339,7 +339,9 @@ describe.runIf(available())('the installation for systemd', () => {
     const there = (...path: string[]): boolean => existsSync(join(root, ...path));
     const removed = install('--root', root, '--remove', 'barn');
     expect([removed.status, removed.stderr]).toEqual([0, '']);
-    expect(removed.stdout).toContain('rm -rf /etc/tidemark/barn /var/lib/tidemark/barn /var/backups/tidemark/barn\n');
+    const stored = ['etc', 'var/lib', 'var/backups'].map((folder) => `${root}/${folder}/tidemark/barn`);
+    expect(removed.stdout).toContain(`rm -rf ${stored.join(' ')}\n`);
+    expect(removed.stdout).toContain(`  userdel --prefix ${root} tidemark-barn\n`);
     expect(readFileSync(settings('barn', 'tidemark_api_key'), 'utf8')).toBe('the-key-of-barn');
     expect(there('etc', 'prometheus', 'tidemark', 'barn.yaml')).toBe(false);
     // An update of all others does not bring it back.
