@@ -182,7 +182,8 @@ const ANSWERED_NS = 2n * MINUTE_NS;
 
 /**
  * The newest range of a device that is empty according to the last device list. The device is polled there only after a
- * sign of life or at its idle poll, and the open range is no lag. It is no proof and never counts as covered.
+ * sign of life or at its idle poll, and the open range is no lag. It is no proof and never counts as covered. Of a
+ * device that was never seen there is such a range while it is offline and has never had a reading.
  *
  * @param newestNs the newest archived reading, whether or not its range is covered yet.
  * @param isSilent whether the signs of life of the device are of no readings: of one that has never had any, a newer
@@ -196,8 +197,9 @@ export function emptyByListing(
 ): Intervals {
   const newest = covered.at(-1);
   const seenAt = record.lastSeenAt;
-  if (newest === undefined || seenAt === null) return [];
+  if (newest === undefined || (seenAt === null && mayHaveReported(record, covered, newestNs))) return [];
   const listedNs = msToNs(lastListedMs);
+  if (seenAt === null) return normalize([{ from: newest.to, to: listedNs }]);
   const isDisproved =
     newestNs !== null && newestNs > seenAt + SECOND_NS && newestNs <= listedNs - msToNs(LISTING_LAG_MS);
   if (isDisproved) return [];
@@ -207,6 +209,18 @@ export function emptyByListing(
   const isApart = newestNs !== null && newestNs - newest.to > msToNs(gracePeriodMs) + ANSWERED_NS;
   const neverReports = isSilent && newestNs === null;
   return seenAt > knownTo && !neverReports ? [] : normalize([{ from: isApart ? newestNs : newest.to, to: listedNs }]);
+}
+
+/**
+ * Whether a device without a last-seen time may have readings. The list may have such a time of no device: then only
+ * `online` shows that one has begun to report.
+ */
+function mayHaveReported(
+  { online }: KnownDevice['record'],
+  covered: readonly CoveredRange[],
+  newestNs: EpochNs | null,
+): boolean {
+  return online !== false || newestNs !== null || covered.some(({ first, last }) => first !== null || last !== null);
 }
 
 /**

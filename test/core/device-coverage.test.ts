@@ -232,6 +232,23 @@ describe('what the list of devices says is empty', () => {
     expect(emptyByListing(listed(1990, 2000), { ...known, newestNs: at(500) }, GRACE_MS)).toEqual([]);
   });
 
+  test('is the range since the last poll of an offline device that was never seen and never had a reading', () => {
+    const known = { covered, newestNs: null, isSilent: false };
+    const never = (online: boolean | null) => ({
+      record: { ...BARE_DEVICE, lastSeenAt: null, online },
+      lastListedMs: nsToMs(at(2000)),
+    });
+    expect(emptyByListing(never(false), known, GRACE_MS)).toEqual([{ from: at(1000), to: at(2000) }]);
+    // The list may have no last-seen time of a device that reports.
+    expect(emptyByListing(never(true), known, GRACE_MS)).toEqual([]);
+    expect(emptyByListing(never(null), known, GRACE_MS)).toEqual([]);
+    expect(emptyByListing(never(false), { ...known, covered: [] }, GRACE_MS)).toEqual([]);
+    expect(emptyByListing(never(false), { ...known, newestNs: at(990) }, GRACE_MS)).toEqual([]);
+    // Its readings may be of sensors that are left out.
+    const read = covered.map((range) => ({ ...range, last: { at: at(900), digest: 'd' } }));
+    expect(emptyByListing(never(false), { ...known, covered: read }, GRACE_MS)).toEqual([]);
+  });
+
   test('is nothing if the listing did not show a stored reading', () => {
     expect(emptyByListing(listed(10, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([]);
     // Too young for the listing to know, or a matter of fractions of a second.

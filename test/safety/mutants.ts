@@ -473,6 +473,28 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'devices without a sign of life that keep the workspace incomplete',
+    caughtBy: ['hubNeverSeen'],
+    edits: [
+      {
+        file: 'core/device-coverage.ts',
+        find: 'return online !== false || newestNs !== null',
+        replace: 'return true || newestNs !== null',
+      },
+    ],
+  },
+  {
+    name: 'devices that report without a sign of life taken for empty',
+    caughtBy: ['hubBeginsUnseen'],
+    edits: [
+      {
+        file: 'core/device-coverage.ts',
+        find: 'return online !== false || newestNs !== null',
+        replace: 'return newestNs !== null',
+      },
+    ],
+  },
+  {
     name: 'lateness by a local clock that is behind',
     caughtBy: ['lateUnderAClockBehind'],
     edits: [

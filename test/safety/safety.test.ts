@@ -58,6 +58,8 @@ const STORIES: Record<ScenarioName, string> = {
   daysOfARefusal: 'pages may lack what lies beyond the days that a refusal alone has named',
   endsCountedAhead: 'a range that a clock ahead counts as too wide is requested with its end',
   lateUnderAClockBehind: 'readings are as late as the newest one beside them shows',
+  hubNeverSeen: 'a device that was never seen and never reports keeps nothing incomplete',
+  hubBeginsUnseen: 'a device that begins to report unseen is missing until it is polled',
   hubWithoutReadings: 'a device that is seen and never reports is left to the idle poll, and keeps nothing incomplete',
   recheckAfterKills: 'a recheck stores the readings left out, however often it is killed',
   allHistoryThroughAnOutage: 'all history is requested again after an outage that its job did not outlast',

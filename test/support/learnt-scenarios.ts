@@ -100,22 +100,38 @@ export const lateUnderAClockBehind: Scenario = async (bench, program) => {
   return [...grown, ...complaints(await rig.verdict(startedMs, { fromNs }), 200)];
 };
 
-/** A hub is seen all the time and never reports: after three confirmations it is left to the idle poll. */
-export const hubWithoutReadings: Scenario = async (bench, program) => {
+/**
+ * A hub without readings beside a device that reports.
+ *
+ * @param seenAt when the device list says that the hub was seen, at a time.
+ * @param reportsFromMs when the hub begins to report.
+ */
+async function rigWithHub(
+  bench: Bench,
+  program: Program,
+  seenAt: (nowMs: number) => string | null,
+  reportsFromMs = Number.POSITIVE_INFINITY,
+): Promise<Rig> {
   const devices = [
     { deviceId: 'calm', intervalMs: 10 * MINUTE_MS },
-    { deviceId: 'hub', intervalMs: MINUTE_MS, silences: [{ fromMs: 0, toMs: Number.POSITIVE_INFINITY }] },
+    { deviceId: 'hub', intervalMs: MINUTE_MS, silences: [{ fromMs: 0, toMs: reportsFromMs }] },
   ];
   const world = (originMs: number) => createWorld({ seed: 43, originMs, historyMs: DAY_MS, devices, alerts: [] });
-  using rig = await openRig(bench, { world, historyMs: 6 * HOUR_MS, program });
+  const rig = await openRig(bench, { world, historyMs: 6 * HOUR_MS, program });
   const seen = (record: string): string =>
     record.includes('"hub"')
-      ? JSON.stringify({ ...JSON.parse(record), last_seen_at: formatMs(rig.clock.nowMs() - SECOND_MS) })
+      ? JSON.stringify({ ...JSON.parse(record), last_seen_at: seenAt(rig.clock.nowMs()) })
       : record;
   rig.simulator.faults = onPath(/\/devices$/, () => ({
     kind: 'mangle',
     change: (page) => ({ ...page, records: page.records.map(seen) }),
   }));
+  return rig;
+}
+
+/** A hub is seen all the time and never reports: after three confirmations it is left to the idle poll. */
+export const hubWithoutReadings: Scenario = async (bench, program) => {
+  using rig = await rigWithHub(bench, program, (nowMs) => formatMs(nowMs - SECOND_MS));
   for (const restMs of [HOUR_MS + MINUTE_MS, DAY_MS, 0]) {
     await rig.once();
     await rig.clock.sleep(restMs);
@@ -127,6 +143,24 @@ export const hubWithoutReadings: Scenario = async (bench, program) => {
       number > before && path.includes('/hub/telemetry') && !new URLSearchParams(query).has('before'),
   ).length;
   return [...(lastReady.ready ? [] : ['it is not ready']), ...(polls === 0 ? [] : [`${polls} polls in half an hour`])];
+};
+
+/** A hub was never seen and never reports: the time since its last idle poll keeps nothing incomplete. */
+export const hubNeverSeen: Scenario = async (bench, program) => {
+  using rig = await rigWithHub(bench, program, () => null);
+  const { lastReady, lastReport } = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS, program });
+  const { devices, devices_complete } = lastReport.totals;
+  const isTold = devices_complete === devices && lastReport.gaps.length === 0;
+  return [...lastReady.reasons, ...(isTold ? [] : [lastReport.summary])];
+};
+
+/** A hub begins to report, and the device list still does not say when it was seen: its readings are missing. */
+export const hubBeginsUnseen: Scenario = async (bench, program) => {
+  using rig = await rigWithHub(bench, program, () => null, NOW_MS + 2 * HOUR_MS);
+  const { lastReady, lastReport } = await liveAsDaemon(rig, { forMs: 4 * HOUR_MS, program });
+  const newest = lastReport.devices.find(({ device_id }) => device_id === 'hub')?.newest_reading_at ?? null;
+  const isMissing = newest === null || Date.parse(newest) < rig.clock.nowMs() - HOUR_MS;
+  return isMissing && lastReady.ready ? ['it is ready while an hour of readings is missing'] : [];
 };
 
 /** The device list never says when the device was seen, and its first answers are empty: they are not the last word. */
