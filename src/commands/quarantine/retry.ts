@@ -18,8 +18,8 @@ import { LOG_LANES, type LogBatch, type LogLane, type LogPosition, positionAfter
 import type { QuarantinedItem } from '../../core/state/quarantine.ts';
 import type { Store } from '../../core/state/state.ts';
 import { ForgottenError, StaleStateError } from '../../core/state/telemetry.ts';
-import type { Reachable } from '../../delivery/destination.ts';
-import { type ControlLines, deviceOf, otherKind, sendBatch } from '../../delivery/send-batch.ts';
+import type { Blocked, Reachable } from '../../delivery/destination.ts';
+import { type ControlLines, deviceOf, otherKind, type Sent, sendBatch } from '../../delivery/send-batch.ts';
 import { timeOf } from '../../delivery/too-old.ts';
 import { storedAround } from '../../ingest/commit.ts';
 import { composeCommit } from '../../ingest/commit-rules.ts';
@@ -66,8 +66,14 @@ async function retrySome(
   items: readonly QuarantinedItem[],
   { sum, signal }: { sum: LinesRetried; signal: AbortSignal },
 ): Promise<number> {
+  const send: Send = async (lines) => await sendBatch({ store, clock, controls }, destination, lines, signal);
   const lines = items.map(({ content }) => newestCount(store, content));
-  const { resolution, missing } = await sendBatch({ store, clock, controls }, destination, lines, signal);
+  const { resolution, missing } = await send(lines);
+  const unsettled = await sendCorrected(store, lines.slice(0, resolution.resolved), send);
+  if (unsettled !== null) {
+    sum.blocked = blockText(unsettled);
+    return 0;
+  }
   const { resolved, rejected, blocked } = resolution;
   const rejections = new Map(rejected.map((each) => [each.index, each]));
   const outcome = {
@@ -85,8 +91,31 @@ async function retrySome(
   sum.accepted += outcome.accepted.length;
   sum.refused += outcome.rejected.length;
   sum.beyond += outcome.beyond.length;
-  if (blocked !== null) sum.blocked = blocked.hint === '' ? blocked.message : `${blocked.message}; ${blocked.hint}`;
+  if (blocked !== null) sum.blocked = blockText(blocked);
   return resolved;
+}
+
+function blockText({ message, hint }: Blocked): string {
+  return hint === '' ? message : `${message}; ${hint}`;
+}
+
+type Send = (lines: readonly string[]) => Promise<Pick<Sent, 'resolution' | 'missing'>>;
+
+/**
+ * Sends the counts of hours that were corrected since they were read: the delivery may have sent them before the former
+ * ones.
+ *
+ * @returns why the destination does not have them now; `null` if it has.
+ */
+async function sendCorrected(store: Store, sent: readonly string[], send: Send): Promise<Blocked | null> {
+  for (let before = sent; ; ) {
+    const now = before.map((line) => newestCount(store, line));
+    const corrected = now.filter((line, index) => line !== before[index]);
+    if (corrected.length === 0) return null;
+    const { blocked } = (await send(corrected)).resolution;
+    if (blocked !== null) return blocked;
+    before = now;
+  }
 }
 
 /** About the size of what is read of the archive for one line. */

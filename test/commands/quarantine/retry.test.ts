@@ -97,6 +97,31 @@ describe('lines of the quarantine that are sent again', () => {
     expect([outcome.accepted, left]).toEqual([3, []]);
   });
 
+  test.each<[string, WriteAnswer, number]>([
+    ['is sent after the former one', ACCEPTED, 0],
+    ['keeps the former one in quarantine until it is sent', { kind: 'later', message: 'busy', waitMs: null }, 2],
+  ])('a count that is corrected while they are sent %s', async (_what, answer, kept) => {
+    using state = quarantined(2);
+    const count = (readings: number): string =>
+      `coverage_hour,device_id=d,device_name=d,workspace_id=w readings=${readings} 0`;
+    const commitCount = (revision: number, readings: number): void =>
+      void state.store.commitPage(pageCommit({ revision, sideLines: [count(readings)] }));
+    commitCount(0, 4);
+    const from = { block: 0, line: 0 };
+    const to = state.store.endOf('history');
+    const rejected = [{ line: count(4), message: 'first' }];
+    state.store.acknowledge({ destinationId: state.id, lane: 'history', from, to, rejected, missing: [], atMs: 1 });
+    const sent: string[] = [];
+    const { left } = await retry(state, (lines) => {
+      sent.push(...lines);
+      if (!lines.includes(count(4))) return answer;
+      commitCount(1, 6);
+      return ACCEPTED;
+    });
+    expect(sent).toEqual([line(2), count(4), count(6)]);
+    expect(left).toHaveLength(kept);
+  });
+
   test('are none: nothing is sent', async () => {
     using state = quarantined();
     const { outcome } = await retry(state, () => {
