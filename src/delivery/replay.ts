@@ -126,8 +126,8 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
     const load = await gather(job, position, { parts, signal });
     const sent = await sendLoad(job.sender, load.lines, signal);
     if (sent === null) return 'stalled';
-    record(job, { load, sent, quarantined }, parts);
     if (!(await sendCorrected(job, load.hours, { parts, signal }))) return 'stalled';
+    record(job, { load, sent, quarantined }, parts);
     position = load.next;
     if (position !== null) job.state = { ...job.state, position };
     if (clock.monoMs() - savedMs >= SAVE_EVERY_MS) {

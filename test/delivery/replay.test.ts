@@ -163,6 +163,31 @@ describe('a replay', () => {
   });
 });
 
+test('a replay that stalls before the corrected count of an hour counts its lines once', async () => {
+  using state = filledState(['a'], 20);
+  const count = (readings: number): string =>
+    `coverage_hour,device_id=a,device_name=a,workspace_id=w readings=${readings} ${BASE}`;
+  const commitCount = (readings: number): void => {
+    const { revision } = state.store.telemetry('a');
+    state.store.commitPage(pageCommit({ deviceId: 'a', revision, sideLines: [count(readings)] }));
+  };
+  commitCount(4);
+  const clock = createVirtualClock(START_MS);
+  let isCorrected = false;
+  let isBusy = true;
+  const db = database(clock, (lines) => {
+    if (isBusy && lines.includes(count(6))) return { kind: 'later', message: 'busy', waitMs: null };
+    if (!isCorrected) commitCount(6);
+    isCorrected = true;
+    return ACCEPTED;
+  });
+  const life = lifeOf(state, () => db.sink, clock);
+  expect(await life.run()).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+  isBusy = false;
+  expect(await life.run()).toMatchObject({ outcome: 'complete', destinations: [{ lines: 22, accepted: 22 }] });
+  expect(db.lines().at(-1)).toBe(count(6));
+});
+
 test('the count of an hour that is corrected while a replay sends it comes last', async () => {
   using state = filledState(['a'], 20);
   const hour = BASE - (BASE % 3_600_000_000_000n);
