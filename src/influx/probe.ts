@@ -54,10 +54,14 @@ function readMarks({ headers }: ServerAnswer): KindAnswer | null {
   return isVictoria ? { kind: 'known', server: 'victoriametrics' } : null;
 }
 
-/** Whether a VictoriaMetrics answers. It is asked without a write: InfluxDB 3 creates a database for each name. */
-export async function isVictoriaMetrics(options: InfluxSinkOptions, signal: AbortSignal): Promise<boolean> {
-  const answer = await requestBuild(createDatabaseClient(options, 'influxdb'), signal);
-  return answer.kind === 'known' && answer.server === 'victoriametrics';
+/**
+ * Asks a database for its kind without a write: InfluxDB 3 creates a database for each name.
+ *
+ * @returns a `later` without a status if the database cannot be reached
+ * @throws the signal's reason when that aborts
+ */
+export async function requestKind(options: InfluxSinkOptions, signal: AbortSignal): Promise<KindAnswer> {
+  return await requestBuild(createDatabaseClient(options, 'influxdb'), signal);
 }
 
 /**

@@ -25,9 +25,9 @@ import { capitalized, counted, duration, plainText } from '../../core/text.ts';
 import { nsToMs, SECOND_MS } from '../../core/time.ts';
 import {
   dedupAdvice,
-  isVictoriaMetrics,
   missingAdvice,
   probeDestination,
+  requestKind,
   retentionAdvice,
 } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
@@ -289,7 +289,7 @@ async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): P
     if (url === NO_DATABASE) return null;
     if (url === '') return isElsewhere ? await ofBase(init, isFirst) : null;
     requireBaseUrl(init, url, isFirst);
-    const isVictoria = prompter.isTerminal && (await answersAsVictoria(init, api, url));
+    const isVictoria = prompter.isTerminal && (await answersAsVictoria(init, api, { url, isElsewhere }));
     if (isVictoria) init.print('VictoriaMetrics answers: it needs neither a bucket nor an organization.');
     const bucket = isVictoria
       ? ''
@@ -349,12 +349,25 @@ function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void 
   throw new UserError(inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting), 2);
 }
 
-/** Asks a database for its kind, without a token. */
-async function answersAsVictoria(init: Init, api: TriedApi, url: string): Promise<boolean> {
+/**
+ * Asks a database for its kind, without a token.
+ *
+ * @throws UserError (exit 1) if it cannot be reached, unless it is elsewhere
+ */
+async function answersAsVictoria(
+  init: Init,
+  api: TriedApi,
+  { url, isElsewhere }: { readonly url: string; readonly isElsewhere: boolean },
+): Promise<boolean> {
   // The bucket is not known yet; the kind does not depend on it.
   const { influx, proxies } = configOf(init, api, { url, bucket: 'unknown', org: '', token: null });
   if (influx === null) return false;
-  return await isVictoriaMetrics({ ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies }, init.ports.signal);
+  const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies };
+  const answer = await requestKind(options, init.ports.signal);
+  if (answer.kind === 'later' && answer.status === undefined && !isElsewhere) {
+    throw new UserError(`The database cannot be reached: ${inOwnNames(init, answer.message)}.`, 1);
+  }
+  return answer.kind === 'known' && answer.server === 'victoriametrics';
 }
 
 /**

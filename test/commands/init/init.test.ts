@@ -374,6 +374,21 @@ describe('on a terminal', () => {
     expect(modeOf(join(directory, 'conf', 'secrets', 'tidemark_influx_token'))).toBe(0o600);
   });
 
+  test('is asked for the address of the database again before its bucket and token', async () => {
+    const victoria = createServer((_request, response) => response.writeHead(204, { 'x-server-hostname': 'vm' }).end());
+    await new Promise<void>((resolve) => void victoria.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void victoria.close());
+    const database = `http://127.0.0.1:${(victoria.address() as AddressInfo).port}`;
+    const answers = [api.url, KEY, 'http://127.0.0.1:1', database, '', '7d'];
+    const { code, stderr } = await init(place(), [], { answers });
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain(
+      'The database cannot be reached: the database refuses the connection; check that it is running and that the address is right.\nAddress of InfluxDB',
+    );
+    expect(stderr).not.toContain('Bucket');
+    expect(stderr.split('Token, or user:password')).toHaveLength(2);
+  });
+
   test('is not asked for the bucket and the organization of a VictoriaMetrics', async () => {
     const directory = place();
     const victoria = createServer((_request, response) => response.writeHead(204, { 'x-server-hostname': 'vm' }).end());
