@@ -370,12 +370,25 @@ export function missingAdvice(bucket: string, key: string): Advice {
   };
 }
 
-/** That a database keeps points for less time than the history goes back; `null` if it does not, or is not known to. */
+/** The retention of a VictoriaMetrics that is started without `-retentionPeriod`. */
+const DEFAULT_RETENTION_MS = 31 * DAY_MS;
+
+/**
+ * That a database keeps points for less time than the history goes back, or a VictoriaMetrics only for its default
+ * retention; `null` for neither, and where the retention is unknown.
+ */
 export function retentionAdvice(
   { kind, retentionMs }: Pick<DestinationFacts, 'kind' | 'retentionMs'>,
   historyMs: number,
 ): Advice | null {
-  if (retentionMs === null || retentionMs >= historyMs) return null;
+  if (retentionMs === null) return null;
+  if (retentionMs >= historyMs) {
+    if (kind !== 'victoriametrics' || retentionMs !== DEFAULT_RETENTION_MS) return null;
+    return {
+      what: `the database keeps points for only ${duration(retentionMs / 1000)}, the default of VictoriaMetrics: it deletes older points, also those that were delivered in time`,
+      remedy: 'Start VictoriaMetrics with a longer -retentionPeriod, unless a month is enough for you.',
+    };
+  }
   const what = `the database keeps points for only ${duration(retentionMs / 1000)}, but sync.history goes back ${duration(historyMs / 1000)}: older points will not be in the database`;
   return kind === 'victoriametrics'
     ? { what, remedy: 'Start VictoriaMetrics with a longer -retentionPeriod, or shorten sync.history.' }

@@ -23,13 +23,7 @@ import type { DestinationFacts } from '../../core/ports.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
 import { capitalized, counted, duration, plainText } from '../../core/text.ts';
 import { nsToMs, SECOND_MS } from '../../core/time.ts';
-import {
-  dedupAdvice,
-  missingAdvice,
-  probeDestination,
-  requestKind,
-  retentionAdvice,
-} from '../../influx/probe.ts';
+import { dedupAdvice, missingAdvice, probeDestination, requestKind, retentionAdvice } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { fetchAccount } from '../shared/command.ts';

@@ -246,6 +246,17 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
     expect(line(report, 'kind').message).toMatch(/^VictoriaMetrics/);
   });
 
+  test('its default retention of a month: a warning, although the history is shorter', async () => {
+    const { report } = await reported(['-retentionPeriod=1']);
+    expect(bad(report)).toEqual(['warn retention']);
+    expect(line(report, 'retention')).toMatchObject({
+      message: expect.stringMatching(/^the database keeps points for only 31 days, the default of VictoriaMetrics: /),
+      remedy: 'Start VictoriaMetrics with a longer -retentionPeriod, unless a month is enough for you.',
+      facts: { retention_seconds: 2_678_400 },
+    });
+    expect(bad((await reported(['-retentionPeriod=32d'])).report)).toEqual([]);
+  });
+
   test('a probe is one sample', async () => {
     const { report, samples } = await reported([], {}, ['--write-probe']);
     expect([bad(report), samples]).toEqual([[], 1]);

@@ -433,7 +433,10 @@ describe('on a terminal', () => {
     );
     const shorter = await init(place(), [], { answers: [api.url, KEY, database, '', '30d'] });
     expect(shorter.stderr).toContain('deduplication is off');
-    expect(shorter.stderr).not.toContain('keeps points for only');
+    expect(shorter.stderr).toContain(
+      'Warning: the database keeps points for only 31 days, the default of VictoriaMetrics: it deletes older points',
+    );
+    expect(shorter.stderr).not.toContain('sync.history');
   });
 
   test('a person who breaks off, and one who keeps what is there', async () => {
