@@ -109,6 +109,10 @@ const STEP_11 = `
   ) WITHOUT ROWID;
 `;
 
+const STEP_12 = `
+  -- A block may have several frames of zstd since this version: an earlier one would read the first of them alone.
+`;
+
 /** Each step is one transaction. */
 export const MIGRATIONS: readonly string[] = [
   STEP_1,
@@ -122,4 +126,5 @@ export const MIGRATIONS: readonly string[] = [
   STEP_9,
   STEP_10,
   STEP_11,
+  STEP_12,
 ];
