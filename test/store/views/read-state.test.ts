@@ -220,6 +220,7 @@ test('it sees what the process that holds the lock has written last, and holds i
     telemetry: new Map(),
     sentMs: [],
     liveSentMs: [],
+    openAlerts: { open: 0, sinceOldest: 0 },
   });
   open.ledger.book(1000, { lane: 'live', stream: 'telemetry', deviceId: 'a' });
   open.ledger.book(5000, { lane: 'live', stream: 'telemetry', deviceId: 'a' });
