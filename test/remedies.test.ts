@@ -283,13 +283,13 @@ describe('the configuration', () => {
       'a short token: a longer one',
       /use a longer one if other machines can reach the database/,
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'u:p' },
-      { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'user:password' },
+      { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'user:gk7-Rw2x' },
     ],
     [
       'a short token for another machine: a longer one',
       /use a longer token; only a database on this machine may have such a short one/,
       { ...INFLUX, TIDEMARK_INFLUX_URL: 'http://db:8086', TIDEMARK_INFLUX_TOKEN: 'u:p' },
-      { ...INFLUX, TIDEMARK_INFLUX_URL: 'http://db:8086', TIDEMARK_INFLUX_TOKEN: 'user:password' },
+      { ...INFLUX, TIDEMARK_INFLUX_URL: 'http://db:8086', TIDEMARK_INFLUX_TOKEN: 'user:gk7-Rw2x' },
     ],
     [
       'no certificates in a file: another file, or none',
