@@ -4,7 +4,7 @@
 #
 #   npm ci && npm run build                        # as you, not as root
 #   sudo config/systemd/install.sh home
-#   sudo config/systemd/install.sh --all           # this program for every workspace, one restart after the other
+#   sudo config/systemd/install.sh --all           # this program for every workspace, one after the other; stops where one is not healthy
 #   sudo config/systemd/install.sh --back home     # the program that the workspace had before
 #   sudo config/systemd/install.sh --remove home   # stops it and takes it away; its settings, state and backups stay
 #
@@ -28,7 +28,9 @@ case "${1:-}" in
     [ $# = 1 ] || fail '--all takes no name'
     for each in "$root"/opt/tidemark/workspaces/*; do
       [ -L "$each" ] || fail 'no workspace is installed'
-      case "$each" in *.before) ;; *) "$0" ${root:+--root "$root"} "$(basename "$each")" ;; esac
+      case "$each" in *.before) continue ;; esac
+      name=$(basename "$each")
+      "$0" ${root:+--root "$root"} "$name" || fail "stopped at \"$name\": the workspaces after it keep their program"
     done
     exit
     ;;
@@ -56,7 +58,32 @@ restart() {
   # Where systemd runs: an image that is being made has none yet.
   [ -z "$root" ] && [ -d /run/systemd/system ] || return 0
   systemctl daemon-reload
+  case "$(state_of_unit)" in inactive | failed) return 0 ;; esac
   systemctl try-restart "tidemark@$name.service"
+  wait_until_healthy
+  echo "Restarted \"$name\": it is healthy."
+}
+state_of_unit() { systemctl show --property=ActiveState --value "tidemark@$name.service"; }
+# Three times in a row, so that a program that ends soon after its start is not taken for a healthy one. Five minutes at most: the
+# first start of a newer version copies the state.
+wait_until_healthy() {
+  tries=0
+  healthy=0
+  while [ "$healthy" -lt 3 ]; do
+    sleep 2
+    state=$(state_of_unit)
+    if [ "$state" = active ] && /usr/local/bin/tidemark-workspace "$name" --health >/dev/null 2>&1; then
+      healthy=$((healthy + 1))
+    else
+      healthy=0
+    fi
+    tries=$((tries + 1))
+    case "$state:$tries" in
+      inactive:* | failed:* | *:150)
+        fail "\"$name\" is not healthy after its restart (unit: $state). See journalctl -u tidemark@$name -n 20, and docs/upgrades.md for the way back"
+        ;;
+    esac
+  done
 }
 if [ "$mode" = back ]; then
   before=$(readlink "$links/$name.before") || fail "no earlier program is kept for \"$name\""
@@ -89,8 +116,8 @@ if [ "$mode" = remove ]; then
   cat <<END
 Removed "$name". To delete what it has stored, too:
 
-  rm -rf $root/etc/tidemark/$name $root/var/lib/tidemark/$name $root/var/backups/tidemark/$name
-  userdel ${root:+--prefix "$root" }tidemark-$name
+  sudo rm -rf $root/etc/tidemark/$name $root/var/lib/tidemark/$name $root/var/backups/tidemark/$name
+  sudo userdel ${root:+--prefix "$root" }tidemark-$name
 END
   exit
 fi
@@ -130,6 +157,7 @@ if [ ! -d "$program" ]; then
   chmod -R u=rwX,go=rX "$program.new"
   mv "$program.new" "$program"
 fi
+[ -L "$links/$name" ] && is_new= || is_new=1
 use "../programs/$id"
 drop_unused_programs
 
@@ -177,7 +205,9 @@ mkdir -p "$root/etc/systemd/system" "$root/usr/local/bin"
 install -m 0644 config/systemd/*.service config/systemd/*.timer "$root/etc/systemd/system/"
 install -m 0755 config/systemd/tidemark-workspace "$root/usr/local/bin/"
 
+echo "Installed $id for \"$name\"."
 restart
+[ -n "$is_new" ] || exit 0
 # What `init` or the owner has written is not asked for again.
 if [ -s "$settings/tidemark_api_key" ]; then
   todo='. Next:'
@@ -186,9 +216,9 @@ else
 tidemark_api_key, the token of the database into tidemark_influx_token (empty if it needs none). Then:'
 fi
 cat <<END
-Installed $id. The settings of "$name" are in /etc/tidemark/$name$todo
+The settings are in /etc/tidemark/$name$todo
 
-  tidemark-workspace $name --check
-  systemctl enable --now tidemark@$name
-  systemctl enable --now tidemark-backup@$name.timer    # a backup a day in /var/backups/tidemark/$name
+  sudo tidemark-workspace $name --check
+  sudo systemctl enable --now tidemark@$name
+  sudo systemctl enable --now tidemark-backup@$name.timer    # a backup a day in /var/backups/tidemark/$name
 END

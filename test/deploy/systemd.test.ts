@@ -2,7 +2,7 @@
  * config/systemd: the script installs into a root that has nothing but the C library, as a plain Debian without Node;
  * systemd's own reader finds the unit right there, and what the unit starts runs as its user, with its environment.
  */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import {
   appendFileSync,
   copyFileSync,
@@ -18,9 +18,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
 import { hostname, tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { outsideLibraries } from '../../config/outside.mjs';
 import { programFile } from '../support/built-program.ts';
@@ -293,6 +295,88 @@ describe.runIf(available())('the installation for systemd', () => {
     expect([back.status, back.stderr]).toEqual([1, 'install.sh: no earlier program is kept for "nowhere"\n']);
   });
 
+  test('--all restarts one workspace after the other, and stops at the first that is not healthy', async () => {
+    // As on the machine itself, without --root: its folders are those of the test, systemd is a script that takes notes.
+    const here = (file: string, ...more: readonly (readonly [string | RegExp, string])[]): string =>
+      more.reduce<string>(
+        (text, [from, to]) => text.replaceAll(from, to),
+        readFileSync(join(ROOT, 'config', 'systemd', file), 'utf8').replaceAll(
+          /\/(opt|etc|usr\/local|run|var\/lib)\/(?=\w)/g,
+          `${root}/$1/`,
+        ),
+      );
+    const script = join(place, 'config', 'systemd', 'install-here.sh');
+    const units = join(place, 'units');
+    const notes = join(place, 'notes');
+    const state = join(place, 'state-of-unit');
+    writeFileSync(units, `#!/bin/sh\n[ "$1" = show ] && cat ${state} || echo "$@" >>${notes}\n`, { mode: 0o755 });
+    writeFileSync(
+      script,
+      here('install.sh', ['systemctl ', `${units} `], ['sleep 2', 'sleep 0.05'], ['*:150', '*:5']),
+      {
+        mode: 0o755,
+      },
+    );
+    const own = join(place, 'config', 'systemd', 'tidemark-workspace');
+    const ownBefore = readFileSync(own);
+    writeFileSync(own, here('tidemark-workspace', [/setpriv .* --clear-groups/g, '']));
+    mkdirSync(join(root, 'run', 'systemd', 'system'), { recursive: true });
+    for (const name of ['home', 'office']) mkdirSync(join(root, 'var/lib/tidemark', name), { recursive: true });
+    let isHealthy = false;
+    const server = createServer((_, answer) => {
+      answer.statusCode = isHealthy ? 200 : 503;
+      answer.end(JSON.stringify({ healthy: isHealthy, reasons: [] }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const file = settings('home', 'tidemark.env');
+    const officeFile = settings('office', 'tidemark.env');
+    const [before, officeBefore] = [readFileSync(file, 'utf8'), readFileSync(officeFile, 'utf8')];
+    const address = server.address();
+    const listen = `TIDEMARK_LISTEN=127.0.0.1:${typeof address === 'object' ? address?.port : ''}\n`;
+    writeFileSync(file, before.replace(/^TIDEMARK_LISTEN=.*\n/m, listen));
+    writeFileSync(officeFile, officeBefore.replace(/^TIDEMARK_LISTEN=.*\n/m, listen));
+    onTestFinished(() => {
+      server.close();
+      writeFileSync(own, ownBefore);
+      writeFileSync(file, before);
+      writeFileSync(officeFile, officeBefore);
+      rmSync(join(place, 'dist', 'newer.js'));
+      rmSync(join(root, 'run'), { recursive: true });
+    });
+    writeFileSync(join(place, 'dist', 'newer.js'), '');
+    const all = async (unit: string, healthy: boolean) => {
+      writeFileSync(state, `${unit}\n`);
+      writeFileSync(notes, '');
+      isHealthy = healthy;
+      const ended = await promisify(execFile)(script, ['--all']).then(
+        ({ stdout }) => ({ code: 0, stdout, stderr: '' }),
+        ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
+      );
+      const hasNewer = ['home', 'office'].filter((name) =>
+        existsSync(join(root, 'opt/tidemark/workspaces', name, 'dist/newer.js')),
+      );
+      return { ...ended, hasNewer, restarted: readFileSync(notes, 'utf8').match(/try-restart .*/g) ?? [] };
+    };
+    const unhealthy = await all('active', false);
+    expect(unhealthy).toMatchObject({ code: 1, hasNewer: ['home'], restarted: ['try-restart tidemark@home.service'] });
+    expect(unhealthy.stderr).toMatch(/"home" is not healthy after its restart \(unit: active\)/);
+    expect(unhealthy.stderr).toMatch(/stopped at "home": the workspaces after it keep their program\n$/);
+    const good = await all('active', true);
+    expect(good).toMatchObject({ code: 0, stderr: '', hasNewer: ['home', 'office'] });
+    expect(good.restarted).toEqual(['try-restart tidemark@home.service', 'try-restart tidemark@office.service']);
+    // No steps of a first installation.
+    expect(
+      good.stdout
+        .replaceAll(/Installed \S+ for/g, 'Installed for')
+        .trim()
+        .split('\n'),
+    ).toEqual(
+      ['home', 'office'].flatMap((name) => [`Installed for "${name}".`, `Restarted "${name}": it is healthy.`]),
+    );
+    // A workspace that does not run is not started.
+    expect(await all('inactive', false)).toMatchObject({ code: 0, restarted: [] });
+  });
+
   test('a library alone that is newer is installed, too', () => {
     const file = join('node_modules', 'uplot', 'package.json');
     const before = readFileSync(join(place, file), 'utf8');
@@ -312,7 +396,7 @@ describe.runIf(available())('the installation for systemd', () => {
     writeFileSync(settings('barn', 'tidemark_api_key'), 'the-key-of-barn', { mode: 0o600 });
     const { status, stdout } = install('--root', root, 'barn');
     expect(status).toBe(0);
-    expect(stdout).toMatch(/are in \/etc\/tidemark\/barn\. Next:\n\n {2}tidemark-workspace barn --check\n/);
+    expect(stdout).toMatch(/are in \/etc\/tidemark\/barn\. Next:\n\n {2}sudo tidemark-workspace barn --check\n/);
     expect(readFileSync(settings('barn', 'tidemark.env'), 'utf8')).toBe(
       'TIDEMARK_API_URL=https://barn.example/external/v1\n\n# Status page, metrics and health.\nTIDEMARK_LISTEN=127.0.0.1:9466\n',
     );
@@ -341,7 +425,7 @@ describe.runIf(available())('the installation for systemd', () => {
     expect([removed.status, removed.stderr]).toEqual([0, '']);
     const stored = ['etc', 'var/lib', 'var/backups'].map((folder) => `${root}/${folder}/tidemark/barn`);
     expect(removed.stdout).toContain(`rm -rf ${stored.join(' ')}\n`);
-    expect(removed.stdout).toContain(`  userdel --prefix ${root} tidemark-barn\n`);
+    expect(removed.stdout).toContain(`  sudo userdel --prefix ${root} tidemark-barn\n`);
     expect(readFileSync(settings('barn', 'tidemark_api_key'), 'utf8')).toBe('the-key-of-barn');
     expect(there('etc', 'prometheus', 'tidemark', 'barn.yaml')).toBe(false);
     // An update of all others does not bring it back.
@@ -360,7 +444,7 @@ describe.runIf(available())('the installation for systemd', () => {
         encoding: 'utf8',
       });
       expect([status, stderr]).toEqual([0, '']);
-      expect(stdout).toContain(`  userdel tidemark-${name}\n`);
+      expect(stdout).toContain(`  sudo userdel tidemark-${name}\n`);
     }
     const left = [
       ['opt', 'tidemark'],

@@ -296,7 +296,7 @@ describe('for systemd', () => {
     const { code, text } = await init(folder, '--workspace', 'office', '--for', 'systemd', '--history', '7d');
     expect([code, text]).toEqual([
       0,
-      expect.stringContaining('config/systemd/install.sh office && systemctl enable --now tidemark@office'),
+      expect.stringContaining('sudo config/systemd/install.sh office && sudo systemctl enable --now tidemark@office'),
     ]);
     expect(read(folder, 'office', 'tidemark.env').split('\n').slice(1)).toEqual([
       `TIDEMARK_API_URL=${api.url}`,

@@ -225,7 +225,7 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history }: N
       ...(token === null ? [] : [{ path: join(settings, TOKEN_FILE), text: `${token}\n` }]),
     ],
     shared: [],
-    start: `config/systemd/install.sh ${name} && systemctl enable --now tidemark@${name}`,
+    start: `sudo config/systemd/install.sh ${name} && sudo systemctl enable --now tidemark@${name}`,
     first: '',
     database: databaseText(database),
   };
