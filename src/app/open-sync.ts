@@ -150,6 +150,7 @@ export function openSync(given: SyncOptions): Sync {
   const { clock, archive } = options;
   const opened = openStore(options.dataDir, { maxBytes: archive?.maxBytes ?? null, nowMs: clock.nowMs });
   try {
+    if (opened.upgrade !== null) options.observe({ type: 'state-upgraded', ...opened.upgrade });
     return assemble(options, opened);
   } catch (error) {
     opened.close();

@@ -8,6 +8,7 @@ import type { ApiFaultKind, ExitCode } from './faults.ts';
 import type { DestinationKind } from './lines/dialect.ts';
 import type { RequestLane, Stream } from './ports.ts';
 import type { WaitReason } from './quota.ts';
+import type { StateUpgrade } from './state/state.ts';
 import type { GapReason } from './state/telemetry.ts';
 import type { EpochMs } from './time.ts';
 
@@ -211,6 +212,8 @@ type SyncEvent =
       readonly durationMs: number;
     }
   // Running
+  /** The state of an earlier version was upgraded when it was opened; `copy` is the file of the one before. */
+  | ({ readonly type: 'state-upgraded' } & StateUpgrade)
   /** The account was read, or cannot be: from now on it is sure which workspace is written. */
   | { readonly type: 'workspace-known' }
   /** The API as a whole does not answer; `api-recovered` when it does again. */
@@ -237,7 +240,7 @@ type SyncEvent =
 
 /** Events of the program around the sync and of its commands: each is a line of the log, however often it comes. */
 export type ProgramEvent =
-  | { readonly type: 'started'; readonly statusPage: string }
+  | { readonly type: 'started'; readonly version: string; readonly statusPage: string }
   | { readonly type: 'stopped' }
   | { readonly type: 'status-page-failed'; readonly message: string }
   /** How far long work is. */

@@ -171,6 +171,7 @@ export const FIELDS = {
   suppressed: field('lines', 'the number of similar lines that were suppressed since the last one'),
   to: field('RFC 3339', 'the end of the range; `now` if it has none'),
   until: field('RFC 3339', 'the time at which the wait ends'),
+  version: field('text', 'the version of Tidemark'),
   wait_seconds: field('seconds', 'the time until the next attempt'),
 } as const satisfies Readonly<Record<string, Field>>;
 

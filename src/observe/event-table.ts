@@ -295,6 +295,10 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     note: 'warn if it failed',
     isWhole: true,
   },
+  'state-upgraded': info(
+    ({ from, to, copy }) => `State upgraded from version ${from} to ${to}; the copy of the old one is ${copy}`,
+    { fields: ({ from, to, copy }) => ({ before: from, after: to, file: copy }), isWhole: true },
+  ),
   'workspace-known': debug('Workspace identified'),
   'api-outage': warn(({ message }) => `The API does not answer: ${message}`, {
     fields: ({ waitMs }) => waitSeconds(waitMs),

@@ -8,7 +8,7 @@ import { type EventRow, error, info, type Rows, warn } from './event-row.ts';
 
 /** Events of the program around the sync and of its commands. */
 export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
-  started: info('Tidemark started', { fields: ({ statusPage }) => ({ status_page: statusPage }) }),
+  started: info('Tidemark started', { fields: ({ version, statusPage }) => ({ version, status_page: statusPage }) }),
   stopped: info('Tidemark stopped'),
   'status-page-failed': error(({ message }) => `Status page failed: ${message}`),
   progress: info(({ message }) => message, {

@@ -12,7 +12,7 @@ import type { JobQueue } from '../core/state/jobs.ts';
 import type { ArchiveTotals, LogStore } from '../core/state/log.ts';
 import type { QuarantineStore } from '../core/state/quarantine.ts';
 import type { ReplayStore } from '../core/state/replay.ts';
-import type { StateFacts, Store } from '../core/state/state.ts';
+import type { StateFacts, StateUpgrade, Store } from '../core/state/state.ts';
 import type { PageCommit, TelemetryStore } from '../core/state/telemetry.ts';
 import type { EpochMs } from '../core/time.ts';
 import { type Archive, createArchive } from './archive/archive.ts';
@@ -60,6 +60,8 @@ export interface OpenStore {
   /** The facts for reports. */
   readonly facts: StateFacts;
   readonly path: string;
+  /** The upgrade that opening it made; `null` if it had the newest shape. */
+  readonly upgrade: StateUpgrade | null;
   close(): void;
 }
 
@@ -77,7 +79,7 @@ export interface StoreOptions {
  */
 export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOptions = {}): OpenStore {
   const most = maxBytes === null ? null : maxBytes + HARD_LIMIT_ABOVE_BYTES;
-  const { db, path, close } = openDatabase(directory, most);
+  const { db, path, upgrade, close } = openDatabase(directory, most);
   try {
     const { store, ledger, maintenance, jobs, facts } = explained(path, () => {
       const state = assemble(db, { path, nowMs });
@@ -93,7 +95,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
         close();
       }
     };
-    return { store, ledger, maintenance, jobs, facts, path, close: closeAll };
+    return { store, ledger, maintenance, jobs, facts, path, upgrade, close: closeAll };
   } catch (error) {
     close();
     throw error;

@@ -5,6 +5,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { VERSION } from '../../src/core/status.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { mistakesOfLine } from '../support/log-lines.ts';
 import { sharedBench } from '../support/shared-bench.ts';
@@ -65,6 +66,7 @@ describe('the log of a daemon', () => {
     const reported = reportedIn(stderr);
     for (const event of ['started', 'poll-summary', 'filter-matches-nothing', 'stopping', 'stopped'])
       expect(reported, event).toHaveProperty(event);
+    expect(linesOf(stderr).find((line) => line.includes('"event":"started"'))).toContain(`"version":"${VERSION}"`);
     expect(reported).toMatchObject({
       'delivery-blocked': 1,
       'delivery-resumed': 1,

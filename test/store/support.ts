@@ -60,6 +60,7 @@ export function scratchStore(options: StoreOptions = {}): ScratchStore {
       return open.facts;
     },
     path: open.path,
+    upgrade: open.upgrade,
     file: place.file,
     close,
     rows: (sql) => {

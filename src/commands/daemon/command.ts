@@ -12,6 +12,7 @@ import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { beatingClock } from '../../core/heartbeats.ts';
 import type { Secret } from '../../core/secret.ts';
+import { VERSION } from '../../core/status.ts';
 import { requireFree } from '../../observe/server.ts';
 import { type JobParts, runJobs } from '../../scheduler/jobs.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
@@ -39,7 +40,8 @@ export async function runDaemonCommand(
   const onUnusable = (message: string): void => terminal.logger.write({ type: 'configuration-odd', message });
   const key = createKeySource(config.api, { readFile: ports.readFile, secrets, onUnusable });
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
-    const onServed = (statusPage: string): void => terminal.logger.write({ type: 'started', statusPage });
+    const onServed = (statusPage: string): void =>
+      terminal.logger.write({ type: 'started', version: VERSION, statusPage });
     const jobs = jobPartsOf(sync, terminal, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
     const wantsAll = config.sync.history.kind === 'age' && config.sync.history.isAll === true;
     const all = wantsAll ? createAllHistory({ ...sync.context, queue: sync.jobs }) : null;

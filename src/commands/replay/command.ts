@@ -103,7 +103,8 @@ async function replay(
   const { destinations, archive } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
   const opened = openStore(config.dataDir, { maxBytes: archive?.maxBytes ?? null, nowMs: realClock.nowMs });
   try {
-    const { store } = opened;
+    const { store, upgrade } = opened;
+    if (upgrade !== null) terminal.observe({ type: 'state-upgraded', ...upgrade });
     const parts = { store, clock: realClock, random: realRandom, observe: terminal.observe };
     const wanted = destinations.filter(({ sink }) => args.destination === null || sink.name === args.destination);
     const deliverers = wanted.map((options) => createDeliverer(parts, options));

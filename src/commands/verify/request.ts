@@ -41,8 +41,9 @@ export async function recordMissing(
   ports: ProcessPorts,
 ): Promise<void> {
   const alone = (): Promise<RepairSummary> => {
-    const { store, close } = openStore(run.config.dataDir);
+    const { store, upgrade, close } = openStore(run.config.dataDir);
     try {
+      if (upgrade !== null) run.terminal.observe({ type: 'state-upgraded', ...upgrade });
       store.amendMissing(of.destinationId, missingChangeOf(args));
       return Promise.resolve({ read: 0, requests: 0, delivered: true, reason: null });
     } finally {
@@ -125,7 +126,9 @@ async function withApi<T>(
 ): Promise<T> {
   if (!hasKey(config)) {
     // Where a daemon holds the state, that can do it.
-    openStore(config.dataDir).close();
+    const { upgrade, close } = openStore(config.dataDir);
+    close();
+    if (upgrade !== null) terminal.observe({ type: 'state-upgraded', ...upgrade });
     throw new NoApiError();
   }
   return await withSync({ config, terminal, secrets, delivers }, ports, async (sync) => {

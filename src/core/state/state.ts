@@ -181,6 +181,15 @@ interface DeviceRequests {
   readonly failed: number;
 }
 
+/** The upgrade of a state of an earlier version, which is made when it is opened. */
+export interface StateUpgrade {
+  /** State versions. */
+  readonly from: number;
+  readonly to: number;
+  /** The file with the state as it was before. */
+  readonly copy: string;
+}
+
 /** The facts for reports. */
 export interface StateFacts {
   /** All lanes, in the order of precedence. May be a few seconds old. */

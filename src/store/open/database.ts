@@ -22,6 +22,7 @@ import {
 import { dirname, extname, join, parse, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { codeOf, UserError } from '../../core/faults.ts';
+import type { StateUpgrade } from '../../core/state/state.ts';
 import { DamageError, explained } from '../explain.ts';
 import { guardCommits, prepareLate, writer } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
@@ -56,6 +57,8 @@ export function lockPath(directory: string): string {
 interface OpenDatabase {
   readonly db: Database.Database;
   readonly path: string;
+  /** The upgrade that opening it made; `null` if it had the newest shape. */
+  readonly upgrade: StateUpgrade | null;
   close(): void;
 }
 
@@ -114,24 +117,23 @@ function openLocked(
     requireOurs(db, path);
     chmodSync(path, 0o600);
     requireDurable(db);
-    copyBeforeMigration(db, path);
+    const upgrade = upgradeOf(db, path);
+    copyBeforeMigration(db, path, upgrade);
     guardCommits(db, lock.requireOwn);
     migrate(db, path);
     limit(db, maxBytes);
     db.defaultSafeIntegers(true);
     prepareLate(db);
     lock.mark();
+    const close = (): void => {
+      db.close();
+      lock.release();
+    };
+    return { db, upgrade, close };
   } catch (error) {
     db.close();
     throw error;
   }
-  return {
-    db,
-    close: () => {
-      db.close();
-      lock.release();
-    },
-  };
 }
 
 /**
@@ -268,6 +270,13 @@ function limit(db: Database.Database, maxBytes: number | null): void {
 /** The copy of a state before a migration, to go back to. */
 export const copyBefore = (path: string, version: number): string => `${path}.version-${version}`;
 
+/** The upgrade that a state needs; `null` for none. */
+function upgradeOf(db: Database.Database, path: string): StateUpgrade | null {
+  const from = versionOf(db);
+  if (from === 0 || from >= MIGRATIONS.length) return null;
+  return { from, to: MIGRATIONS.length, copy: copyBefore(path, from) };
+}
+
 /** The copies of earlier upgrades: there is room for one. */
 function olderCopies(path: string, version: number): string[] {
   const copies = Array.from({ length: version - 1 }, (_, index) => copyBefore(path, index + 1));
@@ -284,10 +293,9 @@ function versionOf(db: Database.Database): number {
  *
  * @throws UserError (exit 1) if that fails; nothing is changed then.
  */
-function copyBeforeMigration(db: Database.Database, path: string): void {
-  const version = versionOf(db);
-  if (version === 0 || version >= MIGRATIONS.length) return;
-  const copy = copyBefore(path, version);
+function copyBeforeMigration(db: Database.Database, path: string, upgrade: StateUpgrade | null): void {
+  if (upgrade === null) return;
+  const { from: version, copy } = upgrade;
   const part = `${copy}.0.tidemark-part`;
   try {
     rmSync(part, { force: true });
