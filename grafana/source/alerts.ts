@@ -59,8 +59,9 @@ const NUMBERS: readonly PanelSpec[] = [
     links: [toPanel('tidemark-alerts', 'History', 'List them')],
   }),
   stat({
-    title: 'Highest fire count in this range',
-    description: 'A rule can fire again on an alert that is open. The highest fire count of one alert.',
+    title: 'Highest fire count (alerts seen in this range)',
+    description:
+      'A rule can fire again on an alert that is open. The highest fire count of one alert, also of an alert that was opened before the range and reported within it.',
     w: 6,
     h: 4,
     targets: lines([`SELECT max(fire_count) FROM ${STATES}`, 'Fire count']),

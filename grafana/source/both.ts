@@ -42,11 +42,15 @@ export const DEVICE_COLUMNS = {
     colored: true,
     width: 125,
   },
-  gap: { title: 'Missing', unit: 's', decimals: 0, mappings: [NOTHING_MISSING], width: 85 },
+  gap: { title: 'Time not read', unit: 's', decimals: 0, mappings: [NOTHING_MISSING], width: 110 },
   lifecycle: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true, width: 90 },
   model: { title: 'Model', width: 120 },
   id: { title: 'Id', width: 120 },
 } as const satisfies Record<string, Column>;
+
+/** What the column of the gaps means. */
+export const GAP_SHOWN =
+  '"Time not read": how much of the time to be synced Tidemark has not read yet; "none" does not say that the device has sent readings.';
 
 /** Columns of tables of the values of a range. */
 export const VALUE_COLUMNS = {
@@ -62,14 +66,14 @@ export const VALUE_COLUMNS = {
  * side of its threshold.
  */
 export const ALERT_COLUMNS = {
-  value: { title: 'Value', unit: 'string' },
+  value: { title: 'Value in alert', unit: 'string', width: 115 },
   threshold: { title: 'Threshold', unit: 'string' },
   fireCount: { title: 'Fire count', decimals: 0, width: 100 },
 } as const satisfies Record<string, Column>;
 
 /** What these columns mean. */
 export const ALERT_COLUMNS_SHOWN =
-  '"Value": the value that the API last returned with the alert; it is no current reading. "Fire count": how many times the rule has fired on this alert.';
+  '"Value in alert": the value that the API last returned with the alert; it is no current reading. "Fire count": how many times the rule has fired on this alert.';
 
 /** How lines of thresholds look in the chart of a sensor, whose values are rounded to fewer decimals. */
 export const THRESHOLD_LINE: Override['properties'] = [
@@ -122,7 +126,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
   const panel = stat({
     title: 'Lag',
     description:
-      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Each device reports at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device, of which nothing newer exists, is up to date. A device in its initial sync has no lag, unless its newest readings are late. Green within the target chosen above, yellow up to four times as large, red beyond. Red, with the instant up to which the data is complete, where nothing was reported for 17 minutes: Tidemark has stopped, or the database rejects its points. A device may have been seen after that instant: the newest readings count as complete only after the grace period (sync.grace_period).',
+      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Tidemark writes the lag of each device at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device, of which nothing newer exists, is up to date. A device in its initial sync has no lag, unless its newest readings are late. Green within the target chosen above, yellow up to four times as large, red beyond. Red, with the instant up to which the data is complete, where nothing was reported for 17 minutes: Tidemark has stopped, or the database rejects its points. A device may have been seen after that instant: the newest readings count as complete only after the grace period (sync.grace_period).',
     ...{ w, h: 4, ...asked, noValue: STOPPED, unit: 's', decimals: 0 },
     thresholds: NEUTRAL,
   });
@@ -135,7 +139,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
 export const TARGET: Variable = {
   type: 'custom',
   name: 'target',
-  label: 'Target of the lag (15-min reports)',
+  label: 'Target of the lag, which is written every 15 min',
   // In milliseconds: queries take it as a date, so that whatever stands in an address becomes a number.
   query: '15 mins : 900000,30 mins : 1800000,1 hour : 3600000,3 hours : 10800000,12 hours : 43200000',
   current: { text: '15 mins', value: '900000' },

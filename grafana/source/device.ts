@@ -5,6 +5,7 @@ import {
   ALERT_COLUMNS_SHOWN,
   coverageBand,
   DEVICE_COLUMNS,
+  GAP_SHOWN,
   sensorChart,
   THRESHOLD_LINE,
   VALUE_COLUMNS,
@@ -50,8 +51,7 @@ const EACH = 'device_id, device_name';
 
 const FACTS_NOW: PanelSpec = grid({
   title: 'The device',
-  description:
-    'The chosen devices as the device list last showed them, and how far their copy is behind ("Lag"). "Last seen": the time of the newest reading, or that in the device list. "Sync" and "Lag" are "not reported" where Tidemark has not reported for 17 minutes.',
+  description: `The chosen devices as the device list last showed them, and how far their copy is behind ("Lag"). "Last seen": the time of the newest reading, or that in the device list. "Sync" and "Lag" are "unknown" where Tidemark has not reported for 17 minutes. ${GAP_SHOWN}`,
   w: 24,
   h: 5,
   targets: tables(

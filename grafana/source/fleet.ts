@@ -1,5 +1,15 @@
 /** The dashboard "Fleet": which devices report, which do not, and how up to date is the copy? */
-import { badCount, DEVICE_COLUMNS, lagOverTime, lagStat, onlineOverTime, openAlerts, STOPPED, TARGET } from './both.ts';
+import {
+  badCount,
+  DEVICE_COLUMNS,
+  GAP_SHOWN,
+  lagOverTime,
+  lagStat,
+  onlineOverTime,
+  openAlerts,
+  STOPPED,
+  TARGET,
+} from './both.ts';
 import { AT_END, DAILY, HOURLY, IN_RANGE, newest, OF_FLEET, OF_WORKSPACE, tables } from './influxql.ts';
 import {
   byState,
@@ -230,8 +240,7 @@ export const WITH_HUB: readonly Transformation[] = [
 
 const DEVICES: PanelSpec = grid({
   title: 'Devices',
-  description:
-    'Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. "Lag": how far the copy is behind. "Last seen": the time of the newest reading, or that in the device list. A silent device has no lag, because nothing newer exists. "Sync" and "Lag" are "not reported" where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". Click a name to open it.',
+  description: `Every device of the range, as the device list last showed it. Order: active devices first, among these the devices that are not online, then by lag. "Lag": how far the copy is behind. "Last seen": the time of the newest reading, or that in the device list. A silent device has no lag, because nothing newer exists. "Sync" and "Lag" are "unknown" where Tidemark has not reported for 17 minutes; a device that has left the workspace is "unreachable". ${GAP_SHOWN} Click a name to open it.`,
   w: 24,
   h: 14,
   targets: tables(
@@ -327,7 +336,7 @@ export const SILENT_LONGEST: PanelSpec = devicesToLookAt(
   {
     title: 'Silent or out of service',
     description:
-      'The devices that are silent or not online, and those among them that were paused, shelved or retired: active devices first, then by the time since they were last seen. "Lag" is "not reported" where Tidemark has not reported for 17 minutes. At most fifty.',
+      'The devices that are silent or not online, and those among them that were paused, shelved or retired: active devices first, then by the time since they were last seen. "Lag" is "unknown" where Tidemark has not reported for 17 minutes. At most fifty.',
     ...{ w: 12, h: 9, noValue: 'No device is reported as silent.' },
   },
   {

@@ -148,7 +148,7 @@ export const LAG_LOOKS: readonly Override[] = [
   }),
   ...COLORS,
   // Why it is no less than 15 minutes, where the daemon's own target may be less.
-  ...names(' (15-min reports)'),
+  ...names(' (written every 15 min)'),
 ];
 
 /**

@@ -53,7 +53,7 @@ export function instead(text: string, color: string): Mapping {
 }
 
 /** A device without a coverage point in the last 17 minutes: nothing is known of its sync any more. */
-export const NOT_REPORTED = instead('not reported', 'red');
+export const NOT_REPORTED = instead('unknown', 'red');
 
 /** Numbers that stand for words among the lags of a table. The first two: nothing newer exists. */
 export const LAG_WORDS = {
@@ -72,11 +72,11 @@ export const LAG_MAPPINGS: readonly Mapping[] = [
   lagWord(LAG_WORDS.silent, 'silent', 'orange'),
   lagWord(LAG_WORDS.outOfService, OUT_OF_SERVICE, 'text'),
   lagWord(LAG_WORDS.initialSync, 'initial sync', 'blue'),
-  lagWord(LAG_WORDS.notReported, 'not reported', 'red'),
+  lagWord(LAG_WORDS.notReported, 'unknown', 'red'),
   NOT_REPORTED,
 ];
 
-/** A time that is missing: where it is 0, nothing is. */
+/** A time that is not read: where it is 0, none is. */
 export const NOTHING_MISSING: Mapping = { type: 'value', options: { '0': { text: 'none', index: 6 } } };
 
 /** The same for a number, by the query that is answered 0 then. */

@@ -1,5 +1,13 @@
 /** The dashboard "Device (PromQL)": one device, or several side by side. For those who have a VictoriaMetrics. */
-import { ALERT_COLUMNS_SHOWN, coverageBand, sensorChart, THRESHOLD_LINE, VALUE_COLUMNS, VALUES_SHOWN } from './both.ts';
+import {
+  ALERT_COLUMNS_SHOWN,
+  coverageBand,
+  GAP_SHOWN,
+  sensorChart,
+  THRESHOLD_LINE,
+  VALUE_COLUMNS,
+  VALUES_SHOWN,
+} from './both.ts';
 import { ONLINE, toDevice, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec, PromAnnotation } from './model.ts';
 import { grid, lineChart, NO_DEVICES, NO_READINGS, timeline } from './panels.ts';
@@ -36,7 +44,7 @@ function withThresholds(panel: PanelSpec): PanelSpec {
   };
   return {
     ...panel,
-    description: `${panel.description} Dashed: the thresholds of alerts, while they are open.`,
+    description: `${panel.description} Dashed: the thresholds of alerts, only while an alert is open: without one, a sensor has no dashed line.`,
     overrides: [
       ...(panel.overrides ?? []),
       { matcher: { id: 'byFrameRefID', options: 'B' }, properties: [displayName, ...THRESHOLD_LINE] },
@@ -177,8 +185,7 @@ export const PROMQL_DEVICE: DashboardSpec = {
       panels: [
         deviceTable(OF_DEVICE, {
           title: 'The device',
-          description:
-            'The chosen devices as the device list last showed them, and how far their copy is behind ("Lag"). "Last seen": the time of the newest reading, or that in the device list.',
+          description: `The chosen devices as the device list last showed them, and how far their copy is behind ("Lag"). "Last seen": the time of the newest reading, or that in the device list. ${GAP_SHOWN}`,
           h: 5,
         }),
         openAlertTable(OF_DEVICE, {

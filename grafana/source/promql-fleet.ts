@@ -4,15 +4,17 @@ import {
   ALERT_COLUMNS_SHOWN,
   badCount,
   DEVICE_COLUMNS,
+  GAP_SHOWN,
   lagOverTime,
   lagStat,
+  NOT_KNOWN,
   onlineNow,
   onlineOverTime,
   openAlerts,
   TARGET,
 } from './both.ts';
 import { LAG_LOOKS } from './lag.ts';
-import { hidden, initialSync, join, LAG_WORDS, ONLINE, only, PLAIN, toDevice, toPanel, words } from './looks.ts';
+import { hidden, initialSync, join, LAG_WORDS, ONLINE, only, PLAIN, steps, toDevice, toPanel, words } from './looks.ts';
 import type { DashboardSpec, PanelSpec } from './model.ts';
 import { grid, NO_DEVICES, stat } from './panels.ts';
 import { held, newest, newestAlert, OF_WORKSPACE, of, thresholds, WORKSPACE, withUnit, writtenAt } from './points.ts';
@@ -91,6 +93,7 @@ const reporting = ['telemetry_value', 'telemetry_flag'].map(
 
 const NUMBERS: readonly PanelSpec[] = [
   onlineNow({
+    w: 3,
     targets: present([whileReporting(`sum(${newest('device_online', OF_WORKSPACE)})`), 'Online']),
     links: [TO_TABLE],
   }),
@@ -105,8 +108,22 @@ const NUMBERS: readonly PanelSpec[] = [
         'Silent',
       ]),
       links: [TO_TABLE],
+      w: 3,
     },
   ),
+  stat({
+    title: 'Out of service',
+    description:
+      'Devices that are not online because they were paused, shelved or retired: no readings are expected of them. "Online", "Silent" and this number add up to the devices in the list, unless a device is not online and late, or the workspace does not say whether it is online.',
+    ...{ w: 3, h: 4, noValue: NOT_KNOWN, unit: 'none', thresholds: steps('red', [0, 'text']) },
+    targets: present([
+      whileReporting(
+        `count(${offline(OF_WORKSPACE)} and on (device_id) ${resting(OF_WORKSPACE)}) or 0 * count(${newest('device_online', OF_WORKSPACE)})`,
+      ),
+      'Out of service',
+    ]),
+    links: [TO_TABLE],
+  }),
   stat({
     title: 'Reported in the last hour',
     description: 'Devices with a reading of the last hour in this database.',
@@ -115,6 +132,7 @@ const NUMBERS: readonly PanelSpec[] = [
     links: [TO_TABLE],
   }),
   badCount('Late', 'Devices with a lag above the target that is chosen above.', {
+    w: 3,
     targets: present(
       [`count(${LAG_NOW} > ${TARGET_S}) or 0 * count(${LAG_NOW})`, 'Late'],
       [`0 * ${REPORTED} unless on () ${P95}`, 'Late'],
@@ -123,6 +141,7 @@ const NUMBERS: readonly PanelSpec[] = [
     links: [TO_TABLE],
   }),
   openAlerts('Alerts that are not resolved. The table below lists them.', {
+    w: 3,
     targets: present([whileReporting(`count(${openAlertsOf(OF_WORKSPACE)}) or 0 * ${REPORTED}`), 'Open']),
     links: [toPanel('tidemark-vm-fleet', 'Alerts that are open', 'List the alerts', 'victoria_datasource')],
   }),
@@ -138,7 +157,7 @@ const NUMBERS: readonly PanelSpec[] = [
       links: [TO_TABLE],
       overrides: [...LAG_LOOKS, ...initialSync('E')],
     },
-    4,
+    5,
   ),
 ];
 
@@ -209,8 +228,7 @@ const TO_DEVICE = toDevice('tidemark-vm-device', 'victoria_datasource');
 const TABLES: readonly PanelSpec[] = [
   deviceTable(OF_WORKSPACE, {
     title: 'Devices',
-    description:
-      'Every device once, as the device list last showed it, and how far its copy is behind ("Lag"). "Last seen": the time of the newest reading, or that in the device list. Active devices first. Click a name to open the device.',
+    description: `Every device once, as the device list last showed it, and how far its copy is behind ("Lag"). "Last seen": the time of the newest reading, or that in the device list. ${GAP_SHOWN} Active devices first. Click a name to open the device.`,
     h: 14,
   }),
   openAlertTable(OF_WORKSPACE, {

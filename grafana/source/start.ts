@@ -16,9 +16,9 @@ const TO_TABLE: DataLink = {
 
 const ATTENTION: PanelSpec = devicesToLookAt(
   {
-    title: 'What needs attention',
+    title: 'Devices that need attention',
     description:
-      'Active devices that are silent or not online, that have a lag of more than an hour, or that Tidemark no longer reports. Devices that were paused, shelved or retired are left out: the dashboard "Fleet" lists them. "Last seen (device list)" is recorded at least hourly. At most twenty. Click a name to open the device.',
+      'Active devices that are silent or not online, that have a lag of more than an hour, or that Tidemark no longer reports. Devices that were paused, shelved or retired are left out: the dashboard "Fleet" lists them. "Last seen (device list)" is recorded at least hourly. At most twenty. Click a name to open the device. Open alerts are not listed here: the dashboard "Alerts" lists them.',
     ...{ w: 16, h: 12, noValue: 'No device needs attention, if the numbers above are green.' },
   },
   {

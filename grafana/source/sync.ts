@@ -241,14 +241,15 @@ const REASONS: readonly PanelSpec[] = [
     },
   }),
   grid({
-    title: 'Firing alerts',
-    description: 'The alert rules of Prometheus that fire now. The watchdog, which always fires, is left out.',
+    title: 'Firing rules about Tidemark',
+    description:
+      'The alert rules of Prometheus about Tidemark itself that fire now; alerts of the workspace about its devices are on the dashboard "Alerts". The watchdog, which always fires, is left out.',
     w: 12,
     h: 8,
     targets: presentTable(
       'ALERTS{alertstate="firing", alertname=~"Tidemark.*", alertname!="TidemarkWatchdog", instance=~"$instance|"}',
     ),
-    noValue: 'No alert fires.',
+    noValue: 'No rule fires.',
     columns: {
       severity: { title: 'Severity', mappings: [SEVERITY], colored: true, width: 120 },
       alertname: { title: 'Alert' },

@@ -65,7 +65,8 @@ const NUMBERS: readonly PanelSpec[] = [
 
 const PLAN: PanelSpec = grid({
   title: 'Plan',
-  description: 'The workspace and the limits of its plan, as the API last returned them.',
+  description:
+    'The workspace, how many devices it has ("Devices in use"), and the limits of its plan ("limit"), as the API last returned them. The API does not say how many API keys exist.',
   w: 24,
   h: 5,
   targets: tables(
@@ -89,12 +90,12 @@ const PLAN: PanelSpec = grid({
   columns: {
     name: { title: 'Workspace', width: 140 },
     plan_name: { title: 'Plan' },
-    external_requests_per_minute: { title: 'Requests a minute', unit: 'locale', width: 150 },
-    external_requests_per_day: { title: 'Requests a day', unit: 'locale', width: 130 },
-    history_max_days: { title: 'History (days)', decimals: 0, width: 120 },
-    max_devices_per_page: { title: 'Largest page', width: 110 },
-    max_api_keys: { title: 'API keys' },
-    devices: { title: 'Devices' },
+    external_requests_per_minute: { title: 'Requests a minute (limit)', unit: 'locale', width: 185 },
+    external_requests_per_day: { title: 'Requests a day (limit)', unit: 'locale', width: 165 },
+    history_max_days: { title: 'History (days, limit)', decimals: 0, width: 155 },
+    max_devices_per_page: { title: 'Largest page (limit)', width: 150 },
+    max_api_keys: { title: 'API keys (limit)', width: 125 },
+    devices: { title: 'Devices in use', width: 120 },
     plan_id: { title: 'Plan id' },
     workspace_id: { title: 'Workspace id', width: 220 },
     Time: { title: 'Read', unit: 'dateTimeFromNow', width: 130 },

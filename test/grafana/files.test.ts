@@ -8,6 +8,7 @@ import {
   type Board,
   boardFiles,
   FOLDER,
+  type Panel,
   queryOf,
   readBoards,
   shownPanels,
@@ -114,10 +115,9 @@ const COLUMN_PX = 105;
 
 test.each(
   panels.filter(({ panel }) => panel.type === 'table').map(({ board, panel }) => [board.uid, panel.title, panel]),
-)('%s: the columns of "%s" fit into the panel', (_uid, _title, { gridPos, fieldConfig, transformations = [] }) => {
-  const order = transformations.at(-1)?.options as { renameByName: Record<string, string>; excludeByName: object };
-  const left = new Set(Object.keys(order.excludeByName));
-  const titles = Object.entries(order.renameByName).flatMap(([name, title]) => (left.has(name) ? [] : [title]));
+)('%s: the columns of "%s" fit into the panel', (_uid, _title, panel) => {
+  const { gridPos, fieldConfig } = panel;
+  const titles = titlesOf(panel);
   const widthOf = (title: string): number => {
     const own = fieldConfig?.overrides.find(({ matcher }) => matcher.id === 'byName' && matcher.options === title);
     return Number(own?.properties.find(({ id }) => id === 'custom.width')?.value ?? COLUMN_PX);
@@ -154,7 +154,7 @@ test('no panel of a whole range stands below a heading that speaks of now', () =
   expect(underNow.filter((title) => /in this range|^All readings/.test(title))).toEqual([]);
 });
 
-test('what an alert has is called as the API and the page call it, wherever alerts are listed', () => {
+test('what an alert has is called the same wherever alerts are listed, and its value is no reading', () => {
   const titled = boards.flatMap(({ panels: all }) =>
     all.flatMap(({ title, transformations = [] }) => {
       const names = JSON.stringify(transformations.filter(({ id }) => id === 'organize'));
@@ -163,8 +163,70 @@ test('what an alert has is called as the API and the page call it, wherever aler
   );
   expect(titled.length).toBeGreaterThan(4);
   for (const [title, names] of titled) {
-    for (const column of ['Value', 'Threshold', 'Fire count']) expect(names, title).toContain(`:"${column}"`);
+    for (const column of ['Value in alert', 'Threshold', 'Fire count']) expect(names, title).toContain(`:"${column}"`);
   }
+});
+
+/** The titles of the columns of a table that are shown. */
+function titlesOf({ transformations = [] }: Panel): string[] {
+  const { renameByName = {}, excludeByName = {} } = (transformations.at(-1)?.options ?? {}) as {
+    renameByName?: Record<string, string>;
+    excludeByName?: object;
+  };
+  const left = new Set(Object.keys(excludeByName));
+  return Object.entries(renameByName).flatMap(([name, title]) => (left.has(name) ? [] : [title]));
+}
+
+describe('what a title says is what stands below it', () => {
+  const named = (uid: string, title: string): Panel => {
+    const found = panels.find(({ board, panel }) => board.uid === uid && panel.title === title);
+    if (found === undefined) throw new Error(`no panel "${title}" on ${uid}`);
+    return found.panel;
+  };
+  const ofDevices = panels.filter(({ panel }) => titlesOf(panel).includes('Time not read'));
+
+  test('a list of devices beside a count of alerts says that it lists devices, and where the alerts are', () => {
+    const { description } = named('tidemark-start', 'Devices that need attention');
+    expect(description).toMatch(/alerts are not listed here: the dashboard "Alerts"/);
+  });
+
+  test('in the table of the plan, each number is a limit or in use', () => {
+    const titles = titlesOf(named('tidemark-workspace', 'Plan'));
+    const isFact = (title: string): boolean => /^(?:Workspace|Plan|Read)\b/.test(title);
+    const numbers = titles.filter((title) => !isFact(title));
+    expect(numbers).toHaveLength(6);
+    expect(numbers.filter((title) => !/\blimit\)$/.test(title))).toEqual(['Devices in use']);
+  });
+
+  test('it is Tidemark that writes a lag every 15 minutes, no device that reports', () => {
+    const text = JSON.stringify(boards);
+    expect(text).toContain('Tidemark writes the lag of each device at least every 15 minutes');
+    expect(text).not.toMatch(/15-min reports|[Dd]evice reports at least/);
+  });
+
+  test('a time that is not read is no reading that is missing, and a table that shows it says so', () => {
+    expect(ofDevices.map(({ board }) => board.uid).toSorted()).toEqual([
+      ...['tidemark-device', 'tidemark-fleet', 'tidemark-vm-device', 'tidemark-vm-fleet'],
+    ]);
+    for (const { panel } of ofDevices)
+      expect(panel.description).toMatch(/"none" does not say that the device has sent/);
+    expect(panels.filter(({ panel }) => titlesOf(panel).includes('Missing'))).toEqual([]);
+  });
+
+  test('the highest fire count is that of alerts that were seen in the range, not opened in it', () => {
+    const { description } = named('tidemark-alerts', 'Highest fire count (alerts seen in this range)');
+    expect(description).toMatch(/opened before the range/);
+  });
+
+  test('rules about Tidemark that fire are no alerts of the workspace', () => {
+    const { description, fieldConfig } = named('tidemark-sync', 'Firing rules about Tidemark');
+    expect(description).toMatch(/about Tidemark itself/);
+    expect(fieldConfig?.defaults['noValue']).toBe('No rule fires.');
+  });
+
+  test('the thresholds of a sensor are drawn while an alert is open, and its chart says so', () => {
+    expect(named('tidemark-vm-device', '$sensor').description).toMatch(/only while an alert is open/);
+  });
 });
 
 test('uids are those that links and bookmarks know, for ever', () => {

@@ -178,7 +178,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     const all = await read.table('fleet', 'Devices');
     const lagOf = (name: string) => all.find(({ Name }) => Name === name)?.['Lag'];
     expect([lagOf('Silent'), lagOf('Paused')]).toEqual(['silent, orange', 'out of service, text']);
-    const attention = await read.table('start', 'What needs attention');
+    const attention = await read.table('start', 'Devices that need attention');
     const names = attention.map(({ Name }) => Name);
     expect([names.includes('Silent'), names.includes('Paused')], 'a paused one needs no attention').toEqual([
       true,

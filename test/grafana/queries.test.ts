@@ -214,8 +214,8 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     test('while the daemon runs: a lag of a few minutes, green, and each device with the state of its sync', async () => {
       const now = at(0);
       expect(await now.numbers('fleet', 'Lag')).toEqual([
-        'median (15-min reports): < 15 mins, green',
-        'p95 (15-min reports): < 15 mins, green',
+        'median (written every 15 min): < 15 mins, green',
+        'p95 (written every 15 min): < 15 mins, green',
       ]);
       expect(await now.numbers('fleet', 'Late')).toEqual(['Late: 0, green']);
       const rows = await now.table('fleet', 'Devices');
@@ -225,9 +225,9 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         Sync: 'nothing newer, text',
         // Beside eleven days of silence a small lag would read as a mistake.
         Lag: 'silent, orange',
-        Missing: 'none',
+        'Time not read': 'none',
       });
-      expect(rows.map((row) => row['Sync'])).not.toContain('not reported, red');
+      expect(rows.map((row) => row['Sync'])).not.toContain('unknown, red');
       // A hub has no hub: a sign, and no sentence of the empty panel.
       expect(rows.find(({ Name }) => Name === 'Hamburg warehouse')).toMatchObject({
         Hub: '–',
@@ -271,10 +271,10 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
             expect.stringMatching(/: unknown, red$/),
           ]);
         const rows = await later.table('fleet', 'Devices');
-        expect(new Set(rows.map((row) => row['Sync']))).toEqual(new Set(['not reported, red']));
+        expect(new Set(rows.map((row) => row['Sync']))).toEqual(new Set(['unknown, red']));
         expect(rows.length).toBeGreaterThan(20);
         // An age here would read as a lag, or as the time at which the device was seen: the number above has it.
-        expect(new Set(rows.map(({ Lag }) => Lag))).toEqual(new Set(['not reported, red']));
+        expect(new Set(rows.map(({ Lag }) => Lag))).toEqual(new Set(['unknown, red']));
         expect(await later.numbers('workspace', 'Lag')).toEqual([lag]);
         // How many add-ons report, nobody knows then.
         const hubs = await later.table('fleet', 'Hubs');
@@ -282,7 +282,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         for (const hub of hubs)
           expect([hub['Add-ons reporting'], hub['Not reporting']]).toEqual(['unknown, red', 'unknown, red']);
         // The device list is as old as the last report: nobody knows whether a device is online.
-        const devices = [...(await later.table('start', 'What needs attention')), ...rows];
+        const devices = [...(await later.table('start', 'Devices that need attention')), ...rows];
         const ofDevice = at(minutes, { choose: ONE });
         devices.push(
           ...(await ofDevice.table('device', 'The device')),
@@ -299,7 +299,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     );
 
     test('the start page names what needs attention, and all of it once the daemon has stopped', async () => {
-      const calm = await at(0).table('start', 'What needs attention');
+      const calm = await at(0).table('start', 'Devices that need attention');
       expect(calm[0]).toMatchObject({
         Name: 'Wine cellar',
         Online: 'Not online, red',
@@ -308,9 +308,9 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       // What somebody took out of service needs none.
       expect(new Set(calm.map(({ Lifecycle }) => Lifecycle))).toEqual(new Set(['active, green']));
       for (const { Online, Lag } of calm) expect(`${Online} ${Lag}`).toMatch(/^Not online|hours?|days?|weeks?/);
-      const stopped = await at(20 * 60).table('start', 'What needs attention');
+      const stopped = await at(20 * 60).table('start', 'Devices that need attention');
       expect(stopped.length).toBe(20);
-      expect(new Set(stopped.map(({ Sync }) => Sync))).toEqual(new Set(['not reported, red']));
+      expect(new Set(stopped.map(({ Sync }) => Sync))).toEqual(new Set(['unknown, red']));
       expect((await at(20 * 60).numbers('start', 'Lag'))[0]).toMatch(/20 hours ago, red$/);
     });
 
@@ -333,7 +333,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     test('colours of lag follow the target that is chosen', async () => {
       const choose = (variable: string) => (variable === 'target' ? '60000' : undefined);
       expect((await at(0, { choose }).numbers('fleet', 'Lag'))[0]).toMatch(
-        /^median \(15-min reports\): < 15 mins, (?:yellow|red)$/,
+        /^median \(written every 15 min\): < 15 mins, (?:yellow|red)$/,
       );
       expect(await at(0, { choose }).numbers('fleet', 'Late')).toEqual([expect.stringMatching(/^Late: \d+, orange$/)]);
       // An address may say anything: what is no number is no query either.
@@ -436,11 +436,13 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       const exact = new Map(alerts.map(({ alertId, threshold }) => [String(alertId), String(threshold)]));
       for (const row of rows) expect(row['Threshold']).toBe(exact.get(row['Alert id'] ?? ''));
       // By the names of the API.
-      for (const title of ['Value', 'Threshold', 'Fire count']) expect(rows[0]).toHaveProperty(title);
+      for (const title of ['Value in alert', 'Threshold', 'Fire count']) expect(rows[0]).toHaveProperty(title);
       expect(await at(0).numbers('workspace', 'Left of the daily quota')).toEqual([
         expect.stringMatching(/: \d{3},\d{3}, blue$/),
       ]);
-      expect(await at(0).table('workspace', 'Plan')).toEqual([expect.objectContaining({ 'History (days)': '31' })]);
+      expect(await at(0).table('workspace', 'Plan')).toEqual([
+        expect.objectContaining({ 'History (days, limit)': '31', 'Devices in use': '32' }),
+      ]);
       const history = await at(0).table('alerts', 'History');
       expect(history[0]).toHaveProperty('Opened');
       expect(history[0]).toHaveProperty('Last change');

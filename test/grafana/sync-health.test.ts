@@ -59,7 +59,7 @@ async function expectRunning(url: string): Promise<void> {
   expect(await shown(url, 'Alert rules')).toEqual(['none fires, green']);
   expect(await shown(url, 'Polling stopped')).toEqual(['no, green']);
   expect(await shown(url, 'Jobs: progress')).toEqual([]);
-  expect(await shown(url, 'Firing alerts')).toEqual([]);
+  expect(await shown(url, 'Firing rules about Tidemark')).toEqual([]);
   expect(await shown(url, 'Daemons')).toEqual([expect.stringMatching(/Answers yes, Version [\w.-]+, Running for \d/)]);
 }
 
@@ -106,7 +106,7 @@ const QUIET = new Set([
     'Jobs: progress A',
     'Jobs: time left A',
     'Databases B',
-    'Firing alerts A',
+    'Firing rules about Tidemark A',
     'Devices by state B',
     'Devices by state C',
   ],

@@ -149,7 +149,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
       expect((await reported.read.numbers(uid, 'Open alerts')).join()).toMatch(/^Open: \d+, (?:green|orange)$/);
       expect((await reported.read.numbers(uid, 'Lag')).join()).toMatch(/^median \(.*, green,p95 \(.*, green$/);
     }
-    expect(await reported.read.table('start', 'What needs attention')).toEqual([]);
+    expect(await reported.read.table('start', 'Devices that need attention')).toEqual([]);
 
     // The daemon ends a minute after this look.
     const stopped = reported.later(21);
@@ -157,9 +157,9 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     for (const title of ['Devices by state', 'Silent', 'Late', 'Open alerts', 'Lag']) {
       expect((await stopped.numbers('fleet', title)).join(), title).toMatch(/, red$/);
     }
-    const rows = await stopped.table('start', 'What needs attention');
+    const rows = await stopped.table('start', 'Devices that need attention');
     expect(rows.map(({ Sync, Lag }) => `${Sync} ${/red$/.test(Lag ?? '')}`)).toEqual(
-      Array.from({ length: 12 }, () => 'not reported, red true'),
+      Array.from({ length: 12 }, () => 'unknown, red true'),
     );
   });
 
@@ -191,7 +191,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect((await reported.read.numbers('fleet', 'Lag')).join()).toMatch(/^median \(.*, green,p95 \(.*, green$/);
     const [hub] = await reported.read.table('fleet', 'Hubs');
     expect(hub).toMatchObject({ Hub: 'Hub north', 'Hub online': 'Not online, red', 'Add-ons reporting': '0, text' });
-    const attention = await reported.read.table('start', 'What needs attention');
+    const attention = await reported.read.table('start', 'Devices that need attention');
     expect(attention.map(({ Id }) => String(Id).replace(/-.*/, ''))).toEqual(Array.from({ length: 8 }, () => 'north'));
   });
 
