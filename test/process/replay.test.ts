@@ -92,7 +92,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
   });
 
   test.each<[string[], number, RegExp]>([
-    [['--destination', 'inflx'], 2, /no database of that name is configured\. Did you mean influx\?/],
+    [['--destination', 'inflx'], 2, /there is no database of that name\. Did you mean influx\?/],
     [['--destination', 'CANARYCANARY'], 2, /There is influx\./],
     [['--max-rate', '0'], 2, /--max-rate: expected a whole number from 1 to 100000000 lines a second/],
     [['--max-rate', 'CANARY'], 2, /--max-rate: expected a whole number/],

@@ -4,7 +4,7 @@
  */
 
 import { realClock } from '../../app/real-clock.ts';
-import { createSecretReader, settingsOf } from '../../app/settings.ts';
+import { createSecretReader, settingsOf, unknownDestination } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import { withState } from '../../app/with-sync.ts';
 import type { QuarantineCommand } from '../../cli/command.ts';
@@ -13,7 +13,7 @@ import { isRecord } from '../../core/json.ts';
 import { isNarrow, type QuarantineFilter } from '../../core/quarantine.ts';
 import { filterArgs } from '../../core/state/job-args.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
-import { counted, grouped, nearest, plainText } from '../../core/text.ts';
+import { counted, grouped, plainText } from '../../core/text.ts';
 import { type DestinationOptions, reachableOf } from '../../delivery/destination.ts';
 import { requireState } from '../../store/open/read-only.ts';
 import { readQuarantine } from '../../store/views/read-state.ts';
@@ -66,12 +66,7 @@ function requireDestination(
   if (destination === null) return;
   const names = [...new Set([...destinations.map(({ sink }) => sink.name), ...known.map(({ name }) => name)])];
   if (names.includes(destination)) return;
-  const meant = nearest(destination, names);
-  const advice = names.length === 0 ? 'There is none.' : `There is ${names.join(', ')}.`;
-  throw new UserError(
-    `--destination: there is no database of that name. ${meant === null ? advice : `Did you mean ${meant}?`}`,
-    2,
-  );
+  throw unknownDestination(destination, names);
 }
 
 interface Order {

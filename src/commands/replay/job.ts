@@ -3,11 +3,11 @@
  * by side.
  */
 
+import { unknownDestination } from '../../app/settings.ts';
 import { type ExitCode, UserError } from '../../core/faults.ts';
 import { argumentsNotUnderstood, isReplayArgs, type ReplayArgs } from '../../core/state/job-args.ts';
 import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import type { ReplayReport, ReplaySummary } from '../../core/state/replay.ts';
-import { nearest } from '../../core/text.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { openReplay, type Replay, type ReplayParts } from '../../delivery/replay.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
@@ -69,11 +69,7 @@ export function requireDestination(names: readonly string[], destination: string
     throw new UserError('No database is configured: set influx.url or destinations.', 78);
   }
   if (destination === null || names.includes(destination)) return;
-  const meant = nearest(destination, names);
-  throw new UserError(
-    `--destination: no database of that name is configured. ${meant === null ? `There is ${names.join(', ')}.` : `Did you mean ${meant}?`}`,
-    2,
-  );
+  throw unknownDestination(destination, names);
 }
 
 async function runAll(replays: readonly Replay[], signal: AbortSignal): Promise<ReplaySummary> {

@@ -253,7 +253,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
         ['--verify', '--destination', 'other'],
         {},
         2,
-        /--destination: .* no database of that name; there is influx\./,
+        /--destination: there is no database of that name\. There is influx\./,
       ],
       [stage, ['--verify', '--sample', '0'], {}, 2, /--sample: expected the number of ranges/],
       [stage, ['--verify', '--sample', 'ten'], {}, 2, /--sample: expected the number of ranges/],
