@@ -14,6 +14,9 @@ import { DAY_NS, type EpochNs, formatExact, MINUTE_MS, MINUTE_NS, maxNs, msToNs,
 /** The listing may come from a replica that lags: readings younger than this need not be in it. */
 export const LISTING_LAG_MS = MINUTE_MS;
 
+/** The range since the last poll is a gap of every device at any time: by that alone no device is behind. */
+export const LIVE_LAG_SECONDS = 5 * 60;
+
 /** How long a device that does not report whether it is online may be without readings before it counts as silent. */
 const SILENT_AFTER_NS = DAY_NS;
 

@@ -2,6 +2,7 @@
  * The range that the sync wants, the coverage limit at its upper end, and how the server's time is learnt for both.
  */
 import type { CoveredRange } from '../core/coverage.ts';
+import { LIVE_LAG_SECONDS } from '../core/device-coverage.ts';
 import { ApiFault, lackedScope } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import type { Interval } from '../core/intervals.ts';
@@ -112,9 +113,6 @@ export function lateFromOf(
   const lookbackMs = Math.max(LOOKBACK_MS, gracePeriodOf(settings.gracePeriodMs, late));
   return maxNs(oldest, below.last.at - msToNs(lookbackMs));
 }
-
-/** The range since the last poll is a gap of every device at any time: by that alone no device is behind. */
-export const LIVE_LAG_SECONDS = 5 * 60;
 
 /** How long the newest gap of a device may be: until its next turn comes, and the turn after that. */
 export function openSeconds({

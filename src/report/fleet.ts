@@ -10,7 +10,7 @@
 
 import { createWakeUp, repeat, type WakeUp } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
-import { emptyByListing } from '../core/device-coverage.ts';
+import { emptyByListing, LIVE_LAG_SECONDS } from '../core/device-coverage.ts';
 import { percentile } from '../core/fleet.ts';
 import { beatingClock, type Pulse } from '../core/heartbeats.ts';
 import { type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
@@ -21,7 +21,7 @@ import type { DeviceFigures, FleetFigures, StatusGap } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { SyncContext, SyncSettings, WantedRange } from '../ingest/context.ts';
 import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
-import { LIVE_LAG_SECONDS, openSeconds, wantedNow } from '../ingest/wanted-range.ts';
+import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { DeviceSummary } from './device-list.ts';
 import {
   createDeviceSums,

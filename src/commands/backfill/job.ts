@@ -5,7 +5,7 @@
 
 import { unlessFull } from '../../core/archive-room.ts';
 import { repeat } from '../../core/async.ts';
-import { CLOSED_BY_NONE } from '../../core/device-coverage.ts';
+import { CLOSED_BY_NONE, LIVE_LAG_SECONDS } from '../../core/device-coverage.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
@@ -14,7 +14,7 @@ import type { Store } from '../../core/state/state.ts';
 import type { ProgressReport } from '../../core/status.ts';
 import { type EpochNs, HOUR_MS, minNs, msToNs, parseTimestamp, SECOND_MS } from '../../core/time.ts';
 import type { SyncContext, WantedRange } from '../../ingest/context.ts';
-import { LIVE_LAG_SECONDS, wantedNow } from '../../ingest/wanted-range.ts';
+import { wantedNow } from '../../ingest/wanted-range.ts';
 import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { hasStarted, setGoal } from '../../scheduler/planning.ts';

@@ -1,6 +1,7 @@
 /**
  * The answer of `--plan` as text: one screen, with a unit for every number.
  */
+import { LIVE_LAG_SECONDS } from '../../core/device-coverage.ts';
 import { laneText } from '../../core/quota.ts';
 import { counted, duration, grouped, percent, plainText, rateText } from '../../core/text.ts';
 import { HOUR_MS, SECOND_MS } from '../../core/time.ts';
@@ -114,7 +115,14 @@ function paceText({ requests, seconds, perDay }: { requests: number; seconds: nu
   return `about ${rateText(perMinute)} requests a minute`;
 }
 
-function backfillOf({ backfill }: CostPlan): string[] {
+const POLL_WAIT = 'plus up to 3 min, until the polls have read the newest minutes';
+
+/** Whether the range ends so late that a backfill leaves its end to the polls of a daemon. */
+function awaitsPoll({ source, as_of }: CostPlan['basis'], to: string): boolean {
+  return source === 'state' && Date.parse(to) > Date.parse(as_of) - LIVE_LAG_SECONDS * SECOND_MS;
+}
+
+function backfillOf({ basis, backfill }: CostPlan): string[] {
   const { from, to, devices, devices_with_gaps, gap_share, readings, requests, beside_daemon, alone, rate, note } =
     backfill;
   const head = `History from ${from} to ${to}, ${counted(devices, 'device')}`;
@@ -134,6 +142,7 @@ function backfillOf({ backfill }: CostPlan): string[] {
   return [
     `${head}: about ${counted(readings, 'reading')} in ${counted(requests, 'request')}${open}`,
     `  while the daemon runs, with the requests that its schedules leave: ${time(beside_daemon)}`,
+    ...(awaitsPoll(basis, to) ? [`    ${POLL_WAIT}`] : []),
     `  without a daemon, with the whole budget: ${time(alone)}`,
     ...(rate === null
       ? []

@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { createQuota, quotaFigures } from '../../../src/api/quota.ts';
 import { fetchForPlan } from '../../../src/commands/plan/command.ts';
-import { planText } from '../../../src/commands/plan/text.ts';
+import { backfillText, planText } from '../../../src/commands/plan/text.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import { ASSUMED_PER_MINUTE } from '../../../src/core/quota.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
@@ -110,8 +110,15 @@ describe('what it asks for', () => {
     const before = rig.simulator.log.total;
     const daemon = rig.open();
     const beside = await rig.plan();
+    const older = await rig.plan({ from: '9d', to: '1d' });
+    const newer = await rig.plan({ from: '9d' });
     daemon.close();
     expect(rig.simulator.log.total).toBe(before);
+    // The polls of the daemon read the newest minutes; a range that ends earlier does not wait for them.
+    const waits = /while the daemon runs.*\n.*\n +plus up to 3 min, until the polls have read the newest minutes\n/;
+    expect([newer, older].map((plan) => waits.test(backfillText(plan)))).toEqual([true, false]);
+    expect(newer.backfill.requests).toBeGreaterThan(0);
+    expect(backfillText(await rig.plan({ from: '9d' }))).not.toMatch(/plus\s+up/);
     expect(beside.basis).toMatchObject({ source: 'state', requests_spent: 0 });
     expect(planText(beside)).toMatch(/as\s+of\s+2026-06-15T12:3\d:\d\dZ;\s+no\s+request\s+was\s+sent/);
     expect({ ...beside, basis: null, backfill: null }).toEqual({ ...alone, basis: null, backfill: null });
