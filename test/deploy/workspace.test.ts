@@ -307,6 +307,16 @@ describe('for systemd', () => {
     expect(read(folder, 'office', 'tidemark_api_key')).toBe(`${KEY}\n`);
     expect(modeOf(folder, 'office', 'tidemark_api_key')).toBe(0o600);
   });
+
+  test('the files that install.sh has made for the first workspace are replaced only if that is asked for', async () => {
+    const folder = checkout();
+    const given = ['--workspace', 'home', '--for', 'systemd'];
+    expect((await init(folder, ...given)).code).toBe(0);
+    expect((await init(folder, ...given, '--history', '7d')).code).toBe(1);
+    expect(read(folder, 'home', 'tidemark.env')).not.toContain('HISTORY=7d');
+    expect((await init(folder, ...given, '--history', '7d', '--overwrite')).code).toBe(0);
+    expect(read(folder, 'home', 'tidemark.env')).toContain('TIDEMARK_SYNC_HISTORY=7d\n');
+  });
 });
 
 test.each([
