@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { LogReaders } from '../../../src/core/state/archive.ts';
 import type { LogLane } from '../../../src/core/state/log.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
+import { LARGE_BYTES } from '../../../src/store/archive/block-codec.ts';
 import { NO_LIMIT, pageCommit, readAll, type ScratchStore, scratchStore } from '../support.ts';
 
 const LANES = ['live', 'history'] as const;
@@ -23,13 +24,14 @@ function compactAll({ maintenance }: ScratchStore, readers: LogReaders, nowMs: n
   return runs;
 }
 
-/** Lands readings of a device, one line each, at these times. */
+/** Lands readings of a device, one line each, at these times; each line has a text of so many characters. */
 function commit(
   { store }: ScratchStore,
   deviceId: string,
-  { lane, at }: { lane: LogLane; at: readonly bigint[] },
+  { lane, at, text = 0 }: { lane: LogLane; at: readonly bigint[]; text?: number },
 ): string[] {
-  const lines = at.map((ns) => `telemetry,device_id=${deviceId},sensor=s value=${ns % 7n} ${ns}`);
+  const fields = text === 0 ? '' : `,text="${'x'.repeat(text)}"`;
+  const lines = at.map((ns) => `telemetry,device_id=${deviceId},sensor=s value=${ns % 7n}${fields} ${ns}`);
   const { revision } = store.telemetry(deviceId);
   const sorted = [...at].sort((a, b) => (a < b ? -1 : 1));
   const [firstNs, lastNs] = [sorted[0] ?? null, sorted.at(-1) ?? null];
@@ -183,7 +185,13 @@ describe('clearing', () => {
 });
 
 type Op =
-  | { readonly op: 'commit'; readonly device: 'a' | 'b' | null; readonly lane: LogLane; readonly lines: number }
+  | {
+      readonly op: 'commit';
+      readonly device: 'a' | 'b' | null;
+      readonly lane: LogLane;
+      readonly lines: number;
+      readonly isLarge: boolean;
+    }
   | { readonly op: 'deliver'; readonly to: number; readonly lines: number }
   | { readonly op: 'compact' | 'clear-all' | 'clear-old' | 'new' | 'next-day' }
   | { readonly op: 'aside' | 'toggle' | 'pass'; readonly to: number };
@@ -197,22 +205,18 @@ const anOp: fc.Arbitrary<Op> = fc.oneof(
       device: fc.constantFrom('a' as const, 'b' as const, null),
       lane: fc.constantFrom(...LANES),
       lines: fc.integer({ min: 1, max: 4 }),
+      isLarge: fc.boolean(),
     }),
   },
   {
     weight: 6,
     arbitrary: fc.record({ op: fc.constant('deliver' as const), to, lines: fc.integer({ min: 1, max: 9 }) }),
   },
+  { weight: 3, arbitrary: fc.record({ op: fc.constant('compact' as const) }) },
   {
-    weight: 5,
+    weight: 2,
     arbitrary: fc.record({
-      op: fc.constantFrom(
-        'compact' as const,
-        'clear-all' as const,
-        'clear-old' as const,
-        'new' as const,
-        'next-day' as const,
-      ),
+      op: fc.constantFrom('clear-all' as const, 'clear-old' as const, 'new' as const, 'next-day' as const),
     }),
   },
   {
@@ -261,11 +265,14 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
       lacksAtFirst: json(state.store.missing(id)),
     });
   };
-  const commitNext = ({ device, lane, lines: count }: Extract<Op, { op: 'commit' }>): void => {
+  const commitNext = ({ device, lane, lines: count, isLarge }: Extract<Op, { op: 'commit' }>): void => {
     const at = Array.from({ length: count }, (_, index) => nextNs + BigInt(index) * 10n);
     nextNs += 100n;
     if (device !== null) {
-      all.push(...commit(state, device, { lane, at }));
+      // Each reading is a page of its own. Blocks of large pages have several frames.
+      for (const each of at) {
+        all.push(...commit(state, device, { lane, at: [each], text: isLarge ? LARGE_BYTES : 0 }));
+      }
       return;
     }
     const lines = at.map((ns) => `workspace n=1 ${ns}`);
@@ -290,7 +297,11 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
   const general: Readonly<Record<'compact' | 'clear-all' | 'clear-old' | 'new' | 'next-day', () => void>> = {
     new: () => known.length < 3 && add(),
     'next-day': () => void Object.assign(time, { nowMs: time.nowMs + DAY_MS }),
-    compact: () => void compactAll(state, readers(), time.nowMs),
+    // Of a day that is over everything is merged.
+    compact: () => {
+      general['next-day']();
+      compactAll(state, readers(), time.nowMs);
+    },
     'clear-all': () => void state.maintenance.clear({ ...readers(), beforeMs: null }),
     'clear-old': () => void state.maintenance.clear({ ...readers(), beforeMs: time.nowMs - DAY_MS }),
   };
