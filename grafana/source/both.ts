@@ -42,7 +42,7 @@ export const DEVICE_COLUMNS = {
     colored: true,
     width: 125,
   },
-  gap: { title: 'Time not read', unit: 's', decimals: 0, mappings: [NOTHING_MISSING], width: 110 },
+  gap: { title: 'Time not read', unit: 's', decimals: 0, mappings: [NOTHING_MISSING], width: 120 },
   lifecycle: { title: 'Lifecycle', mappings: [LIFECYCLE], colored: true, width: 90 },
   model: { title: 'Model', width: 120 },
   id: { title: 'Id', width: 120 },
