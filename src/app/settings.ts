@@ -6,7 +6,7 @@ import type { Config, DemoConfig, StateConfig } from '../config/config.ts';
 import { readCron } from '../config/cron.ts';
 import { fileProblem, shownPath } from '../config/sources.ts';
 import { secretText, Unfit } from '../config/values.ts';
-import { UserError } from '../core/faults.ts';
+import { codeOf, UserError } from '../core/faults.ts';
 import { createFilter, type FilterSpec } from '../core/filter.ts';
 import { areRecords, isRecord } from '../core/json.ts';
 import { DESTINATION_KINDS, identityOf } from '../core/lines/dialect.ts';
@@ -101,11 +101,11 @@ export function createKeySource(
   let inUse = key;
   /** The reason why the file could not be used the last time, and whether it was reported. */
   let problem: { readonly text: string; readonly isReported: boolean } | null = null;
-  const note = (text: string): void => {
+  const note = (text: string, remedy = 'Write only the new key into this file.'): void => {
     // A file is half-written, or taken away, for a moment only: the second look in a row reports it.
     const isReported = problem?.text === text;
     if (isReported && problem?.isReported === false) {
-      onUnusable(`${text}; the daemon keeps the previous key. Write only the new key into this file.`);
+      onUnusable(`${text}; the daemon keeps the previous key. ${remedy}`);
     }
     problem = { text, isReported };
   };
@@ -120,7 +120,8 @@ export function createKeySource(
       problem = null;
       return text === inUse.reveal() ? inUse : new Secret(text);
     } catch (error) {
-      note(`api.key_file: ${fileProblem(error)}${shownPath(keyFile)}`);
+      const isRefused = ['EACCES', 'EPERM'].includes(codeOf(error));
+      note(`api.key_file: ${fileProblem(error)}${shownPath(keyFile)}`, isRefused ? readableText(keyFile) : undefined);
       return inUse;
     }
   };
@@ -133,6 +134,15 @@ export function createKeySource(
       secrets.push(inUse);
     },
   };
+}
+
+/** The remedy for a file that the user of the daemon may not read. */
+function readableText(file: string): string {
+  // As install.sh sets them.
+  const workspace = /^\/etc\/tidemark\/([a-z0-9-]+)\/\w+$/.exec(file)?.[1];
+  if (workspace !== undefined)
+    return `Let the daemon read it: sudo chgrp tidemark-${workspace} ${file} && sudo chmod 0640 ${file}`;
+  return 'Let the user of the daemon read this file and enter its directory: change owner, group or mode.';
 }
 
 export interface Database {

@@ -33,8 +33,9 @@ test('a new key that cannot be used is reported once, and the key before stays',
   const secrets: Secret[] = [];
   const reports: string[] = [];
   let text: string | null = 'the-first-key\n';
+  let code = 'ENOENT';
   const readFile = (): string => {
-    if (text === null) throw Object.assign(new Error('gone'), { code: 'ENOENT' });
+    if (text === null) throw Object.assign(new Error('gone'), { code });
     return text;
   };
   const onUnusable = (message: string): void => void reports.push(message);
@@ -57,6 +58,11 @@ test('a new key that cannot be used is reported once, and the key before stays',
   ]);
   text = 'the-first-key\n';
   expect(look(1)).toEqual([]);
+  code = 'EACCES';
+  text = null;
+  expect(look(3)).toEqual([
+    'api.key_file: this user may not read the file: /run/key; the daemon keeps the previous key. Let the user of the daemon read this file and enter its directory: change owner, group or mode.',
+  ]);
   text = '';
   expect(look(2)).toHaveLength(1);
   text = 'the-second-key\n';
@@ -65,5 +71,21 @@ test('a new key that cannot be used is reported once, and the key before stays',
   expect([key.inUse().reveal(), secrets.map((secret) => secret.reveal())]).toEqual([
     'the-second-key',
     ['the-second-key'],
+  ]);
+});
+
+test('a key file of systemd that the daemon may not read any more: the commands that let it', () => {
+  const reports: string[] = [];
+  const readFile = (): string => {
+    throw Object.assign(new Error('refused'), { code: 'EACCES' });
+  };
+  const keyFile = '/etc/tidemark/home/tidemark_api_key';
+  const onUnusable = (message: string): void => void reports.push(message);
+  const key = createKeySource({ key: new Secret('the-key'), keyFile }, { readFile, secrets: [], onUnusable });
+  for (let time = 0; time < 3; time += 1) key.hasChanged();
+  expect(reports).toEqual([
+    expect.stringMatching(
+      /\. Let the daemon read it: sudo chgrp tidemark-home \/etc\/tidemark\/home\/tidemark_api_key && sudo chmod 0640 \/etc\/tidemark\/home\/tidemark_api_key$/,
+    ),
   ]);
 });
