@@ -302,8 +302,11 @@ describe('for systemd', () => {
       `TIDEMARK_API_URL=${api.url}`,
       'TIDEMARK_SYNC_HISTORY=7d',
       'TIDEMARK_API_KEY_FILE=/etc/tidemark/office/tidemark_api_key',
+      'TIDEMARK_INFLUX_TOKEN_FILE=/etc/tidemark/office/tidemark_influx_token',
       '',
     ]);
+    // A token that is written into it later counts.
+    expect(read(folder, 'office', 'tidemark_influx_token')).toBe('');
     expect(read(folder, 'office', 'tidemark_api_key')).toBe(`${KEY}\n`);
     expect(modeOf(folder, 'office', 'tidemark_api_key')).toBe(0o600);
   });

@@ -7,6 +7,7 @@ import type { Config, StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
 import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
+import type { Secret } from '../../core/secret.ts';
 import type { DestinationCandidate, VerifyState } from '../../core/state/verify.ts';
 import { counted, duration, plainText } from '../../core/text.ts';
 import { type EpochNs, formatExact, maxNs, msToNs, nsToMs } from '../../core/time.ts';
@@ -20,6 +21,7 @@ interface CheckedDestination {
   readonly name: string;
   readonly kind: 'auto' | DestinationKind;
   readonly bucket: string;
+  readonly token: Secret | null;
   /** How far back the first sync goes, in ms. */
   readonly historyMs: number;
   /** The points that it accepted and does not show for their age, as `--verify` recorded them; `null` for none. */
@@ -168,11 +170,9 @@ function noteWrite(
   switch (write.kind) {
     case 'accepted':
       notes.ok('reachable', 'the database answers');
-      notes.ok(
-        'write',
-        `the database accepts ${what}: ${kind === 'victoriametrics' ? 'address and token' : 'address, token and bucket'} are right`,
-        { probe_written: isPoint },
-      );
+      notes.ok('write', `the database accepts ${what}: ${provenText(kind, to.token !== null)}`, {
+        probe_written: isPoint,
+      });
       return;
     case 'blocked':
       notes.ok('reachable', 'the database answers');
@@ -194,6 +194,13 @@ function noteWrite(
       });
       return;
   }
+}
+
+/** The settings that an accepted write proves. */
+function provenText(kind: DestinationFacts['kind'], hasToken: boolean): string {
+  const hasBucket = kind !== 'victoriametrics';
+  if (hasToken) return hasBucket ? 'address, token and bucket are right' : 'address and token are right';
+  return hasBucket ? 'address and bucket are right; no token is sent' : 'the address is right; no token is sent';
 }
 
 /** A database that InfluxDB 3 would create, or cannot create. */

@@ -215,14 +215,15 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history }: N
   const variables = {
     ...variablesOf(apiUrl, database, history),
     TIDEMARK_API_KEY_FILE: `/etc/tidemark/${name}/${KEY_FILE}`,
-    ...(token === null ? {} : { TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}` }),
+    // An empty file means no token: what is written into it later counts.
+    TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}`,
   };
   const lines = Object.entries(variables).map(([variable, value]) => `${variable}=${plainValue(variable, value)}\n`);
   return {
     own: [
       { path: join(settings, 'tidemark.env'), text: `# Written by tidemark init. No quotes.\n${lines.join('')}` },
       { path: join(settings, KEY_FILE), text: `${key}\n` },
-      ...(token === null ? [] : [{ path: join(settings, TOKEN_FILE), text: `${token}\n` }]),
+      { path: join(settings, TOKEN_FILE), text: token === null ? '' : `${token}\n` },
     ],
     shared: [],
     start: `sudo config/systemd/install.sh ${name} && sudo systemctl enable --now tidemark@${name}`,

@@ -53,7 +53,10 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
       message: 'the database keeps points forever',
       facts: { unlimited: true },
     });
-    expect(line(report, 'write').facts).toEqual({ probe_written: false });
+    expect(line(report, 'write')).toMatchObject({
+      message: 'the database accepts an empty write request: address, token and bucket are right',
+      facts: { probe_written: false },
+    });
     expect(await influxd.query('b', 'SHOW MEASUREMENTS')).toEqual([]);
     const probed = await destination(stage, env(), ['--write-probe']);
     expect(bad(probed)).toEqual([]);
@@ -244,6 +247,7 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
     expect(line(report, 'retention').facts).toMatchObject({ retention_seconds: 3_153_600_000 });
     expect(samples).toBe(0);
     expect(line(report, 'kind').message).toMatch(/^VictoriaMetrics/);
+    expect(line(report, 'write').message).toMatch(/: the address is right; no token is sent$/);
   });
 
   test('its default retention of a month: a warning, although the history is shorter', async () => {
