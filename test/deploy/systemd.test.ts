@@ -280,6 +280,7 @@ describe.runIf(available())('the installation for systemd', () => {
     mkdirSync(backups);
     mkdirSync(bin);
     for (const day of ['01', '02', '03']) writeFileSync(join(backups, `2026-01-${day}T0000.db`), '');
+    writeFileSync(join(backups, 'monday.db'), 'named by hand');
     writeFileSync(join(bin, 'install'), '#!/bin/sh\n', { mode: 0o755 });
     writeFileSync(join(bin, 'workspace'), '#!/bin/sh\necho "$1 $2" > "$3"\n', { mode: 0o755 });
     const here = script
@@ -292,7 +293,8 @@ describe.runIf(available())('the installation for systemd', () => {
       env: { PATH: `${bin}:/usr/bin:/bin`, KEEP: '3', DIRECTORY: backups },
     });
     expect([status, stderr]).toEqual([0, '']);
-    const [first, second, newest = ''] = readdirSync(backups).sort();
+    const [first, second, newest = '', byHand] = readdirSync(backups).sort();
+    expect(byHand).toBe('monday.db');
     expect([first, second]).toEqual(['2026-01-02T0000.db', '2026-01-03T0000.db']);
     expect(readFileSync(join(backups, newest), 'utf8')).toBe('home --backup\n');
   });

@@ -168,4 +168,10 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'sudo tidemark-workspace demo --demo &': SUDO,
   'sudo tidemark-workspace demo --verify': SUDO,
   'sudo tidemark-workspace home --check': UNIT,
+  'sudo tidemark-workspace office init --api-url https://monitoring.example/external/v1 --api-key-file ./key --history 30d --influx-url http://127.0.0.1:8086 --influx-org home --influx-bucket devices --influx-token-file ./token': INIT,
+  'sudo config/systemd/install.sh --back home': UNIT,
+  'sudo sh -c \'cd /var/lib/tidemark/home && mkdir newer && mv tidemark.db* tidemark.lock newer/ && cp -p newer/tidemark.db.version-4 tidemark.db\'': RESTORE_UNIT,
+  'printf %s "$KEY" | sudo tee /etc/tidemark/home/tidemark_api_key > /dev/null': UNIT,
+  'printf %s "$TOKEN" | sudo tee /etc/tidemark/home/tidemark_influx_token > /dev/null': UNIT,
+  'printf \'%s\\n\' tidemark_api_key tidemark_influx_token > fleet/.gitignore': FLEET,
 };
