@@ -152,6 +152,8 @@ test.runIf(prometheusAvailable() && victoriaAvailable())(
         );
         return delivered.size > 0;
       });
+      // What is delivered first are facts of the workspace, before any device is in a state.
+      await until('devices are in a state', async () => (await ask('tidemark_devices > 0')).size > 0);
       const empty: string[] = [];
       for (const { title, targets = [] } of PANELS) {
         for (const { refId, expr = '' } of targets) {

@@ -65,7 +65,10 @@ describe.runIf(influxdAvailable())('the queries about downsampling', () => {
     const replacement = /Replace each `FROM telemetry` in it by `(FROM [^`]+)`/.exec(PAGE.replaceAll('\n', ' '))?.[1];
     const copied = SENSORS.map((query) => query.replaceAll('FROM telemetry', replacement ?? ''));
     expect(copied.length).toBeGreaterThan(15);
-    for (const query of copied) expect(await influxd.query('devices', filled(query)), query).not.toEqual([]);
+    // Of the lowest devices those that are the highest, too, are left out: here that is every one.
+    const drawn = copied.filter((query) => !query.includes('device_id !~'));
+    expect(drawn.length).toBe(copied.length - 1);
+    for (const query of drawn) expect(await influxd.query('devices', filled(query)), query).not.toEqual([]);
     expect(
       await influxd.query('devices', filled(copied.find((query) => /AS minimum/.test(query)) ?? '')),
     ).toMatchObject([{ minimum: 1.5, mean: 7.5, maximum: 13.5 }]);
