@@ -312,16 +312,21 @@ test('a database that an InfluxDB 3 cannot create is an error of the bucket', as
   expect([...influx.databases]).toHaveLength(5);
 });
 
+/** An InfluxDB 2 that accepts every write, and the credentials of all requests to it. */
+async function acceptingInflux(): Promise<{ readonly url: string; readonly written: string[] }> {
+  const written: string[] = [];
+  const influx = createServer((request, response) => {
+    written.push(String(request.headers.authorization));
+    response.writeHead(204, { 'x-influxdb-build': 'OSS', 'x-influxdb-version': '2.7.12' }).end();
+  });
+  await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void influx.close());
+  return { url: `http://127.0.0.1:${(influx.address() as AddressInfo).port}`, written };
+}
+
 describe('on a terminal', () => {
   test('warns of a token that is a word of Tidemark, and takes another one or keeps it', async () => {
-    const written: string[] = [];
-    const influx = createServer((request, response) => {
-      written.push(String(request.headers.authorization));
-      response.writeHead(204, { 'x-influxdb-build': 'OSS', 'x-influxdb-version': '2.7.12' }).end();
-    });
-    await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void influx.close());
-    const database = `http://127.0.0.1:${(influx.address() as AddressInfo).port}`;
+    const { url: database, written } = await acceptingInflux();
     const warning = 'Warning: the secret, or its password, is a word that Tidemark itself writes';
     for (const [other, sent] of [
       [TOKEN, `Token ${TOKEN}`],
@@ -341,14 +346,7 @@ describe('on a terminal', () => {
 
   test('asks for everything, hides the secrets, and asks again where an answer does not work', async () => {
     const directory = place();
-    const written: string[] = [];
-    const influx = createServer((request, response) => {
-      written.push(String(request.headers.authorization));
-      response.writeHead(204, { 'x-influxdb-build': 'OSS', 'x-influxdb-version': '2.7.12' }).end();
-    });
-    await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void influx.close());
-    const database = `http://127.0.0.1:${(influx.address() as AddressInfo).port}`;
+    const { url: database, written } = await acceptingInflux();
     const answers = ['nowhere', api.url, 'abc', 'CANARY-wrong', KEY, database, 'b', 'home', TOKEN, '', '7d'];
     const { code, stderr, raw } = await init(directory, [], { answers: answers.filter((answer) => answer !== '') });
     expect(code, stderr).toBe(0);
