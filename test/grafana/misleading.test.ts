@@ -9,6 +9,7 @@ import { coverageLine, deviceLine } from '../../src/core/lines/fact-lines.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { DeviceState } from '../../src/core/status.ts';
 import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
+import { BARE_DEVICE } from '../core/support/readings.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
 import { board, panelOf } from './support/asked.ts';
 import type { Frame } from './support/frames.ts';
@@ -22,23 +23,8 @@ const NOW_MS = Date.UTC(2026, 5, 15, 12);
 const ODD_HUB = 'hub\\1';
 
 function record(deviceId: string, name: string, facts: Partial<DeviceRecord> = {}): DeviceRecord {
-  return {
-    deviceId,
-    name,
-    modelId: 'sense',
-    firmwareVersion: null,
-    isAddon: false,
-    parentDeviceId: null,
-    lifecycleStatus: 'active',
-    online: true,
-    presence: null,
-    lastSeenAt: null,
-    latitude: null,
-    longitude: null,
-    locationUpdatedAt: null,
-    tags: [],
-    ...facts,
-  };
+  const usual = { modelId: 'sense', isAddon: false, lifecycleStatus: 'active', online: true };
+  return { ...BARE_DEVICE, deviceId, name, ...usual, ...facts };
 }
 
 /** States of a device, at a minute of each hour, from so many hours ago on, to so many. */

@@ -15,7 +15,7 @@ import {
   nameGap,
 } from '../../src/ingest/commit.ts';
 import type { SyncContext } from '../../src/ingest/context.ts';
-import { device, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
+import { device, pageCommit, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const NOW_MS = 1_780_000_000_000;
@@ -98,7 +98,7 @@ function interfering(times: number): void {
   const between = (): void => {
     left -= 1;
     const { revision, covered, deviceId } = store.telemetry('d');
-    store.commitPage({ ...EMPTY_COMMIT, deviceId, revision, covered });
+    store.commitPage(pageCommit({ deviceId, revision, covered }));
   };
   const interfered = {
     ...store,
@@ -109,22 +109,6 @@ function interfering(times: number): void {
   };
   Object.assign(context, { store: interfered });
 }
-
-const EMPTY_COMMIT = {
-  lane: 'live',
-  requestId: 1,
-  lines: [],
-  sideLines: [],
-  firstNs: null,
-  lastNs: null,
-  newReadings: 0,
-  offsets: [],
-  daySums: [],
-  hourReadings: new Map(),
-  hoursWritten: [],
-  rejected: [],
-  atMs: NOW_MS,
-} as const;
 
 describe('a page', () => {
   test('goes into the archive and into the coverage at once, and its commit is reported before the delivery', () => {
