@@ -125,6 +125,9 @@ export interface OpenAlerts {
   readonly sinceOldest: number;
 }
 
+/** Before the first listing of the alerts. */
+export const NO_ALERTS: OpenAlerts = { open: 0, sinceOldest: 0 };
+
 /** The pages of so many records beyond the first one. */
 export function pagesBelowFirst(records: number, pageSize: number): number {
   return Math.max(0, Math.ceil(records / pageSize) - 1);

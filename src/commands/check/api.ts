@@ -14,6 +14,7 @@ import { isRecord } from '../../core/json.ts';
 import { duration } from '../../core/text.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { StateInUseError } from '../../store/open/lock.ts';
+import { readOpenAlerts } from '../../store/views/read-state.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { noteSchedules, SCOPES } from './findings.ts';
 import { checkApi } from './job.ts';
@@ -35,7 +36,10 @@ export async function apiLines({ config, terminal, canBook }: ApiPart, signal: A
   try {
     const found = await fetchFindings({ config, terminal }, signal);
     const plan = found.checks.find(({ name }) => name === 'plan')?.facts;
-    if (plan !== undefined) noteSchedules(notes, plan, config, realClock.nowMs());
+    if (plan !== undefined) {
+      const openAlerts = readOpenAlerts(config.dataDir);
+      noteSchedules(notes, plan, config, { nowMs: realClock.nowMs(), openAlerts });
+    }
     return { requests: found.requests, checks: [...notes.lines, ...found.checks] };
   } catch (error) {
     signal.throwIfAborted();

@@ -7,7 +7,7 @@ import type { Config } from '../../config/config.ts';
 import { type ApiFault, type ApiFaultKind, KEY_REFUSED, SCOPE_OF, type Scope } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Learnt, QuotaUse } from '../../core/quota.ts';
-import { type Account, type DevicePage, pageSizeOf } from '../../core/records.ts';
+import { type Account, alertPollRequests, type DevicePage, type OpenAlerts, pageSizeOf } from '../../core/records.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, nsToMs, SECOND_MS } from '../../core/time.ts';
@@ -71,20 +71,20 @@ export function noteSchedules(
   notes: CheckNotes,
   plan: NonNullable<CheckLine['facts']>,
   { sync: { schedules, polls }, api: { share } }: Pick<Config, 'sync' | 'api'>,
-  nowMs: EpochMs,
+  { nowMs, openAlerts }: { readonly nowMs: EpochMs; readonly openAlerts: OpenAlerts },
 ): void {
   const figureOf = (name: string): number | null => (typeof plan[name] === 'number' ? plan[name] : null);
+  const pageSize = pageSizeOf({ maxDevicesPerPage: figureOf('max_devices_per_page') });
   const demand = demandOf({
     ...periodsOf(schedules, nowMs),
     polls,
     share,
     intervalsMs: [],
     quietDevices: figureOf('devices') ?? 0,
-    pageSize: pageSizeOf({ maxDevicesPerPage: figureOf('max_devices_per_page') }),
+    pageSize,
     perMinute: figureOf('external_requests_per_minute'),
     perDay: figureOf('external_requests_per_day'),
-    // How many pages a poll of the alerts takes is known only to the state.
-    alertRequests: 1,
+    alertRequests: alertPollRequests(openAlerts, pageSize),
     othersPerDay: 0,
   });
   const { live: _live, ...requests } = demand.needed;

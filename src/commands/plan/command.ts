@@ -18,7 +18,7 @@ import { createFilter, findDeviceIds } from '../../core/filter.ts';
 import type { WhatIf, WhatIfText } from '../../core/fleet.ts';
 import { deviceFacts, MEASURED_DAYS } from '../../core/fleet.ts';
 import type { Clock, Schedule } from '../../core/ports.ts';
-import type { Account, DeviceRecord } from '../../core/records.ts';
+import { type Account, type DeviceRecord, NO_ALERTS } from '../../core/records.ts';
 import { DAY_MS, DAY_NS, type EpochMs, maxNs, msToNs } from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { listDevices } from '../../ingest/devices.ts';
@@ -117,9 +117,6 @@ async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFact
     throw error;
   }
 }
-
-/** Before the first listing of the alerts. */
-const NO_ALERTS = { open: 0, sinceOldest: 0 };
 
 async function fetchedFacts({ config }: PlanParts, sync: Sync, signal: AbortSignal): Promise<PlanFacts> {
   const { account, records, atMs } = await fetchForPlan(sync.context, signal);

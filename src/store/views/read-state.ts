@@ -11,7 +11,7 @@ import type { NamedDevice } from '../../core/filter.ts';
 import type { DayReadings, DeviceFacts } from '../../core/fleet.ts';
 import { type Interval, normalize } from '../../core/intervals.ts';
 import { HISTORY_LANES, type Ledger } from '../../core/ports.ts';
-import type { Account, DeviceRecord, OpenAlerts } from '../../core/records.ts';
+import { type Account, type DeviceRecord, NO_ALERTS, type OpenAlerts } from '../../core/records.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
 import { type EpochMs, type EpochNs, nsToMs } from '../../core/time.ts';
 import { createQuarantineReader, type QuarantineReader } from '../delivery/quarantine.ts';
@@ -123,6 +123,16 @@ function read(db: Database.Database, path: string, since: { day: number; request
     sentMs: requests.all(Math.floor(since.requestsMs)).map(Number),
     liveSentMs: ofLive.all(Math.floor(since.requestsMs)).map(Number),
   };
+}
+
+/**
+ * Counts the open alerts of the state in a directory.
+ *
+ * @throws UserError (exit 1) if it cannot be read.
+ */
+export function readOpenAlerts(directory: string): OpenAlerts {
+  const known = readOnce(directory, (db, path) => (hasShape(db, path, FIRST_STEP) ? openAlertsIn(db) : null));
+  return known ?? NO_ALERTS;
 }
 
 function openAlertsIn(db: Database.Database): OpenAlerts {

@@ -232,6 +232,14 @@ describe('the plan, the clock, the quota', () => {
         /need [\d,]+ requests a day \(.*sync\.alerts 1,440.*\), but the budget \(api\.share of the quota\) is 1,000:/,
       ),
     });
+    // As --plan counts it: a poll reads the list down to the oldest open alert.
+    const db = new Database(join(stage.dataDir, 'tidemark.db'));
+    const insert = db.prepare(`INSERT INTO alert (alert_id, opened_ns, state_digest, state_ns, is_open, is_listed)
+      VALUES (?, ?, '', 0, ?, 1)`);
+    for (let id = 1; id <= 700; id += 1) insert.run(id, id, id >= 251 && id % 2 === 1 ? 1 : 0);
+    db.close();
+    const deeper = await stage.report({ TIDEMARK_SYNC_ALERTS: '* * * * *' });
+    expect(line(deeper, 'schedules').message).toContain('sync.alerts 4,320');
     const slow = await stage.report({ TIDEMARK_SYNC_ALERTS: '0 * * * *', TIDEMARK_SYNC_DEVICES: '0 * * * *' });
     expect(slow.checks.filter(({ name }) => name === 'schedules')).toEqual([]);
   });
