@@ -268,6 +268,8 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
       writeFileSync(join(place, 'backups', name), '');
       utimesSync(join(place, 'backups', name), 0, 0);
     }
+    // A recent copy that somebody named is neither a reason to write none, nor one of the newest.
+    writeFileSync(join(place, 'backups', 'monday.db'), 'named by hand');
     const { command, args, env } = spec.template.spec.containers[1];
     const variables = Object.fromEntries(env.map(({ name, value }: { name: string; value: string }) => [name, value]));
     const run = () =>
@@ -278,6 +280,7 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
       });
     for (const _ of ['it is due', 'it is not due']) expect(run()).toMatchObject({ status: 0, stderr: '' });
     const kept = readdirSync(join(place, 'backups')).sort();
+    expect(kept.pop()).toBe('monday.db');
     expect([kept.length, ...kept.slice(0, 2)]).toEqual([3, ...old.slice(1)]);
     expect(readFileSync(join(place, 'backups', kept[2] ?? ''), 'utf8')).toBe('--backup\n');
     rmSync(place, { recursive: true });
