@@ -3,8 +3,18 @@
  * names the remedy, the remedy is followed, and the message is gone. `test/fixtures/remedies.ts` lists which remedy is
  * tried by which test.
  */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../src/config/load.ts';
@@ -205,6 +215,8 @@ describe('a file that a command writes', () => {
 });
 
 describe('the configuration', () => {
+  const NOW_MS = Date.UTC(2026, 10, 21);
+  const KEY = 'tm_key_4242\n';
   const FILES: Readonly<Record<string, string>> = {
     key: 'tm_key',
     ca: '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n',
@@ -223,7 +235,7 @@ describe('the configuration', () => {
       if (text === undefined) throw Object.assign(new Error('ENOENT'), { code: 'ENOENT' });
       return text;
     };
-    const input = { file, environment: Object.fromEntries(set), readFile, nowMs: Date.UTC(2026, 10, 21) };
+    const input = { file, environment: Object.fromEntries(set), readFile, nowMs: NOW_MS };
     let warnings = '';
     const message = refusal(() => {
       warnings = loadConfig(input)
@@ -347,6 +359,60 @@ describe('the configuration', () => {
     expect(opened('http://[')).toMatch(/Set it as http:\/\/host:port, or unset it/);
     expect(opened('http://127.0.0.1:3128')).toBe('');
     expect(opened()).toBe('');
+  });
+
+  test.each<[string, RegExp, (place: string) => void, (place: string) => void]>([
+    ['is missing: created', /does not exist: .*; create it, or correct the path/, () => {}, (file) => writeFileSync(file, KEY)],
+    [
+      'is a directory: the path of a file',
+      /this is a directory: .*; give the path of a file/,
+      (file) => mkdirSync(file),
+      (file) => {
+        renameSync(file, `${file}.d`);
+        writeFileSync(file, KEY);
+      },
+    ],
+    [
+      'may not be read: its mode changed',
+      /may not read the file: .*; let this user read it and enter its directory: change owner, group or mode/,
+      (file) => writeFileSync(file, KEY, { mode: 0o600 }),
+      (file) => chmodSync(file, 0o604),
+    ],
+    [
+      'may not be read: the mode of its directory changed',
+      /may not read the file: .*; let this user read it and enter its directory: change owner, group or mode/,
+      (file) => {
+        writeFileSync(file, KEY, { mode: 0o604 });
+        chmodSync(dirname(file), 0o700);
+      },
+      (file) => chmodSync(dirname(file), 0o701),
+    ],
+    [
+      'is a link to itself: another file',
+      /cannot be read \(ELOOP\): .*; check the path and its file system/,
+      (file) => symlinkSync(file, file),
+      (file) => {
+        rmSync(file);
+        writeFileSync(file, KEY);
+      },
+    ],
+  ])('the file of a secret %s', (_name, advice, broken, follow) => {
+    using place = scratch();
+    const file = join(place.path, 'key');
+    /** As a user that owns neither the file nor its directory. */
+    const readFile = (path: string): string => {
+      const text = readFileSync(path, 'utf8');
+      const isOpen = (statSync(path).mode & 0o004) !== 0 && (statSync(dirname(path)).mode & 0o001) !== 0;
+      if (path === file && !isOpen) throw Object.assign(new Error('EACCES'), { code: 'EACCES' });
+      return text;
+    };
+    const environment = { TIDEMARK_API_URL: API.TIDEMARK_API_URL, TIDEMARK_API_KEY_FILE: file };
+    const read = (): string => refusal(() => loadConfig({ file: null, environment, readFile, nowMs: NOW_MS }));
+    chmodSync(place.path, 0o701);
+    broken(file);
+    expect(read()).toMatch(advice);
+    follow(file);
+    expect(read()).toBe('');
   });
 
   test('no file by that name: made, or another one named', () => {

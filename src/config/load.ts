@@ -36,7 +36,6 @@ import {
 import {
   DEFAULT_FILE,
   destinationSections,
-  fileProblem,
   type Given,
   type LocatedSecret,
   type Location,
@@ -51,6 +50,7 @@ import {
   type SourceReading,
   shownPath,
   systemdWorkspace,
+  unreadable,
 } from './sources.ts';
 import { secretText, Unfit, warningsOf } from './values.ts';
 
@@ -364,7 +364,7 @@ function openFile(reading: Reading, location: Location, path: string): string | 
   try {
     return reading.readFile(path);
   } catch (error) {
-    reading.mistakes.push({ ...location, what: `${fileProblem(error)}${shownPath(path)}` });
+    reading.mistakes.push({ ...location, ...unreadable(error, path) });
     return null;
   }
 }

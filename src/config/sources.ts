@@ -135,21 +135,38 @@ export function readConfigFile({ file, readFile }: FileInput, known: KnownNames)
       key: file === null ? null : '--config',
       at: null,
       what: `${fileProblem(error)} ${path}`,
-      ...(missing ? { remedy: 'create it, or name another with --config' } : {}),
+      remedy: missing ? 'create it, or name another with --config' : problemOf(error).remedy,
     };
     return { given: new Map(), mistakes: [mistake], whole: false };
   }
   return readYaml({ path, text }, known);
 }
 
-const FILE_PROBLEMS: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'this file does not exist:'],
-  ['ENOTDIR', 'this file does not exist:'],
-  ['ENAMETOOLONG', 'this file does not exist:'],
-  ['EISDIR', 'expected a file, but this is a directory:'],
-  ['EACCES', 'this user may not read the file:'],
-  ['EPERM', 'this user may not read the file:'],
+/** Why a file could not be read, as words that precede its path, and what to do. */
+interface FileProblem {
+  readonly what: string;
+  readonly remedy: string;
+}
+
+const MISSING: FileProblem = { what: 'this file does not exist:', remedy: 'create it, or correct the path' };
+const DENIED: FileProblem = {
+  what: 'this user may not read the file:',
+  remedy: 'let this user read it and enter its directory: change owner, group or mode',
+};
+const FILE_PROBLEMS: ReadonlyMap<string, FileProblem> = new Map([
+  ['ENOENT', MISSING],
+  ['ENOTDIR', MISSING],
+  ['ENAMETOOLONG', MISSING],
+  ['EISDIR', { what: 'expected a file, but this is a directory:', remedy: 'give the path of a file' }],
+  ['EACCES', DENIED],
+  ['EPERM', DENIED],
 ]);
+
+function problemOf(error: unknown): FileProblem {
+  const code = codeOf(error);
+  const other = { what: `the file cannot be read (${code}):`, remedy: 'check the path and its file system' };
+  return FILE_PROBLEMS.get(code) ?? other;
+}
 
 /** The workspace of systemd whose settings are read, by the state directory that its unit sets; `null` for none. */
 export function systemdWorkspace(given: ReadonlyMap<string, Given>): string | null {
@@ -158,8 +175,13 @@ export function systemdWorkspace(given: ReadonlyMap<string, Given>): string | nu
 
 /** Returns why a file could not be read, as words that precede its path. */
 export function fileProblem(error: unknown): string {
-  const code = codeOf(error);
-  return FILE_PROBLEMS.get(code) ?? `the file cannot be read (${code}):`;
+  return problemOf(error).what;
+}
+
+/** The mistake of a key whose file could not be read. */
+export function unreadable(error: unknown, path: string): Pick<Mistake, 'what' | 'remedy'> {
+  const { what, remedy } = problemOf(error);
+  return { what: `${what}${shownPath(path)}`, remedy };
 }
 
 /**

@@ -351,8 +351,8 @@ describe('mistakes', () => {
 
   test.each<[string | null, RegExp]>([
     ['none.yaml', /^--config: this file does not exist: none\.yaml; create it/],
-    ['denied', /^--config: this user may not read the file: denied$/],
-    ['folder', /^--config: expected a file, but this is a directory: folder$/],
+    ['denied', /^--config: this user may not read the file: denied; let this user read it/],
+    ['folder', /^--config: expected a file, but this is a directory: folder; give the path of a file$/],
   ])('a --config file that cannot be read is a mistake (%s)', (file, words) => {
     expect(mistakesOf(() => loadWithApi({ file }))[0]).toMatch(words);
   });
@@ -362,7 +362,9 @@ describe('mistakes', () => {
       throw Object.assign(new Error('no'), { code: 'EACCES' });
     };
     const lines = mistakesOf(() => loadConfig({ file: null, environment: API, readFile, nowMs: NOW_MS }));
-    expect(lines[0]).toBe('this user may not read the file: config/tidemark.yaml');
+    expect(lines[0]).toBe(
+      'this user may not read the file: config/tidemark.yaml; let this user read it and enter its directory: change owner, group or mode',
+    );
   });
 
   test.each<[Record<string, string>, string[]]>([

@@ -49,7 +49,7 @@ describe('what cannot be a secret', () => {
 
   test('a file that is not there is named', () => {
     expect(messageOf({ ...URL, TIDEMARK_API_KEY_FILE: '/run/key' })).toContain(
-      'api.key_file (TIDEMARK_API_KEY_FILE): this file does not exist: /run/key',
+      'api.key_file (TIDEMARK_API_KEY_FILE): this file does not exist: /run/key; create it, or correct the path',
     );
   });
 
