@@ -38,6 +38,12 @@ interface ReachOptions {
   readonly timeoutMs: number;
 }
 
+/** The variable of the proxy for this address; `null` for none. It does not show whether NO_PROXY names the host. */
+export function proxyVariable(url: string, proxies: Readonly<Record<string, string | undefined>>): string | null {
+  const wanted = url.startsWith('https:') ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+  return Object.keys(proxies).find((name) => name.toUpperCase() === wanted) ?? null;
+}
+
 /**
  * Tests the steps in order until one fails.
  *

@@ -3,7 +3,7 @@
  * holds the state.
  */
 
-import { type Reached, reach, type Step } from '../../api/reach.ts';
+import { proxyVariable, type Reached, reach, type Step } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
 import type { TerminalOutput } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
@@ -66,9 +66,8 @@ const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 const ENDING_MS = 14 * DAY_MS;
 
 async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: AbortSignal): Promise<boolean> {
-  const isTls = api.url.startsWith('https:');
-  const proxy = Object.keys(proxies).find((name) => name.toUpperCase() === (isTls ? 'HTTPS_PROXY' : 'HTTP_PROXY'));
-  if (proxy !== undefined) {
+  const proxy = proxyVariable(api.url, proxies);
+  if (proxy !== null) {
     notes.skip('way', `not checked: requests go through the proxy in ${proxy}, unless NO_PROXY names the host`);
     return true;
   }

@@ -8,7 +8,7 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { reach } from '../../api/reach.ts';
+import { proxyVariable, reach } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
 import { openTerminalOutput, type ProcessPorts } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
@@ -152,6 +152,9 @@ interface TriedApi {
 
 const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
+/** In the place of the key before it is asked for; it is not sent. */
+const UNKNOWN_KEY: FoundSecret = { text: 'not-asked-for-yet', file: null };
+
 async function promptApi(init: Init): Promise<TriedApi> {
   const { command, print } = init;
   const url = await retryUntilValid(init, async (isFirst) => {
@@ -182,8 +185,16 @@ async function promptApi(init: Init): Promise<TriedApi> {
   return { url, key };
 }
 
+/**
+ * Tests the connection to the API before a key is asked for.
+ *
+ * @throws UserError (exit 1) if it cannot be reached
+ */
 async function requireReached(init: Init, url: string): Promise<void> {
-  const { name, connection, tls } = await reach({ url, ca: null, timeoutMs: CONNECT_WITHIN_MS }, init.ports.signal);
+  const { api, proxies } = configOf(init, { url, key: UNKNOWN_KEY }, null);
+  // Through a proxy, the request with the key is the test.
+  if (proxyVariable(url, proxies) !== null) return;
+  const { name, connection, tls } = await reach({ url, ca: api.ca, timeoutMs: CONNECT_WITHIN_MS }, init.ports.signal);
   const failed = [name, connection, tls].find((step) => step?.ok === false);
   if (failed?.ok === false)
     throw new UserError(`The API cannot be reached: ${inOwnNames(init, failed.why.message)}.`, 1);

@@ -10,12 +10,13 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { Readable } from 'node:stream';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { realClock } from '../../../src/app/real-clock.ts';
 import { parseArguments } from '../../../src/cli/argv.ts';
 import { runCommand } from '../../../src/commands/run.ts';
@@ -23,11 +24,14 @@ import { UserError } from '../../../src/core/faults.ts';
 import { type SimServer, serveSimulator } from '../../../src/sim/server.ts';
 import { createSimulator } from '../../../src/sim/simulator.ts';
 import { createWorld } from '../../../src/sim/world.ts';
+import { TEST_CERTIFICATE, TEST_KEY } from '../../api/support/certificate.ts';
 import { startInfluxdb3 } from '../../support/influxdb3.ts';
 import { bad, runHere } from '../check/support.ts';
 
 const KEY = 'tmk_CANARYkey_4242';
 const TOKEN = 'CANARYuser:CANARYtoken';
+/** What else an environment may say about proxies. */
+const NO_PROXIES = ['http_proxy', 'no_proxy', 'NO_PROXY'].map((name) => [name, undefined] as const);
 
 let api: SimServer;
 beforeAll(async () => {
@@ -220,6 +224,39 @@ describe('by flags', () => {
     expect(named.code, named.stderr).toBe(0);
     expect(readFileSync(join(two, 'conf', 't.yaml'), 'utf8')).toContain(`key_file: "${file}"`);
     expect(existsSync(join(two, 'conf', 'secrets'))).toBe(false);
+  });
+
+  test('an API behind a certificate authority of its own, and one behind a proxy', async () => {
+    const directory = place();
+    const answer: RequestListener = (request, response) => {
+      // A proxy gets the whole address.
+      const to = new URL(request.url ?? '', api.url);
+      const headers = { authorization: String(request.headers.authorization) };
+      void fetch(new URL(to.pathname + to.search, api.url), { headers }).then(async (answered) => {
+        response.writeHead(answered.status, { 'content-type': 'application/json' }).end(await answered.text());
+      });
+    };
+    const listening = async (server: Server): Promise<number> => {
+      await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+      onTestFinished(() => void server.close());
+      return (server.address() as AddressInfo).port;
+    };
+    const port = await listening(createTlsServer({ key: TEST_KEY, cert: TEST_CERTIFICATE }, answer));
+    const given = ['--api-url', `https://127.0.0.1:${port}/external/v1`];
+    const env = { TIDEMARK_API_KEY: KEY };
+    const unknown = await init(directory, given, { env });
+    expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('The API cannot be reached')]);
+    const ca = join(directory, 'ca.pem');
+    writeFileSync(ca, TEST_CERTIFICATE);
+    const known = await init(directory, given, { env: { ...env, TIDEMARK_API_CA_FILE: ca } });
+    expect(known.code, known.stderr).toBe(0);
+    const proxy = `http://127.0.0.1:${await listening(createServer(answer))}`;
+    for (const [name, value] of [['HTTP_PROXY', proxy], ...NO_PROXIES] as const) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const proxied = await init(place(), ['--api-url', 'http://api.invalid/external/v1'], {
+      env: { ...env, HTTP_PROXY: proxy },
+    });
+    expect(proxied.code, proxied.stderr).toBe(0);
   });
 
   test.each<[string, string[], Record<string, string>, number, RegExp]>([
