@@ -362,7 +362,12 @@ describe('the configuration', () => {
   });
 
   test.each<[string, RegExp, (place: string) => void, (place: string) => void]>([
-    ['is missing: created', /does not exist: .*; create it, or correct the path/, () => {}, (file) => writeFileSync(file, KEY)],
+    [
+      'is missing: created',
+      /does not exist: .*; create it, or correct the path/,
+      () => {},
+      (file) => writeFileSync(file, KEY),
+    ],
     [
       'is a directory: the path of a file',
       /this is a directory: .*; give the path of a file/,

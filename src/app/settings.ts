@@ -14,8 +14,9 @@ import { type Schedules, STREAMS } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
 import { createFactNote, type Store } from '../core/state/state.ts';
 import type { DestinationCandidate } from '../core/state/verify.ts';
-import { nearest } from '../core/text.ts';
+import { capitalized, nearest } from '../core/text.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
+import { sectionOf } from '../influx/answers.ts';
 import { createUnknownServer } from '../influx/probe.ts';
 import { createInfluxSink, type InfluxSinkOptions } from '../influx/sink.ts';
 import type { KeySource } from '../scheduler/session.ts';
@@ -28,7 +29,7 @@ import type { SyncOptions } from './open-sync.ts';
  */
 export function settingsOf(
   config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'destinations' | 'proxies' | 'workspaceId' | 'archive'>,
-  readSecret: (file: string, databaseUrl: string) => Secret | null = () => null,
+  readSecret: ReadSecret = () => null,
 ): Pick<SyncOptions, 'settings' | 'destinations' | 'archive'> {
   return {
     settings: {
@@ -45,11 +46,12 @@ export function settingsOf(
 /** The databases of the configuration as destinations, each with its name. */
 function destinationsOf(
   { influx, destinations, proxies }: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>,
-  readSecret: (file: string, databaseUrl: string) => Secret | null,
+  readSecret: ReadSecret,
 ): DestinationOptions[] {
   return configuredDatabases({ influx, destinations }).map(
     ({ name, kind, url, token, tokenFile, org, bucket, timeoutMs, ca, batchLines }) => {
-      const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile, url);
+      const of = { key: `${sectionOf(name)}.token_file`, url };
+      const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile, of);
       const to = { name, url, token, renewToken, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
       const served = kind === 'auto' ? createUnknownServer(to) : kind;
       const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
@@ -62,66 +64,91 @@ interface SecretParts {
   readonly readFile: (path: string) => string;
   /** The secrets to hide in all output. A secret that is read is added before anything can use it. */
   readonly secrets: Secret[];
+  /** Called once with the reason why a file cannot be used any more, and with what to do. */
+  readonly onUnusable: (message: string) => void;
 }
 
 /**
- * Creates a function that reads secrets from files. It returns `null` for a file that is empty, half-written or missing
- * for a moment.
+ * Reads the file of a token again; `of` is the key that names the file, and the address that the token is sent to.
+ * Returns `null` if there is none to use.
  */
-export function createSecretReader({
-  readFile,
-  secrets,
-}: SecretParts): (file: string, databaseUrl?: string) => Secret | null {
-  return (file, databaseUrl) => {
-    let text: string | Unfit;
+type ReadSecret = (file: string, of: { readonly key: string; readonly url: string }) => Secret | null;
+
+/** Creates a function that reads the files of tokens. It reports a text that is no token, and a file that is refused. */
+export function createSecretReader({ readFile, secrets, onUnusable }: SecretParts): ReadSecret {
+  const problems = new Map<string, ProblemNote>();
+  return (file, { key, url }) => {
+    const problem = problems.get(key) ?? createProblemNote('; the previous token stays in use', onUnusable);
+    problems.set(key, problem);
+    let text: string;
     try {
-      text = secretText(readFile(file), databaseUrl);
-    } catch {
+      text = readFile(file);
+    } catch (error) {
+      if (isRefusal(error)) problem.note(`${key}: ${fileProblem(error)}${shownPath(file)}`, readableText(file));
       return null;
     }
-    if (text instanceof Unfit) return null;
-    const known = secrets.find((secret) => secret.reveal() === text);
+    // An empty file is no token, or about to be written.
+    if (text.trim() === '') return null;
+    const token = secretText(text, url);
+    if (token instanceof Unfit) {
+      const remedy = token.remedy === undefined ? 'Write only the new token into this file' : capitalized(token.remedy);
+      problem.note(`${key}: the file${shownPath(file)} ${token.reason}`, `${remedy}.`);
+      return null;
+    }
+    problem.clear();
+    const known = secrets.find((secret) => secret.reveal() === token);
     if (known !== undefined) return known;
-    const read = new Secret(text);
+    const read = new Secret(token);
     secrets.push(read);
     return read;
   };
 }
 
-interface KeyParts extends SecretParts {
-  /** Called once with the reason why the file of the key cannot be used any more, and with what to do. */
-  readonly onUnusable: (message: string) => void;
+/** The problem of a file: reported by the second look in a row, because a file may be half-written for a moment. */
+interface ProblemNote {
+  readonly note: (text: string, remedy: string) => void;
+  readonly clear: () => void;
+}
+
+function createProblemNote(effect: string, report: (message: string) => void): ProblemNote {
+  let last: { readonly text: string; readonly isReported: boolean } | null = null;
+  return {
+    note: (text, remedy) => {
+      const isReported = last?.text === text;
+      if (isReported && last?.isReported === false) report(`${text}${effect}. ${remedy}`);
+      last = { text, isReported };
+    },
+    clear: () => {
+      last = null;
+    },
+  };
+}
+
+function isRefusal(error: unknown): boolean {
+  return ['EACCES', 'EPERM'].includes(codeOf(error));
 }
 
 /** Creates the source of the API key: the key in use, and the file that may hold another one. */
 export function createKeySource(
   { key, keyFile }: Pick<Config['api'], 'key' | 'keyFile'>,
-  { readFile, secrets, onUnusable }: KeyParts,
+  { readFile, secrets, onUnusable }: SecretParts,
 ): KeySource & { readonly inUse: () => Secret } {
   let inUse = key;
-  /** The reason why the file could not be used the last time, and whether it was reported. */
-  let problem: { readonly text: string; readonly isReported: boolean } | null = null;
-  const note = (text: string, remedy = 'Write only the new key into this file.'): void => {
-    // A file is half-written, or taken away, for a moment only: the second look in a row reports it.
-    const isReported = problem?.text === text;
-    if (isReported && problem?.isReported === false) {
-      onUnusable(`${text}; the daemon keeps the previous key. ${remedy}`);
-    }
-    problem = { text, isReported };
-  };
+  const { note, clear } = createProblemNote('; the daemon keeps the previous key', onUnusable);
+  const remedy = 'Write only the new key into this file.';
   const inFile = (): Secret => {
     if (keyFile === null) return inUse;
     try {
       const text = secretText(readFile(keyFile));
       if (text instanceof Unfit) {
-        note(`api.key_file: the file${shownPath(keyFile)} ${text.reason}`);
+        note(`api.key_file: the file${shownPath(keyFile)} ${text.reason}`, remedy);
         return inUse;
       }
-      problem = null;
+      clear();
       return text === inUse.reveal() ? inUse : new Secret(text);
     } catch (error) {
-      const isRefused = ['EACCES', 'EPERM'].includes(codeOf(error));
-      note(`api.key_file: ${fileProblem(error)}${shownPath(keyFile)}`, isRefused ? readableText(keyFile) : undefined);
+      const followed = isRefusal(error) ? readableText(keyFile) : remedy;
+      note(`api.key_file: ${fileProblem(error)}${shownPath(keyFile)}`, followed);
       return inUse;
     }
   };

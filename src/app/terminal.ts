@@ -85,6 +85,11 @@ export interface TerminalOutput {
   endProgress(): void;
 }
 
+/** Gives the function that logs a setting, or the file of one, that cannot be used as it is. */
+export function reportOdd({ logger }: Pick<TerminalOutput, 'logger'>): (message: string) => void {
+  return (message) => logger.write({ type: 'configuration-odd', message });
+}
+
 /** A report is a check of every device: made no more often than it takes. */
 const TERMINAL_UPDATE_MS = 1000;
 const LOG_UPDATE_MS = 15_000;

@@ -7,7 +7,7 @@ import { checkingOldPoints } from './deliveries.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
 import { realClock, realRandom } from './real-clock.ts';
 import { createSecretReader, databasesOf, keepSettings, settingsOf } from './settings.ts';
-import type { ProcessPorts, TerminalOutput } from './terminal.ts';
+import { type ProcessPorts, reportOdd, type TerminalOutput } from './terminal.ts';
 
 interface SyncNeeds {
   readonly config: Config;
@@ -30,7 +30,8 @@ export async function withSync<T>(
   { readFile }: Pick<ProcessPorts, 'readFile'>,
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
-  const { destinations, ...rest } = settingsOf(needs.config, createSecretReader({ readFile, secrets }));
+  const readSecret = createSecretReader({ readFile, secrets, onUnusable: reportOdd(needs.terminal) });
+  const { destinations, ...rest } = settingsOf(needs.config, readSecret);
   const settings = { ...rest, destinations: delivers ? destinations : [] };
   return await overHttp({ ...needs, settings }, async (sync) => {
     if (delivers) keepSettings(sync);

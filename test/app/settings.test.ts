@@ -3,17 +3,19 @@ import { expect, test } from 'vitest';
 import { createKeySource, createSecretReader } from '../../src/app/settings.ts';
 import { createScrub, Secret } from '../../src/core/secret.ts';
 
+const OF_INFLUX = { key: 'influx.token_file', url: 'http://db.example:8086' };
+
 test('a secret that is read again is kept out of what is shown from then on, and known once', () => {
   const first = new Secret('the-first-one');
   const secrets = [first];
   const scrub = createScrub(secrets);
   let text = 'the-first-one\n';
-  const read = createSecretReader({ readFile: () => text, secrets });
-  expect(read('/token')).toBe(first);
+  const read = createSecretReader({ readFile: () => text, secrets, onUnusable: () => expect.fail('is usable') });
+  expect(read('/token', OF_INFLUX)).toBe(first);
   text = 'the-second-one\n';
-  const second = read('/token');
+  const second = read('/token', OF_INFLUX);
   expect(second?.reveal()).toBe('the-second-one');
-  expect(read('/token')).toBe(second);
+  expect(read('/token', OF_INFLUX)).toBe(second);
   expect(scrub('the-first-one and the-second-one')).toBe('[secret] and [secret]');
   expect(secrets).toHaveLength(2);
 });
@@ -23,10 +25,48 @@ test('a file that is away, empty or no text gives none', () => {
     throw Object.assign(new Error('gone'), { code: 'ENOENT' });
   };
   const secrets: Secret[] = [];
+  const onUnusable = (): never => expect.fail('may be about to be written');
   for (const readFile of [gone, () => '', () => '\n']) {
-    expect(createSecretReader({ readFile, secrets })('/token')).toBeNull();
+    const read = createSecretReader({ readFile, secrets, onUnusable });
+    for (let time = 0; time < 3; time += 1) expect(read('/token', OF_INFLUX)).toBeNull();
   }
   expect(secrets).toEqual([]);
+});
+
+test('a new token that cannot be used is reported once, with what to do', () => {
+  const secrets: Secret[] = [];
+  const reports: string[] = [];
+  let text: string | null = 'u:p\n';
+  const readFile = (): string => {
+    if (text === null) throw Object.assign(new Error('refused'), { code: 'EACCES' });
+    return text;
+  };
+  const read = createSecretReader({ readFile, secrets, onUnusable: (message) => void reports.push(message) });
+  const look = (times: number): string[] => {
+    for (let time = 0; time < times; time += 1) expect(read('/run/token', OF_INFLUX)).toBeNull();
+    return reports.splice(0);
+  };
+  // Half-written for a moment.
+  expect(look(1)).toEqual([]);
+  expect(look(3)).toEqual([
+    'influx.token_file: the file /run/token is shorter than 4 characters; the previous token stays in use. Use a longer token; only a database on this machine may have such a short one.',
+  ]);
+  text = 'two\nlines\n';
+  expect(look(3)).toEqual([
+    expect.stringMatching(
+      /^influx\.token_file: the file \/run\/token .*line breaks.*; the previous token stays in use\. Expected one line with only the secret\.$/,
+    ),
+  ]);
+  text = null;
+  expect(look(3)).toEqual([
+    'influx.token_file: this user may not read the file: /run/token; the previous token stays in use. Let the user of the daemon read this file and enter its directory: change owner, group or mode.',
+  ]);
+  // As advised: a longer token. A short one is accepted for a database on this machine.
+  text = 'user:gk7-Rw2x\n';
+  expect(read('/run/token', OF_INFLUX)?.reveal()).toBe('user:gk7-Rw2x');
+  text = 'u:p\n';
+  expect(read('/run/token', { ...OF_INFLUX, url: 'http://127.0.0.1:8086' })?.reveal()).toBe('u:p');
+  expect(look(2)).toHaveLength(1);
 });
 
 test('a new key that cannot be used is reported once, and the key before stays', () => {

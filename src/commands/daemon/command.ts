@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Sync } from '../../app/open-sync.ts';
 import { runService } from '../../app/service.ts';
 import { createKeySource } from '../../app/settings.ts';
-import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
+import { type ProcessPorts, reportOdd, type TerminalOutput } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { beatingClock } from '../../core/heartbeats.ts';
@@ -37,8 +37,7 @@ export async function runDaemonCommand(
   // Nothing is created for a daemon that cannot serve. Where there is a state, another process with it is the better
   // news.
   if (!existsSync(join(config.dataDir, STATE_FILE))) await requireFree(config.listen);
-  const onUnusable = (message: string): void => terminal.logger.write({ type: 'configuration-odd', message });
-  const key = createKeySource(config.api, { readFile: ports.readFile, secrets, onUnusable });
+  const key = createKeySource(config.api, { readFile: ports.readFile, secrets, onUnusable: reportOdd(terminal) });
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
     const onServed = (statusPage: string): void =>
       terminal.logger.write({ type: 'started', version: VERSION, statusPage });

@@ -5,7 +5,7 @@
 
 import { realClock } from '../../app/real-clock.ts';
 import { createSecretReader, settingsOf, unknownDestination } from '../../app/settings.ts';
-import type { ProcessPorts } from '../../app/terminal.ts';
+import { type ProcessPorts, reportOdd } from '../../app/terminal.ts';
 import { withState } from '../../app/with-sync.ts';
 import type { QuarantineCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
@@ -37,12 +37,13 @@ import { dropAdvice, listQuarantine, quarantineListText } from './list.ts';
  * @throws UserError with the exit code and what to do.
  */
 export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, ports: ProcessPorts): Promise<number> {
-  const { command, config, secrets } = run;
+  const { command, config, secrets, terminal } = run;
   const { action, destination, reason } = command;
   const span = readRange(command, realClock.nowMs());
   requireState(config.dataDir);
   const filter = { destination, devices: chosenDevices(config.dataDir, command.devices, true), reason, ...span };
-  const { destinations } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
+  const readSecret = createSecretReader({ readFile: ports.readFile, secrets, onUnusable: reportOdd(terminal) });
+  const { destinations } = settingsOf(config, readSecret);
   const list = readQuarantine(config.dataDir, (quarantine) => {
     requireDestination(filter, { known: quarantine.destinations(), destinations });
     return listQuarantine(quarantine, filter, (known) => new Set(reachableOf(known, destinations).map(({ id }) => id)));

@@ -5,7 +5,7 @@
 
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import { createSecretReader, settingsOf } from '../../app/settings.ts';
-import { type ProcessPorts, repeatWhile, SHOW_EVERY_MS, type TerminalOutput } from '../../app/terminal.ts';
+import { type ProcessPorts, repeatWhile, reportOdd, SHOW_EVERY_MS, type TerminalOutput } from '../../app/terminal.ts';
 import type { ReplayCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { count, Unfit } from '../../config/values.ts';
@@ -100,7 +100,8 @@ async function replay(
   { args, show }: { readonly args: ReplayArgs; readonly show: (reports: readonly ReplayReport[]) => void },
   ports: ProcessPorts,
 ): Promise<ReplaySummary> {
-  const { destinations, archive } = settingsOf(config, createSecretReader({ readFile: ports.readFile, secrets }));
+  const readSecret = createSecretReader({ readFile: ports.readFile, secrets, onUnusable: reportOdd(terminal) });
+  const { destinations, archive } = settingsOf(config, readSecret);
   const opened = openStore(config.dataDir, { maxBytes: archive?.maxBytes ?? null, nowMs: realClock.nowMs });
   try {
     const { store, upgrade } = opened;
