@@ -3,7 +3,20 @@
  * by kustomize, beside the workspace that is there already; for systemd it is an environment file as install.sh keeps
  * it.
  */
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -311,7 +324,44 @@ describe('for systemd', () => {
     expect(modeOf(folder, 'office', 'tidemark_api_key')).toBe(0o600);
   });
 
-  test('the files that install.sh has made for the first workspace are replaced only if that is asked for', async () => {
+  test('what install.sh has made is filled in without a question, and keeps its owner, group, mode and port', async () => {
+    const folder = checkout();
+    const script = read(ROOT, 'config', 'systemd', 'install.sh');
+    const [, example = ''] = /^ {2}(sed .* config\/tidemark\.env\.example) >/m.exec(script) ?? [];
+    const environment = { name: 'home', PATH: '/usr/bin:/bin' };
+    const text = execFileSync('/bin/sh', ['-c', example], { cwd: ROOT, encoding: 'utf8', env: environment });
+    const settings = join(folder, 'home');
+    const files = ['tidemark.env', 'tidemark_api_key', 'tidemark_influx_token'].map((name) => join(settings, name));
+    const [file = ''] = files;
+    const install = (env: string): void => {
+      mkdirSync(settings, { recursive: true });
+      for (const path of files) {
+        writeFileSync(path, path === file ? `${env}\nTIDEMARK_LISTEN=127.0.0.1:9466\n` : '');
+        chmodSync(path, 0o640);
+        if (process.getuid?.() === 0) chownSync(path, 0, 4242);
+      }
+    };
+    const rights = () => files.map((path) => statSync(path)).map(({ uid, gid, mode }) => [uid, gid, mode]);
+    install(text);
+    const before = rights();
+    const given = ['--workspace', 'home', '--for', 'systemd'];
+    expect((await init(folder, ...given)).code).toBe(0);
+    expect(rights()).toEqual(before);
+    expect(read(file)).toContain(`TIDEMARK_API_URL=${api.url}\n`);
+    expect(read(file)).toContain('TIDEMARK_LISTEN=127.0.0.1:9466\n');
+    expect(read(settings, 'tidemark_api_key')).toBe(`${KEY}\n`);
+    // A value that somebody has changed, or added, is not lost.
+    for (const changed of [text.replace('my-org', 'our-org'), `${text}HTTPS_PROXY=http://proxy.example:3128\n`]) {
+      install(changed);
+      expect(await init(folder, ...given)).toEqual({
+        code: 1,
+        text: `Already there: ${file}. Nothing was written; --overwrite replaces existing files.`,
+      });
+      expect(read(file)).toContain(changed);
+    }
+  });
+
+  test('the files that init has written for the first workspace are replaced only if that is asked for', async () => {
     const folder = checkout();
     const given = ['--workspace', 'home', '--for', 'systemd'];
     expect((await init(folder, ...given)).code).toBe(0);

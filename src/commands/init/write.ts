@@ -5,12 +5,14 @@
  */
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -23,6 +25,8 @@ interface NewFile {
   readonly text: string;
   /** The permissions, by default 0600. */
   readonly mode?: number;
+  /** Whether a file that is replaced keeps its owner, group and mode: the user of the daemon reads it. */
+  readonly keepsOwner?: boolean;
 }
 
 /** The names of the files of secrets, wherever Tidemark runs. */
@@ -68,10 +72,38 @@ export function configText({ apiUrl, keyFile, database, history, dataDir }: Init
   return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${dataDirLine}`;
 }
 
-/** The files that are there already. */
+/** The files that are there already and have something to lose. */
 export function existingFiles(paths: readonly string[]): string[] {
-  return paths.filter((path) => existsSync(path));
+  return paths.filter((path) => existsSync(path) && !isUnfilled(path));
 }
+
+/** The variables that config/tidemark.env.example sets, as install.sh writes it for a workspace. */
+const EXAMPLE: readonly string[] = [
+  'TIDEMARK_API_URL=https://api.example.com/external/v1',
+  'TIDEMARK_API_KEY_FILE=/etc/tidemark/NAME/tidemark_api_key',
+  'TIDEMARK_INFLUX_URL=http://influxdb:8086',
+  'TIDEMARK_INFLUX_ORG=my-org',
+  'TIDEMARK_INFLUX_BUCKET=telemetry',
+  'TIDEMARK_INFLUX_TOKEN_FILE=/etc/tidemark/NAME/tidemark_influx_token',
+];
+
+/** Whether a file is empty, or holds the example of install.sh, which nobody has filled in. */
+function isUnfilled(path: string): boolean {
+  let text: string;
+  try {
+    text = read(path);
+  } catch {
+    return false;
+  }
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim().replace(/(?<=_FILE=\/etc\/tidemark\/)[^/]+/, 'NAME'))
+    .filter((line) => line !== '' && !line.startsWith('#') && !LISTEN.test(line));
+  return text.trim() === '' || lines.join('\n') === EXAMPLE.join('\n');
+}
+
+/** The address of the page, which install.sh chooses: init keeps it. */
+const LISTEN = /^TIDEMARK_LISTEN=.*$/m;
 
 /**
  * Writes all files.
@@ -79,14 +111,16 @@ export function existingFiles(paths: readonly string[]): string[] {
  * @throws UserError (exit 1) if one cannot be written; it names the file
  */
 export function writeFiles(files: readonly NewFile[]): void {
-  for (const { path, text, mode = 0o600 } of files) {
+  for (const { path, text, mode = 0o600, keepsOwner = false } of files) {
     const part = `${path}.part`;
     try {
+      const before = keepsOwner && existsSync(path) ? statSync(path) : null;
       makeParents(dirname(path));
       rmSync(part, { force: true });
       writeFileSync(part, text, { mode: 0o600, flag: 'wx' });
+      if (before !== null) chownSync(part, before.uid, before.gid);
       // The mask of this process would take the rights of others away.
-      chmodSync(part, mode);
+      chmodSync(part, before === null ? mode : before.mode & 0o777);
       renameSync(part, path);
     } catch (error) {
       if (!(error instanceof Error && 'code' in error)) throw error;
@@ -212,6 +246,7 @@ function withComposeFile(folder: string, file: string): NewFile {
 /** The settings of the unit tidemark@NAME; `install.sh` makes its user and gives it a port. */
 function systemdFiles({ name, folder, apiUrl, key, database, token, history }: NewWorkspace): WorkspaceFiles {
   const settings = join(folder, name);
+  const file = join(settings, 'tidemark.env');
   const variables = {
     ...variablesOf(apiUrl, database, history),
     TIDEMARK_API_KEY_FILE: `/etc/tidemark/${name}/${KEY_FILE}`,
@@ -219,11 +254,13 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history }: N
     TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}`,
   };
   const lines = Object.entries(variables).map(([variable, value]) => `${variable}=${plainValue(variable, value)}\n`);
+  const listen = LISTEN.exec(readIfThere(file))?.[0];
+  if (listen !== undefined) lines.push(`${listen}\n`);
   return {
     own: [
-      { path: join(settings, 'tidemark.env'), text: `# Written by tidemark init. No quotes.\n${lines.join('')}` },
-      { path: join(settings, KEY_FILE), text: `${key}\n` },
-      { path: join(settings, TOKEN_FILE), text: token === null ? '' : `${token}\n` },
+      { path: file, text: `# Written by tidemark init. No quotes.\n${lines.join('')}`, keepsOwner: true },
+      { path: join(settings, KEY_FILE), text: `${key}\n`, keepsOwner: true },
+      { path: join(settings, TOKEN_FILE), text: token === null ? '' : `${token}\n`, keepsOwner: true },
     ],
     shared: [],
     start: `sudo config/systemd/install.sh ${name} && sudo systemctl enable --now tidemark@${name}`,
