@@ -132,7 +132,7 @@ export const FIELDS = {
   device_name: field('text', 'the name of the device'),
   devices: field('devices', 'the number of devices'),
   duration_ms: field('milliseconds', 'the duration'),
-  exit_code: field('exit code', 'the exit code of the program, or that of the findings of the job; the command that requested it may have others of its own (--check)'),
+  exit_code: field('exit code', 'the exit code of the program; in `job-ended`, the result of the job (the command that requested it may exit with another code)'),
   failed_requests: field('requests', 'the requests that failed'),
   fault: field('word', `the kind of failure: ${codes(Object.keys(FAULT_TEXTS))}; null if the request succeeded`),
   file: field('path', 'the file that was written'),

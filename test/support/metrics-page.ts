@@ -101,7 +101,7 @@ For at most ${MOST_DEVICES.toLocaleString('en-US')} devices (in order of their i
 const ALERTS = `
 ## Alerts
 
-From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert have the first step; the section linked in the column *what to do* names the alert. \`runbook_url\` links to the documentation;
+From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert have the first step; for more, follow the link in the column *what to do* and search that section for the alert's name. \`runbook_url\` links to the documentation;
 set the address of its folder \`docs\` as the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose,
 \`docsUrl\` in the chart), or the link leads nowhere. \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a
 backfill of history does not cause it. Its limit, \`tidemark_freshness_target_seconds\`, is twice the poll interval that the quota allows, but

@@ -85,7 +85,7 @@ function verdictOf({ fits, warning, freshness, devices }: CostPlan): string[] {
   const fresh =
     devices.reporting === 0
       ? 'Lag: unknown, because no device reports.'
-      : `Lag: each reading is stored at most ${duration(median)} after its time (median of the devices; p95 ${duration(p95)}).`;
+      : `Lag: readings are stored within ${duration(median)} of their time on the median device (p95 of the devices: ${duration(p95)}).`;
   return [fits ? 'The quota is large enough.' : `The quota is too small. ${warning ?? ''}`, fresh];
 }
 
