@@ -203,12 +203,12 @@ describe('for Kubernetes', () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     for (const overwrite of [[], ['--overwrite']]) {
       const { code, text } = await init(folder, '--workspace', 'no', '--for', 'kubernetes', ...overwrite);
-      expect([code, text]).toEqual([0, expect.stringMatching(/directory, or remove it .*: home\n$/)]);
+      expect([code, text]).toEqual([0, expect.stringMatching(/have no key: home\. .*\n$/)]);
     }
     expect(read(folder, 'kustomization.yaml').match(/- "no"/g)).toHaveLength(1);
-    expect((await init(folder, '--workspace', 'barn', '--for', 'kubernetes')).text).toMatch(/: home\n$/);
+    expect((await init(folder, '--workspace', 'barn', '--for', 'kubernetes')).text).toMatch(/have no key: home\. /);
     rmSync(join(folder, 'no', 'tidemark_api_key'));
-    expect((await init(folder, '--workspace', 'shop', '--for', 'kubernetes')).text).toMatch(/: home, no\n$/);
+    expect((await init(folder, '--workspace', 'shop', '--for', 'kubernetes')).text).toMatch(/have no key: home, no\. /);
     writeFileSync(join(folder, 'no', 'tidemark_api_key'), 'x');
     for (const name of ['tidemark_api_key', 'tidemark_influx_token']) writeFileSync(join(folder, 'home', name), 'x');
     const { code, stdout, stderr } = runTool('kustomize', ['build', folder]);
@@ -226,7 +226,7 @@ describe('for Kubernetes', () => {
       (await init(folder, '--workspace', name, '--for', 'kubernetes')).text;
     for (const name of ['office', 'barn']) {
       expect(await add(name)).toMatch(
-        /Start it: .*\nBefore that, write the tidemark_api_key .* or remove it from .*kustomization\.yaml: home\n$/,
+        /Start it: .*\nBefore that: these workspaces of the list have no key: home\. Write tidemark_api_key .* or remove its line from .*kustomization\.yaml\n$/,
       );
     }
     writeFileSync(join(folder, 'home', 'tidemark_api_key'), 'x');

@@ -41,6 +41,7 @@ test('beside a daemon, the daemon sends the requests with its own key and quota'
   expect(line(report, 'holder').facts).toEqual({ locked: true });
   expect(line(report, 'workspace').message).toMatch(/the same as in the state$/);
   expect(line(report, 'page size').facts).toMatchObject({ accepted: 200 });
+  expect(line(report, 'key').message).toMatch(/^accepted: the daemon's key \(the key of this command was not tested\)/);
   expect(check.stdout + check.stderr + daemon.stderr()).not.toContain('CANARY');
   expect(daemon.child.exitCode, 'the daemon goes on').toBeNull();
   daemon.child.kill('SIGTERM');

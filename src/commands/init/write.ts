@@ -342,7 +342,7 @@ function withoutKeyText(folder: string, list: string, name: string): string {
   const listed = [...list.matchAll(/^ {2}- "?([\w-]+)"?$/gm)].flatMap(([, each]) => each ?? []);
   const keyless = listed.filter((each) => each !== name && !existsSync(join(folder, each, KEY_FILE)));
   if (keyless.length === 0) return '';
-  return `Before that, write the ${KEY_FILE} and the ${TOKEN_FILE} of each of these workspaces into its directory, or remove it from ${join(folder, 'kustomization.yaml')}: ${keyless.join(', ')}\n`;
+  return `Before that: these workspaces of the list have no key: ${keyless.join(', ')}. Write ${KEY_FILE} and ${TOKEN_FILE} into the directory of each, or remove its line from ${join(folder, 'kustomization.yaml')}\n`;
 }
 
 /** The database of config/kubernetes/base, unset. */
