@@ -152,7 +152,7 @@ Examples:
 
 Runs everything on this machine: a simulated workspace, the daemon that syncs it
 over HTTP, and the status page. Needs no key and no database. Prints the address
-of the status page first and runs until it is stopped (Ctrl+C).
+of the status page and runs until it is stopped (Ctrl+C).
 
 It reads no configuration file. Environment variables apply, except
 TIDEMARK_API_URL, TIDEMARK_API_KEY and TIDEMARK_API_CA_FILE, which the simulated

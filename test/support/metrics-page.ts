@@ -29,8 +29,9 @@ recording rules and alert rules with unit tests. This page is generated from the
 ## Scraping
 
 The alert rules select the targets by the job \`tidemark\`: the scrape job must have this name. With another
-name, \`TidemarkDown\`, \`TidemarkTargetVanished\` and the three \`TidemarkMany…\` cannot fire, and \`TidemarkAbsent\` does. Give each target the labels \`workspace\` and \`instance\`, as \`install.sh\` and the monitors do: the summary of
-each alert begins with the workspace, and alerts continue when the address of a target changes. \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
+name, \`TidemarkDown\`, \`TidemarkTargetVanished\` and the three \`TidemarkMany…\` cannot fire, and \`TidemarkAbsent\` does. Give each target the label \`workspace\`: the summary of
+each alert begins with it. If the address of a target can change, also give it an \`instance\` that stays, as \`install.sh\` and the monitors do, so that
+alerts continue. \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
 account; this adds them to any query:
 
 \`\`\`promql
