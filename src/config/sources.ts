@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { LineCounter, Pair, YAMLError } from 'yaml';
 import { codeOf } from '../core/faults.ts';
-import { equalsOwnWord, SECRET_MARK, type Secret } from '../core/secret.ts';
+import { isGuessable, SECRET_MARK, type Secret } from '../core/secret.ts';
 import { nearest, plainText } from '../core/text.ts';
 import { isShort } from './values.ts';
 
@@ -428,8 +428,8 @@ export function mistakesOf({
   const texts = hidden.flatMap((text) => [text, text.trim()]).filter((text) => text.length >= 4);
   const without = (hide: readonly string[]) => (text: string) =>
     hide.reduce((rest, each) => rest.replaceAll(each, SECRET_MARK), text);
-  // A key, a place and a remedy have names of Tidemark; only `what` may repeat a value.
-  const named = without(texts.filter((text) => !equalsOwnWord(text)));
+  // A key, a place and a remedy have words of Tidemark; only `what` may repeat a value.
+  const named = without(texts.filter((text) => !isGuessable(text)));
   return mistakes.map(({ key, at, what, remedy, ...rest }) => ({
     ...rest,
     key: key === null ? null : named(key),

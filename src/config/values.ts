@@ -8,7 +8,7 @@
 
 import { DESTINATION_KINDS, type DestinationKind } from '../core/lines/dialect.ts';
 import type { Schedule } from '../core/ports.ts';
-import { equalsOwnWord } from '../core/secret.ts';
+import { isGuessable } from '../core/secret.ts';
 import {
   DAY_MS,
   type EpochMs,
@@ -189,15 +189,15 @@ export const SHORT_TOKEN = {
   remedy: 'use a longer one if other machines can reach the database',
 } as const;
 
-/** The warning about a secret that is a word of Tidemark's output, as phrases. */
+/** The warning about a secret that is a plain word, as phrases. */
 export const GUESSABLE_SECRET = {
-  what: 'the secret, or its password, is a word that Tidemark itself writes in logs and metrics, so Tidemark can mask it only in responses of a server',
+  what: 'the secret, or its password, is a plain word, as logs and metrics contain them, so Tidemark can mask it only in responses of a server',
   remedy: 'use a long random one',
 } as const;
 
 /** The warnings about a valid secret. */
 export function warningsOf(secret: string): readonly { readonly what: string; readonly remedy: string }[] {
-  return [...(isShort(secret) ? [SHORT_TOKEN] : []), ...(equalsOwnWord(secret) ? [GUESSABLE_SECRET] : [])];
+  return [...(isShort(secret) ? [SHORT_TOKEN] : []), ...(isGuessable(secret) ? [GUESSABLE_SECRET] : [])];
 }
 
 /**

@@ -11,12 +11,15 @@ export const SECRET_MARK = '[secret]';
 
 /**
  * The parts of a secret that are searched for. A short one, which may equal a word by chance, counts only as a
- * credential. So does a word of Tidemark's own output: without it the output would have no names.
+ * credential. So does a plain word such as `second`: masked in Tidemark's own sentences and codes, it would break them,
+ * and show to everybody who knows them what it is.
  *
  * @param isAnswer whether the text comes from a server: no word in it is Tidemark's own
  */
 export function formsOfSecret(secret: string, isAnswer = false): readonly string[] {
-  const whole = partsOf(secret).filter((part) => part.length >= SHORTEST_SEARCHED && (isAnswer || !isOwnWord(part)));
+  const whole = partsOf(secret).filter(
+    (part) => part.length >= SHORTEST_SEARCHED && (isAnswer || !PLAIN_WORD.test(part)),
+  );
   return whole.length > 0 ? whole : [`Token ${secret}`, `Bearer ${secret}`, `Basic ${inBase64(secret)}`];
 }
 
@@ -25,19 +28,19 @@ function partsOf(secret: string): readonly string[] {
   return [...new Set([secret, secret.slice(secret.indexOf(':') + 1)])];
 }
 
-/** Whether a secret, or its password, is a word that Tidemark itself writes: `second`, `telemetry`, `tidemark`. */
-export function equalsOwnWord(secret: string): boolean {
-  return partsOf(secret).some(isOwnWord);
+/** Whether a secret, or its password, is a plain word, as names and sentences consist of: `second`, `Tidemark`. */
+export function isGuessable(secret: string): boolean {
+  return partsOf(secret).some((part) => PLAIN_WORD.test(part));
 }
 
-function isOwnWord(text: string): boolean {
-  return text.length >= SHORTEST_SEARCHED && /^[a-z\d]+$/i.test(text) && OWN_WORDS.includes(text.toLowerCase());
-}
+/** Letters alone, in the case of a word, and no longer than the longest word of Tidemark's names. */
+const PLAIN_WORD = /^(?:[a-z]{4,15}|[A-Z][a-z]{3,14}|[A-Z]{4,15})$/;
 
-/** Whether a text is a name of Tidemark's words: `lag_seconds`. */
+/** Whether a text is a name such as Tidemark's: `lag_seconds`. */
 function isOwnName(text: string): boolean {
   const words = text.split('_');
-  return words.some(isOwnWord) && words.every((word) => word.length < SHORTEST_SEARCHED || isOwnWord(word));
+  const isPlain = (word: string): boolean => PLAIN_WORD.test(word);
+  return words.some(isPlain) && words.every((word) => word.length < SHORTEST_SEARCHED || isPlain(word));
 }
 
 /** Shorter texts are no secret by themselves. */
@@ -138,55 +141,3 @@ function formsOf(secret: string, isAnswer: boolean): string[] {
 function inBase64(text: string): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
-
-/**
- * The words of names and codes in the output: metrics, labels, members of JSON, events, settings. A test compares them
- * with the sources.
- */
-const OWN_WORDS = `
-abort above absent accepted accepts access accounting acknowledged action active added addition addon address after
-again agent ahead alerts alike allowance alone among answered answers apart appeared append application architecture
-archived area args aside asked asking assumed assumes assumptions attempts auto awaited awake backfilled backlog
-backup base64 basic basis batch before began begin begun behind below beside best beyond bigint bisect blocked blocks
-board body booked bookings boolean both bounds broken buckets budgets buffer build bundle busy bytes cached cancelled
-candidates catching cause cells chain changed changes charge checks chunks cleared clock closed codes columns command
-commitment committed compared comparison completed compose concealers concurrency condition configuration configured
-confirmation conflict connections contact content context controls copied cost counted counter counts coverage covers
-created credit current cursor daemon damaged databases days debug decision decoded deduplication default deflate
-deleted delivered deliverers delivers delivery demand demo described description descriptors destinations details
-devices differences different differing digest directory disk docs does done doublings doubts dropped duration earlier
-earliest empties empty encoding ended ends energy engine enough entries environment equal error estimated etag
-eventloop events examination example except excluded excludes exclusive exit expected export extent external extra
-factor facts failed failing failsafe failures fallback false families faults fetched fields figures files filling
-filter findings fire firmware first fits flags fleet flush folder followed follower foreign forever forgetting
-forgotten formatter found freelist frequency freshness from full function gaps gathered gauge generated given goals
-going gone grace grafana granted groups guarded gzip halve hash have headers healthy heaps heartbeats help hidden
-highest hints histogram histories history holder home hooks hostname hours humidity identify identity idle include
-inclusive incomplete indexes influxdb info initial input inside insufficient integrity internal interrupted interval
-invalid inventory items iterate jobs journal keep keys kinds kubernetes kustomization labels lanes large last lateness
-later latest latin1 latitude learnt ledger left length level libraries lifecycle light limiter limits lines links
-listed listen listing lists loads localhost location logged logger longitude looked loops lost lowest made maintenance
-major malformed many markers matches matching meaning measured measurement median memory mend message method
-milliseconds minor minute mismatch missed missing mistakes model month more names nanosecond ndjson nearest needed
-never newer newest next nodejs none nosniff notes nothing notify null number object observed offline offsets oldest
-online only optional options origins others outages outcome overdue overlaps override overview overwrite owners pages
-parent parse partial particles partly parts passed password patch paths patience pattern paused pauses peaks
-percentile period permissions phase pieces plain planned planner planning points policy polled polling polls ports
-positional positions power prefix presence present pressure pretty previous print prober problem process progress
-prometheus prompter protocol proxies proxy pulse purpose quantity quarantined queries query question queued quiet
-quota random ranges ratelimit rates readers readings ready reasons received recency recent recheck recorded records
-recovered redirects referrer refusals refused rejected released remaining remedies remedy removed renamed reopened
-reordered repaired repeatable repeats replaced replays reply report requested requests required rereading rereads
-resender reset resident resolution resolved response restatements rested resting results resumed retention retired
-retried retries retry returned reversed revisions rewrite room rows rule running runs runtime same samples save scale
-scanner scarce schedules scope scrub search secrets sections seen segments self sensors seqs series server service
-settings settle sha256 shape shared shelved shortfall shown signal silence silent since single sink size skew skipped
-sleep slot slowdown smaller snapshot some sort sound source span spare spec speed spending spent stale stalled started
-startup states stats status stderr stdin stdout step stopped stopping stored streams string submit subsec success
-summary sums suppressed sweep synchronous systemd tables tags tally target task telemetry temperature terminal
-terminator texts threshold throttled tidemark timeout timestamps today todo tokens topic totals transfer transport
-true trusted typed unauthorized unavailable unclear unconfirmed understood unfinished unit unknown unreachable
-unreadable untested until unverifiable unverified unwritable updated usage user utf8 vacuum values variable verbose
-verify version victoriametrics voltage waiters waiting waits wanted warnings watch watermark weekday what whole width
-windows wire withdrawn workers workspaces worst written wrong yaml
-`;

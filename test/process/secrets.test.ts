@@ -258,7 +258,7 @@ function namesIn(value: unknown): string[] {
   return Object.entries(value).flatMap(([name, each]) => [name, ...namesIn(each)]);
 }
 
-describe('a password that is a word of Tidemark', () => {
+describe('a password that is a plain word', () => {
   test.each(['second', 'telemetry', 'tidemark'])(
     '%s is not shown, and leaves every name as it is',
     async (password) => {

@@ -9,7 +9,7 @@ import type { InputStream, ProcessPorts } from '../../app/terminal.ts';
 import type { InitCommand } from '../../cli/command.ts';
 import { GUESSABLE_SECRET, type ParseAt, secretText, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
-import { equalsOwnWord, Secret } from '../../core/secret.ts';
+import { isGuessable, Secret } from '../../core/secret.ts';
 import { capitalized } from '../../core/text.ts';
 
 interface Prompter extends Disposable {
@@ -227,7 +227,7 @@ export async function secretOf(init: Init, source: SecretSource): Promise<FoundS
   }
   init.secrets.push(new Secret(checked));
   const accepted = { ...found, text: checked };
-  if (!equalsOwnWord(checked)) return accepted;
+  if (!isGuessable(checked)) return accepted;
   init.print(`Warning: ${GUESSABLE_SECRET.what}. ${capitalized(GUESSABLE_SECRET.remedy)}.`);
   if (place !== null) return accepted;
   const other = await secretOf(init, { ...source, question: 'Another one (not shown; empty: keep this one): ' });

@@ -362,9 +362,9 @@ async function acceptingInflux(): Promise<{ readonly url: string; readonly writt
 }
 
 describe('on a terminal', () => {
-  test('warns of a token that is a word of Tidemark, and takes another one or keeps it', async () => {
+  test('warns of a token that is a plain word, and takes another one or keeps it', async () => {
     const { url: database, written } = await acceptingInflux();
-    const warning = 'Warning: the secret, or its password, is a word that Tidemark itself writes';
+    const warning = 'Warning: the secret, or its password, is a plain word';
     for (const [other, sent] of [
       [TOKEN, `Token ${TOKEN}`],
       ['', 'Token tidemark:second'],
