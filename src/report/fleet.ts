@@ -97,8 +97,6 @@ interface ScannerState {
   triedAtMs: number;
   /** Whether the last scan took too long to be made while a caller waits. */
   isLong: boolean;
-  /** Whether somebody has asked since the last background scan began. */
-  isRequested: boolean;
   /** How many devices are listed one by one. */
   listed: number;
   /** Ends the pause of the background scans when somebody asks who cannot scan at once. */
@@ -114,13 +112,11 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
     snapshotMs: 0,
     triedAtMs: Number.NEGATIVE_INFINITY,
     isLong: false,
-    isRequested: false,
     listed: 0,
     wakeUp: createWakeUp(beatingClock(clock, parts.pulse)),
   };
   return {
     scan: () => {
-      state.isRequested = true;
       scanAtOnce(state);
       if (state.isLong) state.wakeUp.notify();
       return state.snapshot;
@@ -193,7 +189,6 @@ async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: Ab
   const restMs = state.snapshot === null ? REST_MS.first : REST_MS.later;
   const scan = beginScan(state);
   if (scan === null) return BETWEEN.leastMs;
-  state.isRequested = false;
   do await clockWithPulse.sleep(restMs, signal);
   while (!continueScan(state, scan, SLICE_MS));
   state.isLong = scan.workedMs > QUICK.mostMs;
