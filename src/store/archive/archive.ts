@@ -203,7 +203,7 @@ function toOffset(row: OffsetRow): TimestampOffset {
  * A batch with so many bytes ends with a whole block where the next one does not fit: one that is cut is unpacked
  * twice.
  */
-const LARGE_BYTES = 256 * 1024;
+const FULL_BATCH_BYTES = 256 * 1024;
 
 const NEWLINE = 0x0a;
 
@@ -223,7 +223,7 @@ function readBatch(
     const all = Number(row.lines);
     const room = { lines: limits.lines - count, bytes: limits.bytes - bytes, isEmpty: count === 0 };
     const fits = start === 0 && all <= room.lines && Number(row.bytes) <= room.bytes;
-    if (!fits && bytes >= LARGE_BYTES) break;
+    if (!fits && bytes >= FULL_BATCH_BYTES) break;
     const plain = unpackText(row);
     const { text, lines } = fits ? { text: plain, lines: all } : cutLines(plain, start, room);
     if (lines > 0) {

@@ -29,7 +29,7 @@ export const pack = (lines: readonly string[]): { data: Buffer; bytes: number } 
  * A block of so many bytes, uncompressed, is not packed again: merged with others it would not take less room (75 KB
  * and 256 KB were packed to the same 4.2 %).
  */
-export const LARGE_BYTES = 32 * 1024;
+export const KEPT_FRAME_BYTES = 32 * 1024;
 
 /**
  * One block of the lines of several, in their order: byte for byte, none of them is checked. Large ones, and small ones
@@ -46,7 +46,7 @@ export const repack = (blocks: readonly PackedBlock[]): { data: Buffer; bytes: n
     small = [];
   };
   for (const block of blocks) {
-    const isLarge = block.bytes >= LARGE_BYTES;
+    const isLarge = block.bytes >= KEPT_FRAME_BYTES;
     if (isLarge) close();
     small.push(block);
     if (isLarge) close();

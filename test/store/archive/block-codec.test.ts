@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { LARGE_BYTES, pack, release, repack, unpack, unpackText } from '../../../src/store/archive/block-codec.ts';
+import { KEPT_FRAME_BYTES, pack, release, repack, unpack, unpackText } from '../../../src/store/archive/block-codec.ts';
 
 /** Lines that hardly compress, so that what is packed is large as well. */
 const linesOf = (count: number): string[] => Array.from({ length: count }, () => randomBytes(48).toString('base64'));
@@ -29,7 +29,7 @@ describe('a block', () => {
     // What of 5 lines is left out of the frames that are kept has been packed again.
     const [large, one, other] = [linesOf(900), linesOf(1), linesOf(4)];
     const parts = [large, one, large, one, other, large].map(packed);
-    expect(Number(parts[0]?.bytes)).toBeGreaterThan(LARGE_BYTES);
+    expect(Number(parts[0]?.bytes)).toBeGreaterThan(KEPT_FRAME_BYTES);
     const whole = repack(parts);
     for (const index of [0, 1, 2, 5]) expect(whole.data.includes(parts[index]?.data ?? '')).toBe(true);
     expect(whole.data.includes(parts[4]?.data ?? '')).toBe(false);
@@ -41,10 +41,10 @@ describe('a block', () => {
   });
 
   it.each([1, 2])('of several frames is unpacked in %i pieces that its first frame fills', (pieces) => {
-    const first = ['x'.repeat(pieces * (LARGE_BYTES + 64))];
+    const first = ['x'.repeat(pieces * (KEPT_FRAME_BYTES + 64))];
     const parts = [first, linesOf(900), ['one']];
     const { data } = repack(parts.map(packed));
-    expect(unpack(data, LARGE_BYTES)).toEqual(parts.flat());
+    expect(unpack(data, KEPT_FRAME_BYTES)).toEqual(parts.flat());
   });
 
   it('that has lost its end, or has something behind it, is an error', () => {

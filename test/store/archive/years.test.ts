@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { LogReaders } from '../../../src/core/state/archive.ts';
 import type { LogLane } from '../../../src/core/state/log.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
-import { LARGE_BYTES } from '../../../src/store/archive/block-codec.ts';
+import { KEPT_FRAME_BYTES } from '../../../src/store/archive/block-codec.ts';
 import { NO_LIMIT, pageCommit, readAll, type ScratchStore, scratchStore } from '../support.ts';
 
 const LANES = ['live', 'history'] as const;
@@ -271,7 +271,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
     if (device !== null) {
       // Each reading is a page of its own. Blocks of large pages have several frames.
       for (const each of at) {
-        all.push(...commit(state, device, { lane, at: [each], text: isLarge ? LARGE_BYTES : 0 }));
+        all.push(...commit(state, device, { lane, at: [each], text: isLarge ? KEPT_FRAME_BYTES : 0 }));
       }
       return;
     }
