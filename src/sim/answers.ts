@@ -7,7 +7,6 @@
  * which does not come from the service.
  */
 import type { EpochMs } from '../core/time.ts';
-import type { SimPage } from './faults.ts';
 import type { SimQuotaState, WindowState } from './quota.ts';
 import { chance, mix, mixText, type Seed, whole } from './random.ts';
 import type { SimSettings } from './settings.ts';
@@ -18,6 +17,16 @@ export interface SimAnswer {
   /** With the names as they are usually written. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
+}
+
+/** A successful page, before it is written: what a `mangle` fault may change at will. */
+export interface SimPage {
+  readonly kind: 'devices' | 'device' | 'telemetry' | 'alerts' | 'alert' | 'account';
+  /** The device that a telemetry page names. */
+  readonly deviceId: string | null;
+  /** The records as JSON text, in the order served; exactly one for a single resource. */
+  readonly records: readonly string[];
+  readonly nextCursor: string | null;
 }
 
 /** A page as JSON text. */

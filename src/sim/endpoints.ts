@@ -27,8 +27,8 @@ import {
   notFound,
   Refusal,
   readingText,
+  type SimPage,
 } from './answers.ts';
-import type { SimPage } from './faults.ts';
 import type { ApiScope, BoundShape, SimSettings } from './settings.ts';
 import type { SimReading } from './spec.ts';
 import type { World } from './world.ts';

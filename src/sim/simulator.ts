@@ -5,6 +5,9 @@
  * endpoint (404), the method (405), the scope (403), the resource (404), the parameters (400). A 401 belongs to no
  * workspace and never uses quota, and neither does a 429; whether other refusals use it is a setting.
  *
+ * A plan can give each request a fault. A fault of the answer is applied here, one of the wire by the transport or the
+ * server.
+ *
  * `server.ts` serves it over sockets.
  */
 import type { Clock } from '../core/ports.ts';
@@ -19,14 +22,60 @@ import {
   refusalHeaders,
   refusalText,
   type SimAnswer,
+  type SimPage,
 } from './answers.ts';
 import { answerEndpoint, matchEndpoint } from './endpoints.ts';
-import { type AnswerFault, type Fault, type FaultPlan, isWireFault, type SimPage, type WireFault } from './faults.ts';
 import { createSimQuota, type SimQuotaState, shareSimQuota } from './quota.ts';
 import { chance, mix, mixText, unit, whole } from './random.ts';
 import { createSettings, type SettingsOverrides, type SimSettings } from './settings.ts';
 import type { SimReading } from './spec.ts';
 import type { World } from './world.ts';
+
+/**
+ * Faults that change the answer; it arrives whole, with a `Content-Length` that is true. A request that the API refuses
+ * stays refused, except where `html` answers before the API does.
+ */
+export type AnswerFault =
+  /** A fault of the service: JSON, code by the settings, 500 by default. It costs quota. */
+  | { readonly kind: 'server-error'; readonly status?: number; readonly waitSeconds?: number }
+  /** A page in HTML from something in front of the service, 502 unless told otherwise. It costs no quota. */
+  | { readonly kind: 'html'; readonly status?: number }
+  /** 200 with the first part of the body, half of it unless told otherwise. */
+  | { readonly kind: 'truncated'; readonly keep?: number }
+  /** 200 with a body that is no JSON, or with exactly this one. */
+  | { readonly kind: 'malformed'; readonly body?: string }
+  /** 200 with a body of no bytes. */
+  | { readonly kind: 'empty' }
+  /** 200 with a page that was changed. */
+  | { readonly kind: 'mangle'; readonly change: (page: SimPage) => SimPage };
+
+/** Faults of the wire. The service has counted the request in all of them. */
+type WireFault =
+  | { readonly kind: 'reset'; readonly when: 'before-headers' | 'after-headers' | 'in-body' }
+  /** The answer as of its arrival leaves this much later; with `body`, its headers leave at once. */
+  | { readonly kind: 'slow'; readonly delayMs: number; readonly part?: 'headers' | 'body' }
+  /** No answer, and the connection stays open. */
+  | { readonly kind: 'hang' };
+
+export type Fault = AnswerFault | WireFault;
+
+/** The facts by which a plan can decide. */
+interface FaultRequest {
+  readonly method: string;
+  /** Below the base URL, without the query: `/devices/x/telemetry`. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** The server's time. */
+  readonly atMs: EpochMs;
+}
+
+/** Decides what goes wrong with a request; the first request has the number 1. */
+export type FaultPlan = (requestNumber: number, request: FaultRequest) => Fault | null;
+
+/** Whether the wire fails and not the answer. */
+function isWireFault(fault: Fault): fault is WireFault {
+  return fault.kind === 'reset' || fault.kind === 'slow' || fault.kind === 'hang';
+}
 
 /** A request as the server reads it. */
 interface SimRequest {

@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import type { SimPage } from '../../src/sim/faults.ts';
+import type { SimPage } from '../../src/sim/answers.ts';
 import type { AlertSpec, AlertState } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { onPath } from '../support/faults.ts';

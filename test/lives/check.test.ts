@@ -1,7 +1,7 @@
 /** The parts of the lives' check that have rules of their own: what is drawn, what happens, and what is excused. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
-import type { SimPage } from '../../src/sim/faults.ts';
+import type { SimPage } from '../../src/sim/answers.ts';
 import { createSettings } from '../../src/sim/settings.ts';
 import { createSimulator } from '../../src/sim/simulator.ts';
 import type { SimReading } from '../../src/sim/spec.ts';

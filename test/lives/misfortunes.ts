@@ -13,9 +13,9 @@ import {
   SECOND_MS,
   SECOND_NS,
 } from '../../src/core/time.ts';
-import type { Fault, FaultPlan, SimPage } from '../../src/sim/faults.ts';
+import type { SimPage } from '../../src/sim/answers.ts';
 import { createSettings, type SimSettings } from '../../src/sim/settings.ts';
-import type { Simulator } from '../../src/sim/simulator.ts';
+import type { Fault, FaultPlan, Simulator } from '../../src/sim/simulator.ts';
 import type { Fault as DatabaseFault } from '../support/v2-proxy.ts';
 import type { ServedLie } from './believed-lies.ts';
 import { createDice, type Dice } from './dice.ts';

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { lineOf } from '../../src/observe/event-table.ts';
-import type { Fault, FaultPlan } from '../../src/sim/faults.ts';
+import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
 import { DEVICES, eventsOf, expectExact, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';

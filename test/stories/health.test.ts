@@ -8,7 +8,7 @@ import { healthOf } from '../../src/core/heartbeats.ts';
 import type { HealthReport } from '../../src/core/status.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { aroundWrites } from '../../src/delivery/destination.ts';
-import type { FaultPlan } from '../../src/sim/faults.ts';
+import type { FaultPlan } from '../../src/sim/simulator.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';

@@ -4,7 +4,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { FaultPlan, SimPage } from '../../src/sim/faults.ts';
+import type { SimPage } from '../../src/sim/answers.ts';
+import type { FaultPlan } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always, betweenTimes, onPath } from '../support/faults.ts';

@@ -3,8 +3,8 @@
  */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
-import type { Fault } from '../../src/sim/faults.ts';
 import { createSettings } from '../../src/sim/settings.ts';
+import type { Fault } from '../../src/sim/simulator.ts';
 import type { ReadingSpec } from '../../src/sim/spec.ts';
 import { AMPLE, askInProcess, createManualClock, ORIGIN_MS, smallSimulator, walk, worldOf } from '../sim/support.ts';
 import { always, falselyEmpty, lagging, outsideWindow, twoExchanged, upsideDown } from './faults.ts';

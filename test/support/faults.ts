@@ -4,8 +4,9 @@
  */
 import type { EpochMs, EpochNs } from '../../src/core/time.ts';
 import { formatExact } from '../../src/core/time.ts';
-import type { Fault, FaultPlan, SimPage } from '../../src/sim/faults.ts';
+import type { SimPage } from '../../src/sim/answers.ts';
 import { chance, mix, pick, type Seed } from '../../src/sim/random.ts';
+import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
 
 /** Answers that are no pages, or pages that do not arrive whole. */
 export const ANSWER_FAULTS: readonly Fault[] = [

@@ -5,8 +5,8 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { createLogger, logEvents } from '../../../src/observe/log.ts';
-import type { Fault, FaultPlan } from '../../../src/sim/faults.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
+import type { Fault, FaultPlan } from '../../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
 import { atRate, betweenTimes } from '../../support/faults.ts';

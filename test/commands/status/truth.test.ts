@@ -9,7 +9,7 @@ import type { Schedule, Sink } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';
 import { API_PROBLEM } from '../../../src/scheduler/api-state.ts';
-import type { FaultPlan } from '../../../src/sim/faults.ts';
+import type { FaultPlan } from '../../../src/sim/simulator.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
