@@ -10,8 +10,7 @@ import type { PageFacts } from '../core/page-facts.ts';
 import { type Served, servedJson } from '../core/ports.ts';
 import { deviceMain, PERIODS, readPeriod } from './device.ts';
 import { devicesSection, readDevicesQuery } from './devices.ts';
-import { type Html, html } from './html.ts';
-import { documentOf, type Frame, MARK } from './layout.ts';
+import { documentOf, type Frame, type Html, html, MARK } from './html.ts';
 import { destinationsNow, type OverviewParts, standing, tileSection, toneOf, toneText, unreadNow } from './overview.ts';
 import {
   alertsSection,

@@ -106,7 +106,7 @@ export const PURE: readonly RegExp[] = [
   /^influx\/answers\.ts$/,
   /^report\/(?:device-list|device-snapshot|series)\.ts$/,
   /^observe\/(?:event-row|event-table|metrics-table|program-events|progress)\.ts$/,
-  /^page\/(?:coverage|device|devices|html|layout|overview|panels|style)\.ts$/,
+  /^page\/(?:coverage|device|devices|html|overview|panels|style)\.ts$/,
   /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result|verify\/retention)\.ts$/,
   /^commands\/shared\/layout\.ts$/,
 ];
