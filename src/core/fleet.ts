@@ -4,7 +4,8 @@
  *
  * Keys of the configuration keep their names in `--what-if`; the shorter names mean the same keys.
  */
-import type { DeviceFilter, NamedDevice } from './filter.ts';
+import type { NamedDevice } from './device-names.ts';
+import type { DeviceFilter } from './filter.ts';
 import { type Intervals, intersect, lengthNs } from './intervals.ts';
 import { nameOf } from './lines/names.ts';
 import type { Schedules } from './ports.ts';

@@ -8,8 +8,8 @@
  */
 
 import type { CoveredRange } from '../core/coverage.ts';
+import { findDeviceIds } from '../core/device-names.ts';
 import { UserError } from '../core/faults.ts';
-import { findDeviceIds } from '../core/filter.ts';
 import { type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
 import { budgetOf, createSendLog } from '../core/quota.ts';
@@ -25,8 +25,9 @@ import { isResting } from '../ingest/named-gaps.ts';
 import { beginRecheck, type Recheck } from '../ingest/recheck.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
 import { aloneFinishMs } from './estimate.ts';
-import { type Goal, type GoalGap, gapsToRequest, newestGap, noteIsolated, openAtLeast } from './goal.ts';
+import { type Goal, type GoalGap, gapsToRequest, newestGap, openAtLeast } from './goal.ts';
 import type { Recency } from './history-queue.ts';
+import { noteIsolated } from './isolated-ranges.ts';
 
 export interface BackfillSettings {
   readonly args: BackfillArgs;

@@ -3,17 +3,13 @@
  * and so is the range that `--once` closes.
  *
  * The rest of a goal is computed from the coverage each time. So its work may end at any moment and start again.
- *
- * A backfill may end before the present. The daemon does not fill the time between such an isolated range and the range
- * that it keeps up to date, because no one asked for it.
  */
 
-import { type CoveredRange, gapsIn } from '../core/coverage.ts';
+import { gapsIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, normalize, subtract } from '../core/intervals.ts';
 import type { Clock, RequestLane } from '../core/ports.ts';
-import { BACKFILLED_APART, type IsolatedText, listOf, type Store } from '../core/state/state.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
-import { DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
+import { DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs } from '../core/time.ts';
 import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
 import { createLearntWindows, windowRules } from '../ingest/fetch-page.ts';
@@ -132,78 +128,4 @@ export function newestGap(gaps: Intervals, recency: Recency, now: EpochNs): Inte
   if (gap === undefined) return null;
   const from = back === null ? gap.from : maxNs(gap.from, now - back);
   return from < gap.to ? { from, to: gap.to } : null;
-}
-
-/** A stored range, prepared for many devices. */
-interface IsolatedRange extends Interval {
-  isOf(deviceId: string): boolean;
-}
-
-type Facts = Pick<Store, 'fact' | 'saveFact'>;
-
-interface RequestedRange extends Interval {
-  /** Ids; empty: all. */
-  readonly devices: readonly string[];
-  /** The coverage of each device that the backfill fills. */
-  readonly states: readonly TelemetryState[];
-}
-
-/** Records a range that is about to be filled. */
-export function noteIsolated(store: Facts, { from, to, devices, states }: RequestedRange): void {
-  const except = states.filter((state) => isWantedAfter(store, state, { from, to })).map(({ deviceId }) => deviceId);
-  const own = { from: String(from), to: String(to), devices: devices.length === 0 ? null : devices };
-  const next: IsolatedText = except.length === 0 ? own : { ...own, except };
-  const others = rangesStored(store).filter((known) => !isWithin(known, next));
-  store.saveFact(BACKFILLED_APART, JSON.stringify([...others, next]));
-}
-
-/** Returns whether the covered range of a device that the daemon keeps up to date ends within this range. */
-function isWantedAfter(store: Facts, state: TelemetryState, { from, to }: Interval): boolean {
-  return isolatedRanges(store, state)
-    .slice(-2)
-    .some((range) => from < range.to && range.to <= to);
-}
-
-function isWithin(a: IsolatedText, b: IsolatedText): boolean {
-  const hasDevices = b.devices === null || a.devices?.every((id) => b.devices?.includes(id)) === true;
-  return hasDevices && BigInt(a.from) >= BigInt(b.from) && BigInt(a.to) <= BigInt(b.to);
-}
-
-function rangesStored(store: Pick<Facts, 'fact'>): readonly IsolatedText[] {
-  return listOf(store.fact(BACKFILLED_APART));
-}
-
-/** The parsed ranges of each state, cached until the stored text changes. */
-const LAST = new WeakMap<object, { readonly text: string | null; readonly stored: readonly IsolatedRange[] }>();
-
-function storedIsolated(store: Pick<Facts, 'fact'>): readonly IsolatedRange[] {
-  const text = store.fact(BACKFILLED_APART);
-  const last = LAST.get(store);
-  if (last?.text === text) return last.stored;
-  const stored = rangesStored(store).map(({ from, to, devices, except = [] }): IsolatedRange => {
-    const [all, none] = [devices === null ? null : new Set(devices), new Set(except)];
-    const isOf = (deviceId: string): boolean => all?.has(deviceId) !== false && !none.has(deviceId);
-    return { from: BigInt(from), to: BigInt(to), isOf };
-  });
-  LAST.set(store, { text, stored });
-  return stored;
-}
-
-/** Returns the covered ranges of a device without its isolated ranges. */
-function isolatedRanges(store: Pick<Facts, 'fact'>, { deviceId, covered }: DeviceCoverage): readonly CoveredRange[] {
-  const stored = storedIsolated(store).filter(({ isOf }) => isOf(deviceId));
-  if (stored.length === 0) return covered;
-  return covered.filter(({ to }) => !stored.some((each) => each.from < to && to <= each.to));
-}
-
-type DeviceCoverage = Pick<TelemetryState, 'deviceId' | 'covered'>;
-
-/**
- * Returns where the wanted range of a device begins. Everything after the newest covered instant stays wanted, however
- * long the quota or an outage has delayed it.
- */
-export function goesOnFrom(store: Pick<Facts, 'fact'>, state: DeviceCoverage, wantedFrom: EpochNs): EpochNs {
-  const own = isolatedRanges(store, state);
-  const last = own.at(-2) ?? own.at(-1);
-  return last === undefined ? wantedFrom : minNs(wantedFrom, last.to);
 }

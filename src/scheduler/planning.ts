@@ -32,8 +32,8 @@ import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 import { fromBefore, ownRanges, recencyRange, toListed, type Viewed, viewOf } from './device-view.ts';
 import { periodsOf } from './estimate.ts';
 import type { Goal, GoalGap } from './goal.ts';
-import { goesOnFrom } from './goal.ts';
 import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
+import { createIsolatedRanges, goesOnFrom, type IsolatedRanges } from './isolated-ranges.ts';
 import { createPlanner } from './planner.ts';
 import type { HistoryDecision, Planner, PlannerSettings, Rest } from './planner-types.ts';
 import { UNKNOWN_RATE } from './report-rate.ts';
@@ -67,6 +67,7 @@ export interface Planning {
   /** Notified when no request is due. */
   readonly rested: WakeUp;
   readonly demand: DemandWatch;
+  readonly isolated: IsolatedRanges;
   readonly goals: Record<GoalLane, Goal | null>;
   /** The current planner. It may be replaced, so callers do not store it. */
   planner: Planner;
@@ -109,6 +110,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     wakeUp: createWakeUp(context.clock),
     rested: createWakeUp(context.clock),
     demand: createDemandWatch(context, settings.freshnessMs),
+    isolated: createIsolatedRanges(context.store),
     goals: { 'first-history': null, backfill: null },
     planner: createPlanner(createPlannerState(settings)),
     polled: new Set(),
@@ -298,7 +300,7 @@ export function removeDevice(planning: Planning, deviceId: string): void {
  * Returns the coverage of a device and its gaps; `null` while the server's time is unknown, and for a device that is
  * not polled: a device that left during a request must not come back because of its gaps.
  */
-export function viewDevice({ parts, polled }: Planning, deviceId: string): Viewed | null {
+export function viewDevice({ parts, polled, isolated }: Planning, deviceId: string): Viewed | null {
   const { context } = parts;
   const { store, serverClock } = context;
   const wantedRange = wantedNow(context);
@@ -310,7 +312,7 @@ export function viewDevice({ parts, polled }: Planning, deviceId: string): Viewe
     normalize(gaps.filter(isOf).map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
   const resting = rangesOf((gap) => isAwaitingRetry(gap, nowMs));
   const named = rangesOf((gap) => !isAwaitingRetry(gap, nowMs));
-  const from = goesOnFrom(store, state, wantedRange.wantedFrom);
+  const from = goesOnFrom(isolated(), state, wantedRange.wantedFrom);
   const wanted = { from, to: maxNs(limitFor(wantedRange, state), from) };
   return { state, wanted, view: viewOf({ covered: state.covered, wanted, resting, named }) };
 }

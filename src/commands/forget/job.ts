@@ -6,9 +6,9 @@
  * a crash.
  */
 
+import { findDeviceIds } from '../../core/device-names.ts';
 import { type ExitCode, UserError } from '../../core/faults.ts';
 import type { DeviceFilter } from '../../core/filter.ts';
-import { findDeviceIds } from '../../core/filter.ts';
 import type { KnownDevice } from '../../core/state/inventory.ts';
 import { deviceToForget } from '../../core/state/job-args.ts';
 import { endWith, type JobEnd } from '../../core/state/jobs.ts';

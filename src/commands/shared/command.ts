@@ -4,8 +4,8 @@
  */
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
+import { findDeviceIds, type NamedDevice } from '../../core/device-names.ts';
 import { type ApiFault, lackedScope, refusalText, scopeText, UserError } from '../../core/faults.ts';
-import { findDeviceIds, type NamedDevice } from '../../core/filter.ts';
 import type { Account } from '../../core/records.ts';
 import { type Secret, scrubbedJson } from '../../core/secret.ts';
 import { capitalized } from '../../core/text.ts';

@@ -7,7 +7,7 @@
  */
 import type Database from 'better-sqlite3';
 import { firstReadingOf } from '../../core/coverage.ts';
-import type { NamedDevice } from '../../core/filter.ts';
+import type { NamedDevice } from '../../core/device-names.ts';
 import type { DayReadings, DeviceFacts } from '../../core/fleet.ts';
 import { type Interval, normalize } from '../../core/intervals.ts';
 import { HISTORY_LANES, type Ledger } from '../../core/ports.ts';

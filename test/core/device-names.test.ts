@@ -1,7 +1,7 @@
 /** Devices that a command names: by id or name, and what is said where none or several fit. */
 import { expect, test } from 'vitest';
+import { findDeviceIds } from '../../src/core/device-names.ts';
 import { UserError } from '../../src/core/faults.ts';
-import { findDeviceIds } from '../../src/core/filter.ts';
 
 const DEVICES = [
   { deviceId: 'hub-1', name: 'Kitchen' },

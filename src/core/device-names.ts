@@ -1,0 +1,82 @@
+/**
+ * The devices that a command names (`--device`): by id, or by a name that only one device has. An id wins over a name,
+ * so an id always means the same device. Case does not matter in names. Pure.
+ */
+
+import { UserError } from './faults.ts';
+import { nearest, plainText } from './text.ts';
+
+/** A device with the name under which its points are written. */
+export interface NamedDevice {
+  readonly deviceId: string;
+  readonly name: string;
+}
+
+/** How many other devices a message lists. */
+const LISTED = 5;
+/** How much of a name it shows. */
+const NAME_LENGTH = 40;
+
+/**
+ * Finds the ids of devices.
+ *
+ * @param wanted ids and names as they were given
+ * @param unknown the message if none matches, without its full stop
+ * @returns the ids, each once
+ * @throws UserError (exit 2) if a text matches no device, or several; it names the nearest devices, never the text,
+ * which may be a key
+ */
+export function findDeviceIds(
+  devices: readonly NamedDevice[],
+  wanted: readonly string[],
+  unknown = 'the state has no device with that id or name',
+): readonly string[] {
+  const found = wanted.map((text, index) => {
+    const flag = wanted.length === 1 ? '--device' : `--device number ${index + 1}`;
+    return idOf(devices, text, { flag, unknown });
+  });
+  return [...new Set(found)];
+}
+
+function idOf(
+  devices: readonly NamedDevice[],
+  text: string,
+  { flag, unknown }: { readonly flag: string; readonly unknown: string },
+): string {
+  if (devices.some(({ deviceId }) => deviceId === text)) return text;
+  const key = keyOf(text);
+  const named = devices.filter((device) => textsOf(device).includes(key));
+  const [only] = named;
+  if (only !== undefined && named.length === 1) return only.deviceId;
+  if (named.length > 1) {
+    throw new UserError(`${flag}: ${named.length} devices have that name: ${listed(named)}. Give the id of one.`, 2);
+  }
+  const near = nearby(devices, key);
+  const others = devices.length === 0 ? 'The state has no devices yet.' : `Known: ${listed(devices)}.`;
+  const advice = near.length === 0 ? others : `Similar: ${listed(near)}.`;
+  throw new UserError(`${flag}: ${unknown}. ${advice}`, 2);
+}
+
+function keyOf(text: string): string {
+  return plainText(text).trim().toLowerCase();
+}
+
+function nearby(devices: readonly NamedDevice[], key: string): readonly NamedDevice[] {
+  const containing = key === '' ? [] : devices.filter((each) => textsOf(each).some((text) => text.includes(key)));
+  if (containing.length > 0) return containing;
+  const word = nearest(key, devices.flatMap(textsOf));
+  return word === null ? [] : devices.filter((each) => textsOf(each).includes(word));
+}
+
+function textsOf({ deviceId, name }: NamedDevice): string[] {
+  return [keyOf(deviceId), keyOf(name)];
+}
+
+function listed(devices: readonly NamedDevice[]): string {
+  const named = devices.slice(0, LISTED).map(({ deviceId, name }) => {
+    const id = plainText(deviceId, NAME_LENGTH);
+    return name === deviceId ? id : `${id} (${plainText(name, NAME_LENGTH)})`;
+  });
+  const left = devices.length - named.length;
+  return `${named.join(', ')}${left > 0 ? ` and ${left} more` : ''}`;
+}
