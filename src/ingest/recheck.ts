@@ -14,7 +14,7 @@ import { commitJudged } from './commit.ts';
 import { instantsIn } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
 import { createLearntWindows, windowRules } from './fetch-page.ts';
-import { beginWindow, readDown, type WindowPage, type WindowScan } from './reread.ts';
+import { beginReread, type RangePage, type RereadScan, readDown } from './reread.ts';
 import { planEdge } from './window-limits.ts';
 
 /** How long the progress of a recheck that was stopped is kept. */
@@ -75,7 +75,7 @@ export function beginRecheck(context: SyncContext, asked: ReadonlyMap<string, In
     unread,
     readPage: async (deviceId, range, signal) => {
       failures.set(deviceId, 'unreachable');
-      const page = await rereadPage(context, { deviceId, window: range }, signal);
+      const page = await rereadPage(context, { deviceId, range }, signal);
       newReadings += page.newReadings;
       failures.set(deviceId, 'page_rejected');
       const whole = asked.get(deviceId);
@@ -119,25 +119,25 @@ function rechecked(
 
 /** The result of a page of a recheck. */
 interface RereadPage {
-  /** The range, from the end of the window, that the page has read again; `null` where its answers were no use. */
+  /** The range, from the end of the range, that the page has read again; `null` where its answers were no use. */
   readonly read: Interval | null;
   readonly newReadings: number;
 }
 
 /**
- * Reads the newest page of a covered window and commits its new readings. An empty answer about a range with archived
+ * Reads the newest page of a covered range and commits its new readings. An empty answer about a range with archived
  * readings is a failure.
  *
  * @throws ApiFault if the fault is not about this device.
  */
 async function rereadPage(
   context: SyncContext,
-  { deviceId, window }: Pick<WindowScan, 'deviceId' | 'window'>,
+  { deviceId, range }: Pick<RereadScan, 'deviceId' | 'range'>,
   signal: AbortSignal,
 ): Promise<RereadPage> {
   let served = 0;
   let newReadings = 0;
-  const take = (page: WindowPage): void => {
+  const take = (page: RangePage): void => {
     served += page.readings.length;
     newReadings += commitJudged(context, {
       deviceId,
@@ -147,10 +147,10 @@ async function rereadPage(
       ...page,
     }).newReadings;
   };
-  const scan = beginWindow(context, { deviceId, window, take, lane: 'backfill' });
-  const left = await readDown(scan, (next) => next.cursor === null && next.gap.to < window.to, signal);
+  const scan = beginReread(context, { deviceId, range, take, lane: 'backfill' });
+  const left = await readDown(scan, (next) => next.cursor === null && next.gap.to < range.to, signal);
   if (left === 'given up') return { read: null, newReadings };
-  const read = { from: left?.gap.to ?? window.from, to: window.to };
+  const read = { from: left?.gap.to ?? range.from, to: range.to };
   const isLacking = served === 0 && hasStored(context.store, deviceId, read);
   return { read: isLacking ? null : read, newReadings };
 }

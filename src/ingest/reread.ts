@@ -1,12 +1,12 @@
 /**
- * Reads covered time again: a window for the commands that compare and repair; yesterday of each device, for
+ * Reads covered time again: a range for the commands that compare and repair; yesterday of each device, for
  * readings that came so late that no live request has shown them; and ranges and windows that only empty answers cover.
  * `recheck.ts` reads whatever a person asks for.
  *
  * Each day one hour that is two days old is read as well. New readings there show that a device hands in readings more
  * than a day late. From then on its days are read again after that time, up to a week.
  *
- * A window covers nothing and commits nothing itself, so its answers need not show any stored reading. The reread of
+ * Such a read covers nothing and commits nothing itself, so its answers need not show any stored reading. The reread of
  * yesterday commits what is new, which counts as late. The planner gives it the requests that nothing else needs. It
  * may stop anywhere: what was committed stays, and the day stays due until it was read to its end.
  */
@@ -57,7 +57,7 @@ export function rereadDue(
     .filter(({ record, goneSinceMs }) => goneSinceMs === null && done.get(record.deviceId) !== day)
     .map(({ record }) => record.deviceId)
     .filter((deviceId) => {
-      const covered = coveredIn(store, deviceId, windowOf(day, NEVER_LATE));
+      const covered = coveredIn(store, deviceId, rangeOf(day, NEVER_LATE));
       return covered !== null && store.cleared(deviceId, covered.from, covered.to).length === 0;
     });
 }
@@ -71,7 +71,7 @@ function probeOf(day: number): Interval {
 /**
  * The range to read again with a day: the day, and before it as much as the readings of the device were late so far.
  */
-function windowOf(day: number, { worstMs }: LateRecord): Interval {
+function rangeOf(day: number, { worstMs }: LateRecord): Interval {
   const lateMs = worstMs > AFTER_MIDNIGHT_MS ? Math.min(worstMs, LONGEST_LATE_MS) : 0;
   return { from: BigInt(day) * DAY_NS - msToNs(lateMs), to: BigInt(day + 1) * DAY_NS };
 }
@@ -104,40 +104,40 @@ export async function rereadDay(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { store } = context;
-  const read = async (range: Interval): Promise<boolean> => {
-    const window = readableIn(store, deviceId, range);
-    return window === null || (await commitWindow(context, { deviceId, window }, signal)).isWhole;
+  const read = async (whole: Interval): Promise<boolean> => {
+    const range = readableIn(store, deviceId, whole);
+    return range === null || (await commitRange(context, { deviceId, range }, signal)).isWhole;
   };
   if (!(await read(probeOf(day)))) return false;
-  if (!(await read(windowOf(day, store.telemetry(deviceId).late)))) return false;
+  if (!(await read(rangeOf(day, store.telemetry(deviceId).late)))) return false;
   store.saveReread(deviceId, day);
   return true;
 }
 
-/** A window to read again, and what is known of it. */
-interface Reread extends Pick<WindowScan, 'deviceId' | 'window'> {
+/** A range to read again, and what is known of it. */
+interface Reread extends Pick<RereadScan, 'deviceId' | 'range'> {
   /** Whether it was called empty, so that its readings are not late, and one more empty answer will do. */
   readonly wasEmpty?: boolean;
 }
 
 /**
- * Reads a window and commits its new readings.
+ * Reads a range and commits its new readings.
  *
  * @returns whether it was read to its end, the number of readings in it, and how many readings were new.
  */
-async function commitWindow(
+async function commitRange(
   context: SyncContext,
-  { deviceId, window, wasEmpty = false }: Reread,
+  { deviceId, range, wasEmpty = false }: Reread,
   signal: AbortSignal,
 ): Promise<{ readonly isWhole: boolean; readonly served: number; readonly newReadings: number }> {
   let served = 0;
   let newReadings = 0;
-  const take = (page: WindowPage): void => {
-    served += page.readings.filter(({ recordedAt }) => window.from <= recordedAt && recordedAt < window.to).length;
+  const take = (page: RangePage): void => {
+    served += page.readings.filter(({ recordedAt }) => range.from <= recordedAt && recordedAt < range.to).length;
     const known = { deviceId, lane: REREAD_LANE, covers: null, wasHidden: wasEmpty } as const;
     newReadings += commitJudged(context, { ...known, ...page }).newReadings;
   };
-  const isWhole = await readWindow(context, { deviceId, window, take, empties: wasEmpty ? 1 : 0 }, signal);
+  const isWhole = await rereadRange(context, { deviceId, range, take, empties: wasEmpty ? 1 : 0 }, signal);
   return { isWhole, served, newReadings };
 }
 
@@ -159,7 +159,7 @@ async function recheckEmpty(context: SyncContext, deviceId: string, signal: Abor
       window !== undefined && (await recheckWindow(context, { deviceId, window }, signal)) && nextWindow() !== undefined
     );
   }
-  const { isWhole, served } = await commitWindow(context, { deviceId, window: known }, signal);
+  const { isWhole, served } = await commitRange(context, { deviceId, range: known }, signal);
   if (served > 0) store.saveEmptyRange(deviceId, null);
   else if (isWhole) store.saveEmptyRange(deviceId, confirmEmpty(known, serverClock.nowMs()));
   return isWhole && nextWindow() !== undefined;
@@ -187,7 +187,11 @@ async function recheckWindow(
     drop();
     return true;
   }
-  const { isWhole, served, newReadings } = await commitWindow(context, { deviceId, window, wasEmpty: true }, signal);
+  const { isWhole, served, newReadings } = await commitRange(
+    context,
+    { deviceId, range: window, wasEmpty: true },
+    signal,
+  );
   if (!isWhole) return false;
   const next = confirmWindow(window, serverClock.nowMs());
   if (next === null) drop();
@@ -269,17 +273,17 @@ export function createEmptyChecks(context: SyncContext): Rereading {
 /** The lane of rereads that wait until nothing else is due. */
 const REREAD_LANE = 'idle-poll';
 
-/** A page of a window: the readings, newest first, maybe a little beyond the window, maybe repeated. */
-export interface WindowPage {
+/** A page of a range: the readings, newest first, maybe a little beyond the range, maybe repeated. */
+export interface RangePage {
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
 }
 
-/** A window that is being read. */
-export interface WindowScan extends Asking {
+/** A range that is being read. */
+export interface RereadScan extends Asking {
   readonly deviceId: string;
-  readonly window: Interval;
-  readonly take: (page: WindowPage) => void;
+  readonly range: Interval;
+  readonly take: (page: RangePage) => void;
   readonly lane: RequestLane;
   /** Answers that were no use and answers without a reading, since the last one that was as it should be. */
   odd: number;
@@ -287,40 +291,40 @@ export interface WindowScan extends Asking {
 }
 
 /**
- * Reads a window in the lowest lane.
+ * Reads a range in the lowest lane.
  *
  * @returns whether it was read to its end; not if answers are unproven, or the device is gone or was removed in the
  * meantime.
  * @throws ApiFault if the fault is not about this device.
  */
-export async function readWindow(
+export async function rereadRange(
   context: SyncContext,
-  window: Pick<WindowScan, 'deviceId' | 'window' | 'take'> & Partial<Pick<WindowScan, 'empties'>>,
+  asked: Pick<RereadScan, 'deviceId' | 'range' | 'take'> & Partial<Pick<RereadScan, 'empties'>>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const scan = beginWindow(context, { ...window, lane: REREAD_LANE });
+  const scan = beginReread(context, { ...asked, lane: REREAD_LANE });
   return (await readDown(scan, () => false, signal)) === null;
 }
 
-/** Begins to read a window. */
-export function beginWindow(
+/** Begins to read a range. */
+export function beginReread(
   context: SyncContext,
-  window: Pick<WindowScan, 'deviceId' | 'window' | 'take' | 'lane'> & Partial<Pick<WindowScan, 'empties'>>,
-): WindowScan {
-  return { context, windows: createLearntWindows(context), odd: 0, empties: 0, ...window };
+  asked: Pick<RereadScan, 'deviceId' | 'range' | 'take' | 'lane'> & Partial<Pick<RereadScan, 'empties'>>,
+): RereadScan {
+  return { context, windows: createLearntWindows(context), odd: 0, empties: 0, ...asked };
 }
 
 /**
- * Reads a window from its end down, until it is read or may stop.
+ * Reads a range from its end down, until it is read or may stop.
  *
- * @returns the request that is next where it was stopped; `null` where the window was read.
+ * @returns the request that is next where it was stopped; `null` where the range was read.
  */
 export async function readDown(
-  scan: WindowScan,
+  scan: RereadScan,
   mayStop: (next: PageRequest) => boolean,
   signal: AbortSignal,
 ): Promise<Next> {
-  let next: Next = requestBelow(scan, scan.window.to);
+  let next: Next = requestBelow(scan, scan.range.to);
   try {
     while (next !== null && next !== 'given up' && !mayStop(next)) next = await step(scan, next, signal);
     return next;
@@ -331,19 +335,19 @@ export async function readDown(
   }
 }
 
-/** The next request; `null` at the end of the window. */
+/** The next request; `null` at the end of the range. */
 type Next = PageRequest | null | 'given up';
 
 /** The request for the rest below `to`. Its answers cover nothing, so they need no overlap readings. */
-function requestBelow({ deviceId, window, windows }: WindowScan, to: bigint): PageRequest | null {
-  if (to <= window.from) return null;
-  const gap = { from: window.from, to };
+function requestBelow({ deviceId, range, windows }: RereadScan, to: bigint): PageRequest | null {
+  if (to <= range.from) return null;
+  const gap = { from: range.from, to };
   return requestFor({ deviceId, gap, near: null, far: null, live: false }, windowLimits(windowRules(windows)));
 }
 
 /** Asks for one page and hands it on. */
-async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal): Promise<Next> {
-  const { windows, window } = scan;
+async function step(scan: RereadScan, request: PageRequest, signal: AbortSignal): Promise<Next> {
+  const { windows, range } = scan;
   signal.throwIfAborted();
   const answer = await fetchPage(scan, { request, lane: scan.lane }, signal);
   if (answer.kind === 'changed') return requestBelow(scan, request.gap.to);
@@ -368,15 +372,15 @@ async function step(scan: WindowScan, request: PageRequest, signal: AbortSignal)
   }
   const next = nextRequest(request, judged, {
     page,
-    gap: window,
+    gap: range,
     far: null,
     limits: windowLimits(windowRules(windows)),
   });
-  // A window of the plan may be narrower.
+  // The window of the plan may be narrower.
   return next ?? requestBelow(scan, request.gap.from);
 }
 
-function again(scan: WindowScan, request: PageRequest): Next {
+function again(scan: RereadScan, request: PageRequest): Next {
   scan.odd += 1;
   return scan.odd >= TRIES ? 'given up' : request;
 }

@@ -781,9 +781,9 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/recheck.ts',
-        find: '      const page = await rereadPage(context, { deviceId, window: range }, signal);',
+        find: '      const page = await rereadPage(context, { deviceId, range }, signal);',
         replace: `      save(deviceId, asked.get(deviceId) ?? range, subtract(unread(deviceId), [range]));
-      const page = await rereadPage(context, { deviceId, window: range }, signal);`,
+      const page = await rereadPage(context, { deviceId, range }, signal);`,
       },
     ],
   },

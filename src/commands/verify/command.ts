@@ -42,9 +42,9 @@ import type { Hidden } from './retention.ts';
 export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
   const requested = readRange(command, realClock.nowMs());
-  const windows = command.sample === null ? 0 : readSample(command.sample);
+  const ranges = command.sample === null ? 0 : readSample(command.sample);
   const databases = databasesOf(config, command.destination);
-  if (databases.length === 0 && windows === 0) throw nothingToCompare();
+  if (databases.length === 0 && ranges === 0) throw nothingToCompare();
   const state = openVerifyState(config.dataDir);
   if (state === null) throw noState(config.dataDir);
   try {
@@ -55,7 +55,7 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
     const destinations: DestinationVerdict[] = [];
     for (const database of databases) destinations.push(await verify(run, { state, database, range }, ports));
     const sample =
-      windows === 0 || ports.signal.aborted ? null : await takeSample(run, { windows, range: requested }, ports);
+      ranges === 0 || ports.signal.aborted ? null : await takeSample(run, { ranges, range: requested }, ports);
     terminal.endProgress();
     const result = {
       from: days === null ? null : formatExact(dayStart(days.fromDay)),
@@ -77,17 +77,17 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
 
 async function takeSample(
   run: VerifyRun,
-  { windows, range: { from, to } }: { readonly windows: number; readonly range: RequestedRange },
+  { ranges, range: { from, to } }: { readonly ranges: number; readonly range: RequestedRange },
   ports: ProcessPorts,
 ): Promise<SampleVerdict> {
   const { devices, repair } = run.command;
-  const args = { windows, from: from?.toString() ?? null, to: to?.toString() ?? null, devices, repair };
+  const args = { windows: ranges, from: from?.toString() ?? null, to: to?.toString() ?? null, devices, repair };
   return await runSample(run, args, ports);
 }
 
 function readSample(text: string): number {
-  const windows = /^\d{1,4}$/.test(text) ? Number(text) : 0;
-  if (windows >= 1 && windows <= 1000) return windows;
+  const ranges = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (ranges >= 1 && ranges <= 1000) return ranges;
   throw new UserError('--sample: expected the number of ranges to read again, a whole number from 1 to 1000', 2);
 }
 

@@ -23,7 +23,7 @@ import { MINUTE_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { commitJudged } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
-import { readWindow } from '../../ingest/reread.ts';
+import { rereadRange } from '../../ingest/reread.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { untilDelivered } from '../shared/alone.ts';
@@ -50,7 +50,7 @@ interface RepairParts {
 /** The worker for `runJobs` that fetches again. */
 export function createRepairWorker(parts: RepairParts): JobWorker {
   return (args, signal) => {
-    const done = { windows: 0 };
+    const done = { ranges: 0 };
     const work = async (): Promise<JobEnd> => {
       if (!isRepairArgs(args)) throw argumentsNotUnderstood();
       const summary = await repairState(parts, { args, done }, signal);
@@ -58,7 +58,7 @@ export function createRepairWorker(parts: RepairParts): JobWorker {
     };
     return {
       end: work(),
-      progress: () => ({ done: done.windows, total: isRepairArgs(args) ? args.windows.length : 0 }),
+      progress: () => ({ done: done.ranges, total: isRepairArgs(args) ? args.windows.length : 0 }),
     };
   };
 }
@@ -66,7 +66,7 @@ export function createRepairWorker(parts: RepairParts): JobWorker {
 /** The worker for `runJobs` that reads samples. */
 export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, dataDir: string): JobWorker {
   return (args, signal) => {
-    const done = { windows: 0 };
+    const done = { ranges: 0 };
     const work = async (): Promise<JobEnd> => {
       if (!isSampleArgs(args)) throw argumentsNotUnderstood();
       const state = openState(dataDir);
@@ -77,14 +77,14 @@ export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, da
         state.close();
       }
     };
-    return { end: work(), progress: () => ({ done: done.windows, total: isSampleArgs(args) ? args.windows : 0 }) };
+    return { end: work(), progress: () => ({ done: done.ranges, total: isSampleArgs(args) ? args.windows : 0 }) };
   };
 }
 
 /** The repair to do, and its progress, which grows. */
 interface RepairOrder {
   readonly args: RepairArgs;
-  readonly done: { windows: number };
+  readonly done: { ranges: number };
 }
 
 /**
@@ -113,24 +113,24 @@ export async function repairState(
 }
 
 /**
- * Reads the windows again.
+ * Reads the ranges again.
  *
  * @returns why not all of them; `null` where all.
  */
 async function readAgain(
   context: SyncContext,
-  { args: { windows }, done, counts }: RepairOrder & { readonly counts: { requests: number; read: number } },
+  { args: { windows: ranges }, done, counts }: RepairOrder & { readonly counts: { requests: number; read: number } },
   signal: AbortSignal,
 ): Promise<string | null> {
-  for (const [deviceId, from, to] of windows) {
+  for (const [deviceId, from, to] of ranges) {
     const room = context.checkRoom();
     if (!room.ok) return 'the archive is full';
     try {
-      const isRead = await readWindow(
+      const isRead = await rereadRange(
         context,
         {
           deviceId,
-          window: { from: BigInt(from), to: BigInt(to) },
+          range: { from: BigInt(from), to: BigInt(to) },
           take: (page) => {
             counts.requests += 1;
             commitJudged(context, { deviceId, lane: 'idle-poll', covers: null, isRefetched: true, ...page });
@@ -144,7 +144,7 @@ async function readAgain(
       if (endsSession(error)) throw refusalOf(error);
       return error.message;
     }
-    done.windows += 1;
+    done.ranges += 1;
   }
   return null;
 }

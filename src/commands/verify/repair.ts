@@ -138,7 +138,7 @@ async function fetchCleared(
   try {
     const summary = await refetch(
       run,
-      { windows: windowsOf(cleared), destination: name, found: [], missed: [] },
+      { windows: rangesToFetch(cleared), destination: name, found: [], missed: [] },
       ports,
     );
     if (summary.reason !== null) warn(`not everything was requested again: ${summary.reason}`);
@@ -180,15 +180,15 @@ export function fetchCost(
   return { ...cost, devices: new Set(cleared.map(({ deviceId }) => deviceId)).size };
 }
 
-/** The windows to be fetched, those of a device that touch as one. */
-function windowsOf(cleared: readonly ClearedRange[]): RepairArgs['windows'] {
-  const windows: { deviceId: string; from: bigint; to: bigint }[] = [];
+/** The ranges to be fetched, those of a device that touch as one. */
+function rangesToFetch(cleared: readonly ClearedRange[]): RepairArgs['windows'] {
+  const ranges: { deviceId: string; from: bigint; to: bigint }[] = [];
   for (const { deviceId, from, to } of cleared) {
-    const last = windows.at(-1);
+    const last = ranges.at(-1);
     if (last?.deviceId === deviceId && last.to === from) last.to = to;
-    else windows.push({ deviceId, from, to });
+    else ranges.push({ deviceId, from, to });
   }
-  return windows.map(({ deviceId, from, to }) => rangeText(deviceId, from, to));
+  return ranges.map(({ deviceId, from, to }) => rangeText(deviceId, from, to));
 }
 
 /** The lost points, for the record of missing points: the points of a day by its first range. */

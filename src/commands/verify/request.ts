@@ -50,17 +50,17 @@ export async function recordMissing(
       close();
     }
   };
-  const shown = { done: { windows: 0 }, total: 1, what: 'missing points updated' };
+  const shown = { done: { ranges: 0 }, total: 1, what: 'missing points updated' };
   await doShown(run, { kind: 'repair', args, alone, read: readRepairSummary, ...shown }, ports);
 }
 
 /**
- * Fetches windows again and delivers them.
+ * Fetches ranges again and delivers them.
  *
  * @throws UserError with the exit code and what to do, NoApiError
  */
 export async function refetch(run: VerifyRun, args: RepairArgs, ports: ProcessPorts): Promise<RepairSummary> {
-  const done = { windows: 0 };
+  const done = { ranges: 0 };
   const alone = async (): Promise<RepairSummary> =>
     await withApi(run, true, ports, async (sync) => {
       const repair = async (stop: AbortSignal): Promise<RepairSummary> => await repairState(sync, { args, done }, stop);
@@ -71,12 +71,12 @@ export async function refetch(run: VerifyRun, args: RepairArgs, ports: ProcessPo
 }
 
 /**
- * Reads windows again and compares.
+ * Reads ranges again and compares.
  *
  * @throws UserError with the exit code and what to do.
  */
 export async function runSample(run: VerifyRun, args: SampleArgs, ports: ProcessPorts): Promise<SampleVerdict> {
-  const done = { windows: 0 };
+  const done = { ranges: 0 };
   const alone = async (): Promise<SampleVerdict> =>
     await withApi(run, false, ports, async ({ context }) => {
       const state = openState(run.config.dataDir);
@@ -97,7 +97,7 @@ interface Shown<T> {
   /** Checks the summary that the daemon has written; `null` if it is of another version. */
   readonly read: (summary: unknown) => T | null;
   /** Grows. */
-  readonly done: { readonly windows: number };
+  readonly done: { readonly ranges: number };
   readonly total: number;
   readonly what: string;
 }
@@ -108,13 +108,13 @@ async function doShown<T extends object>(
   { kind, args, alone, read, done, total, what }: Shown<T>,
   ports: ProcessPorts,
 ): Promise<T> {
-  const showDone = (windows: number): void =>
-    terminal.showWork(() => ({ share: total === 0 ? null : windows / total, text: `${windows}/${total} ${what}` }));
+  const showDone = (ranges: number): void =>
+    terminal.showWork(() => ({ share: total === 0 ? null : ranges / total, text: `${ranges}/${total} ${what}` }));
   const show = (progress: unknown): void => {
     const reported = isRecord(progress) ? progress['done'] : null;
     if (typeof reported === 'number') showDone(reported);
   };
-  showDone(done.windows);
+  showDone(done.ranges);
   return await doOrFollow({ kind, args, requestedBy: '--verify', alone, read, show }, { dataDir, terminal }, ports);
 }
 

@@ -61,8 +61,8 @@ export interface DestinationVerdict extends Readonly<Omit<Findings, 'not_in_arch
   readonly differences_left_out: number;
 }
 
-/** A window whose served readings differ from the archived ones. */
-export interface WindowDifference {
+/** A range whose served readings differ from the archived ones. */
+export interface RangeDifference {
   readonly device_id: string;
   readonly from: string;
   readonly to: string;
@@ -82,7 +82,7 @@ export interface SampleVerdict {
   readonly late_readings: number;
   /** Why it could not be finished; `null` where it was. */
   readonly reason: string | null;
-  readonly differences: readonly WindowDifference[];
+  readonly differences: readonly RangeDifference[];
 }
 
 /** A cleared range of a device with points that a destination is missing. */

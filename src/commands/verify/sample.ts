@@ -1,5 +1,5 @@
 /**
- * `--verify --sample N`: checks whether the API has changed readings since. It picks covered time windows at random,
+ * `--verify --sample N`: checks whether the API has changed readings since. It picks covered time ranges at random,
  * reads them again from the API and compares them with the archive; where the archive was cleared, it compares the sums
  * of whole days.
  *
@@ -30,10 +30,10 @@ import { DAY_NS, type EpochNs, formatExact, HOUR_NS, maxNs, minNs } from '../../
 import { commitJudged } from '../../ingest/commit.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import { createLearntWindows, windowRules } from '../../ingest/fetch-page.ts';
-import { readWindow } from '../../ingest/reread.ts';
+import { rereadRange } from '../../ingest/reread.ts';
 import { planEdge } from '../../ingest/window-limits.ts';
 import { refusalOf } from '../shared/command.ts';
-import type { SampleVerdict, WindowDifference } from './result.ts';
+import type { RangeDifference, SampleVerdict } from './result.ts';
 
 interface SampleParts {
   readonly context: SyncContext;
@@ -42,8 +42,8 @@ interface SampleParts {
 
 interface Drawn {
   readonly deviceId: string;
-  readonly window: Interval;
-  /** Whether the archive was cleared there: then the window is a whole day. */
+  readonly range: Interval;
+  /** Whether the archive was cleared there: then the range is a whole day. */
   readonly isSum: boolean;
 }
 
@@ -55,11 +55,11 @@ interface Drawn {
 export async function sample(
   parts: SampleParts,
   args: SampleArgs,
-  done: { windows: number },
+  done: { ranges: number },
   signal: AbortSignal,
 ): Promise<SampleVerdict> {
   const sums = { windows: 0, readings: 0, requests: 0, missing: 0, gone: 0, late_readings: 0 };
-  const differences: WindowDifference[] = [];
+  const differences: RangeDifference[] = [];
   const end = (reason: string | null): SampleVerdict => ({ ...sums, reason, differences });
   for (let nth = 0; nth < args.windows; nth += 1) {
     const drawn = draw(parts, args);
@@ -70,7 +70,7 @@ export async function sample(
     sums.missing += found.missing;
     sums.gone += found.notServed;
     if (found.missing + found.notServed > 0) differences.push(differenceOf(drawn, found));
-    done.windows += 1;
+    done.ranges += 1;
   }
   return end(null);
 }
@@ -96,7 +96,7 @@ export function readSampleVerdict(value: unknown): SampleVerdict | null {
 /** @returns the findings, or why this sample could not be compared. */
 async function auditOrReason(parts: SampleParts, audit: Audit, signal: AbortSignal): Promise<Compared | string> {
   try {
-    return (await auditWindow(parts, audit, signal)) ?? 'the API did not answer the requests for a device';
+    return (await auditRange(parts, audit, signal)) ?? 'the API did not answer the requests for a device';
   } catch (error) {
     if (signal.aborted) return 'interrupted';
     if (!(error instanceof ApiFault)) throw error;
@@ -105,8 +105,8 @@ async function auditOrReason(parts: SampleParts, audit: Audit, signal: AbortSign
   }
 }
 
-function differenceOf({ deviceId, window }: Drawn, { missing, notServed }: Compared): WindowDifference {
-  return { device_id: deviceId, from: formatExact(window.from), to: formatExact(window.to), missing, gone: notServed };
+function differenceOf({ deviceId, range }: Drawn, { missing, notServed }: Compared): RangeDifference {
+  return { device_id: deviceId, from: formatExact(range.from), to: formatExact(range.to), missing, gone: notServed };
 }
 
 interface Audit {
@@ -115,27 +115,27 @@ interface Audit {
   readonly sums: { readings: number; requests: number; late_readings: number };
 }
 
-/** @returns `null` where the window could not be read to its end. */
-async function auditWindow(
+/** @returns `null` where the range could not be read to its end. */
+async function auditRange(
   { context, state }: SampleParts,
-  { drawn: { deviceId, window, isSum }, args, sums }: Audit,
+  { drawn: { deviceId, range, isSum }, args, sums }: Audit,
   signal: AbortSignal,
 ): Promise<Compared | null> {
   const { filter } = context.settings;
-  const stored = context.store.stored(deviceId, maxNs(window.from - MAX_OFFSET_NS, 0n), window.to + MAX_OFFSET_NS);
-  const day = Number(window.from / DAY_NS);
+  const stored = context.store.stored(deviceId, maxNs(range.from - MAX_OFFSET_NS, 0n), range.to + MAX_OFFSET_NS);
+  const day = Number(range.from / DAY_NS);
   const archived = state.days(deviceId, day, day + 1)[0] ?? { points: 0, hashHigh: 0, hashLow: 0 };
   const served: ValueSet = new Set();
   const instants = new Set<EpochNs>();
-  const isRead = await readWindow(
+  const isRead = await rereadRange(
     context,
     {
       deviceId,
-      window,
+      range,
       take: ({ reply, readings }) => {
         sums.requests += 1;
         for (const reading of readings) {
-          if (reading.recordedAt < window.from || reading.recordedAt >= window.to) continue;
+          if (reading.recordedAt < range.from || reading.recordedAt >= range.to) continue;
           instants.add(reading.recordedAt);
           addReading(served, reading, filter);
         }
@@ -155,14 +155,14 @@ async function auditWindow(
   sums.readings += instants.size;
   if (isSum) return compareSum(served, archived, stored.offsets);
   const { values, at } = valuesOf(stored.lines, { offsets: stored.offsets, filter });
-  const own = new Set([...values].filter((key) => at(key) >= window.from && at(key) < window.to));
+  const own = new Set([...values].filter((key) => at(key) >= range.from && at(key) < range.to));
   return compareValues(served, own);
 }
 
 const NOTHING =
   'no reading of this range can be compared (ranges that the archive has removed can be compared only by whole days, and readings older than the plan serves not at all)';
 
-/** A window takes some requests, which may wait for their turn while the plan's age continues. */
+/** A range takes some requests, which may wait for their turn while the plan's age continues. */
 const AGE_MARGIN_NS = HOUR_NS;
 
 /** The time from which the API surely returns its readings: missing older readings prove nothing. */
@@ -174,7 +174,7 @@ function shownFrom(context: SyncContext): EpochNs {
 /** How often it is drawn again where nothing can be compared. */
 const DRAWS = 200;
 
-/** Half of a window whose lines the archive still has: about a page. */
+/** Half of a range whose lines the archive still has: about a page. */
 const HALF_NS = HOUR_NS / 2n;
 
 /**
@@ -192,26 +192,26 @@ function draw({ context, state }: SampleParts, { devices, from, to }: SampleArgs
     const covered = intersect(state.covered(deviceId), [range]);
     const at = instantIn(covered, random());
     const around = at === null ? undefined : covered.find((each) => each.from <= at && at < each.to);
-    const drawn = at === null || around === undefined ? null : windowAround(context, { deviceId, at, range: around });
+    const drawn = at === null || around === undefined ? null : rangeAround(context, { deviceId, at, covered: around });
     if (drawn !== null) return drawn;
   }
   return null;
 }
 
-/** The window around a covered instant: the archived part of it, or the whole day if the archive was cleared there. */
-function windowAround(
+/** The range around a covered instant: the archived part of it, or the whole day if the archive was cleared there. */
+function rangeAround(
   { store, filterNotes }: SyncContext,
-  { deviceId, at, range }: { readonly deviceId: string; readonly at: EpochNs; readonly range: Interval },
+  { deviceId, at, covered }: { readonly deviceId: string; readonly at: EpochNs; readonly covered: Interval },
 ): Drawn | null {
-  const cleared = store.cleared(deviceId, range.from, range.to);
+  const cleared = store.cleared(deviceId, covered.from, covered.to);
   if (!includes(cleared, at)) {
-    const window = { from: maxNs(range.from, at - HALF_NS), to: minNs(range.to, at + HALF_NS) };
-    const archived = subtract([window], cleared).find((each) => each.from <= at && at < each.to);
-    return archived === undefined ? null : { deviceId, window: archived, isSum: false };
+    const range = { from: maxNs(covered.from, at - HALF_NS), to: minNs(covered.to, at + HALF_NS) };
+    const archived = subtract([range], cleared).find((each) => each.from <= at && at < each.to);
+    return archived === undefined ? null : { deviceId, range: archived, isSum: false };
   }
   const day = { from: at - (at % DAY_NS), to: at - (at % DAY_NS) + DAY_NS };
-  const isWhole = range.from <= day.from && day.to <= range.to;
-  return isWhole && !filterNotes.touchesSensors ? { deviceId, window: day, isSum: true } : null;
+  const isWhole = covered.from <= day.from && day.to <= covered.to;
+  return isWhole && !filterNotes.touchesSensors ? { deviceId, range: day, isSum: true } : null;
 }
 
 /** @param part 0 to 1 of all covered time. */

@@ -65,6 +65,7 @@ export type PointsText = readonly [deviceId: string, from: string, to: string, p
  * that.
  */
 export interface RepairArgs {
+  /** The ranges to fetch. The name stands in jobs of earlier versions. */
   readonly windows: readonly RangeText[];
   /** By its name in the configuration. */
   readonly destination: string;
@@ -145,8 +146,9 @@ export function rangeText(deviceId: string, from: EpochNs, to: EpochNs): RangeTe
   return [deviceId, `${from}`, `${to}`];
 }
 
-/** The arguments of `--verify --sample`: windows that are read from the API again and compared. */
+/** The arguments of `--verify --sample`: ranges that are read from the API again and compared. */
 export interface SampleArgs {
+  /** How many ranges. The name stands in jobs of earlier versions. */
   readonly windows: number;
   /** `null`: from the beginning; to the end. */
   readonly from: string | null;

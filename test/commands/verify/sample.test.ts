@@ -28,7 +28,7 @@ describe.runIf(influxdAvailable())('a sample', () => {
     const [from, to] = [fromMs, toMs].map((ms) => `${ms}000000`);
     const args = { windows: 5, from: from ?? '', to: to ?? '', devices: [], repair: false };
     try {
-      return await sample({ context, state }, args, { windows: 0 }, NEVER);
+      return await sample({ context, state }, args, { ranges: 0 }, NEVER);
     } finally {
       state.close();
       close();
