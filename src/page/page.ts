@@ -36,10 +36,11 @@ export interface StatusPageParts {
 /** Returns the response for a path; `null` if it is none of the page's. */
 type StatusPage = (path: string, params: URLSearchParams) => Promise<Served | null>;
 
-/** Creates the routes. No state is kept between requests but a cache of files. */
+/** Creates the routes. No state is kept between requests but the files that were read. */
 export function createStatusPage(parts: StatusPageParts): StatusPage {
+  const files = new Map<string, Served>();
   return async (path, params) => {
-    if (path.startsWith('/assets/')) return assetAt(path);
+    if (path.startsWith('/assets/')) return assetAt(files, path);
     return (await pageAt(parts, path, params)) ?? (await jsonAt(parts.facts, path, params));
   };
 }
@@ -173,12 +174,13 @@ const SOURCES: ReadonlyMap<string, { readonly type: string; readonly read: () =>
   ['/assets/uplot.css', { type: CSS, read: ofUplot('uPlot.min.css') }],
 ]);
 
-/** The files that were read, with their hash as the ETag. */
-const servedAssets = new Map<string, Served>();
-
-/** Returns the file at a path; `null` if there is none. */
-function assetAt(path: string): Served | null {
-  const known = servedAssets.get(path);
+/**
+ * Returns the file at a path, with its hash as the ETag; `null` if there is none.
+ *
+ * @param files those that were read before; this one is added.
+ */
+function assetAt(files: Map<string, Served>, path: string): Served | null {
+  const known = files.get(path);
   if (known !== undefined) return known;
   const source = SOURCES.get(path);
   if (source === undefined) return null;
@@ -186,6 +188,6 @@ function assetAt(path: string): Served | null {
   const body = source.read().replace(/^\/\/# sourceMappingURL=.*$/m, '');
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
   const made: Served = { status: 200, type: source.type, body, etag };
-  servedAssets.set(path, made);
+  files.set(path, made);
   return made;
 }

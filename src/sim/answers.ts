@@ -176,33 +176,34 @@ export function alertText(alert: SimAlert, how: Decoration): string {
   );
 }
 
-/** A telemetry reading (API document, "Telemetry reading"); of its members none is ever missing. */
-export function readingText(reading: Pick<SimReading, 'recordedAt' | 'values'>, how?: Decoration): string {
-  const plain = `{"recorded_at":"${reading.recordedAt}","values":${valuesText(reading.values)}`;
-  if (how === undefined || how.surprises.unknownMembers === 0) return `${plain}}`;
-  const own = mixText(how.seed, `reading ${reading.recordedAt}`);
-  if (!chance(mix(own, 2), how.surprises.unknownMembers)) return `${plain}}`;
-  const [name, json] = unknownMember(own);
-  return `${plain},${text(name)}:${json}}`;
+/**
+ * Serialises telemetry readings (API document, "Telemetry reading"); of their members none is ever missing. Keeps the
+ * names of sensors as JSON: few, and written with each reading.
+ */
+export function createReadingText(how?: Decoration): (reading: Pick<SimReading, 'recordedAt' | 'values'>) => string {
+  const names = new Map<string, string>();
+  return ({ recordedAt, values }) => {
+    const plain = `{"recorded_at":"${recordedAt}","values":${valuesText(values, names)}`;
+    if (how === undefined || how.surprises.unknownMembers === 0) return `${plain}}`;
+    const own = mixText(how.seed, `reading ${recordedAt}`);
+    if (!chance(mix(own, 2), how.surprises.unknownMembers)) return `${plain}}`;
+    const [name, json] = unknownMember(own);
+    return `${plain},${text(name)}:${json}}`;
+  };
 }
 
-function valuesText(values: readonly SimValue[] | null): string {
+function valuesText(values: readonly SimValue[] | null, names: Map<string, string>): string {
   if (values === null) return 'null';
   let members = '';
-  for (const [key, json] of values) members += `${members === '' ? '' : ','}${nameText(key)}:${json}`;
-  return `{${members}}`;
-}
-
-/** The names of sensors in JSON: few, and written with each reading. */
-const nameTexts = new Map<string, string>();
-
-function nameText(name: string): string {
-  let written = nameTexts.get(name);
-  if (written === undefined) {
-    written = text(name);
-    nameTexts.set(name, written);
+  for (const [key, json] of values) {
+    let name = names.get(key);
+    if (name === undefined) {
+      name = text(key);
+      names.set(key, name);
+    }
+    members += `${members === '' ? '' : ','}${name}:${json}`;
   }
-  return written;
+  return `{${members}}`;
 }
 
 interface AccountFacts {

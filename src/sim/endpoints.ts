@@ -21,12 +21,12 @@ import {
 import {
   accountText,
   alertText,
+  createReadingText,
   type Decoration,
   deviceText,
   invalidRequest,
   notFound,
   Refusal,
-  readingText,
   type SimPage,
 } from './answers.ts';
 import type { ApiScope, BoundShape, SimSettings } from './settings.ts';
@@ -140,6 +140,7 @@ function listTelemetry(deviceId: string, call: Call, how: Decoration): SimPage {
   const { limit, cursor } = readPaging(call, 'telemetry', deviceId);
   const window = cursor === null ? resolveWindow(query, settings, clockMs) : windowOf(cursor);
   const belowPosition = cursor === null ? Infinity : Number(cursor.position[2]);
+  const readingText = createReadingText(how);
   const records: string[] = [];
   const border = createBorder(settings.paging.cursorDuplicates, belowPosition);
   for (const reading of world.readingsDescending(deviceId, { ...window, belowPosition, receivedByMs: nowMs })) {
@@ -149,7 +150,7 @@ function listTelemetry(deviceId: string, call: Call, how: Decoration): SimPage {
       const position = [String(window.fromNs), String(window.toNs), String(border.position())];
       return { kind: 'telemetry', deviceId, records, nextCursor: nextOf(call, 'telemetry', { deviceId, position }) };
     }
-    records.push(readingText(reading, how));
+    records.push(readingText(reading));
     border.pass(reading);
   }
   return { kind: 'telemetry', deviceId, records, nextCursor: null };

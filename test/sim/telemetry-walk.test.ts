@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { MINUTE_MS, MS_NS, SECOND_NS } from '../../src/core/time.ts';
-import { readingText } from '../../src/sim/answers.ts';
+import { createReadingText } from '../../src/sim/answers.ts';
 import type { Precision } from '../../src/sim/instants.ts';
 import type { SimSettings } from '../../src/sim/settings.ts';
 import { createSimulator } from '../../src/sim/simulator.ts';
@@ -73,7 +73,7 @@ test('a scan returns exactly the readings between the bounds, each once, newest 
     const [after, before] = [instantOf(from, all), instantOf(to, all)];
     const expected = all
       .filter(({ recordedAtNs }) => isBetween(recordedAtNs, after, before, simulator.settings.bounds))
-      .map((reading) => readingText(reading))
+      .map(createReadingText())
       .reverse();
     const query = new URLSearchParams({ limit: String(limit) });
     if (after !== null) query.set('after', textOf(after));
@@ -110,7 +110,7 @@ test('readings that become visible between two pages shift nothing', async () =>
     const lateness = { share: 0.5, maxMs: MINUTE_MS };
     const simulator = createSimulator({ world, clock, settings: { plan: AMPLE, lateness } });
     const endNs = BigInt(ORIGIN_MS) * MS_NS + 1n;
-    const atFirst = visibleReadings(simulator, 'd', 0n, endNs).map((reading) => readingText(reading));
+    const atFirst = visibleReadings(simulator, 'd', 0n, endNs).map(createReadingText());
     const found: string[] = [];
     const query = new URLSearchParams({ limit: String(limit) });
     for (;;) {
@@ -120,7 +120,7 @@ test('readings that become visible between two pages shift nothing', async () =>
       query.set('cursor', json.next_cursor);
       clock.advance(5000);
     }
-    const everything = [...world.readings('d', 0n, endNs)].map((reading) => readingText(reading)).reverse();
+    const everything = [...world.readings('d', 0n, endNs)].map(createReadingText()).reverse();
     expect(isSubsequence(found, everything)).toBe(true);
     expect(isSubsequence(atFirst.reverse(), found)).toBe(true);
     expect(found.length).toBeGreaterThan(atFirst.length - 1);
