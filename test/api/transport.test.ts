@@ -60,7 +60,7 @@ describe('an answer', () => {
     for (let i = 0; i < 5; i += 1) await transport({ method: 'GET', url: server.url, headers: {} }, NEVER);
     await close();
     expect(server.heads.length).toBe(5);
-    // The second one is opened when a request comes before the first connection has settled.
+    // The second one is opened when a request comes before the first connection is open or has failed.
     expect(server.connections()).toBeLessThanOrEqual(2);
   });
 

@@ -41,7 +41,7 @@ export interface BackfillOptions {
   readonly nodeArgs?: readonly string[];
 }
 
-/** The whole minute that is so old by now that everything up to it is settled, with room for long benches before it. */
+/** The whole minute that is so old by now that everything up to it can be covered, with room for long benches before it. */
 export function newestMsOf(nowMs: number): number {
   return Math.floor(nowMs / MINUTE_MS) * MINUTE_MS - 10 * MINUTE_MS;
 }

@@ -1,4 +1,4 @@
-/** History beyond the retention of a real InfluxDB: settled by what it says, in two requests a batch at most. */
+/** History beyond the retention of a real InfluxDB: resolved by what the database reports, in two requests a batch at most. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { encodeLine, identityTag } from '../../src/core/lines/line-protocol.ts';

@@ -13,7 +13,7 @@ export interface Fill {
   /** Values of a reading. */
   readonly sensors: number;
   readonly seed: number;
-  /** The URL of the destination that has settled most of it. */
+  /** The URL of the destination that has acknowledged most of it. */
   readonly influx: string;
   /** When the newest reading was taken. */
   readonly newestMs: number;

@@ -12,7 +12,7 @@
  * The rows have the shapes of the program's tables (made by the program's own migrations), the blocks are packed by the
  * program's own `pack`, lines, digests and day sums are made by its own rules: `--verify` finds the same sums in the
  * lines. Of every hundred devices some are odd (`oddities` in `devices.ts`). A destination `influx` (kind influxdb, org
- * `bench`, bucket `bench`) has settled all but the last day.
+ * `bench`, bucket `bench`) has acknowledged all but the last day.
  */
 import { parseArgs } from 'node:util';
 import { fillState } from './state.ts';

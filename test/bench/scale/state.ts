@@ -167,7 +167,7 @@ function writeRequests(db: Database.Database, devices: readonly FilledDevice[], 
   }
 }
 
-/** A destination that has settled all but the last day, refused some points, and lacks a little. */
+/** A destination that has acknowledged all but the last day, rejected some points, and misses a few. */
 function writeDestination(db: Database.Database, devices: readonly FilledDevice[], fill: Fill): void {
   const { influx, newestMs } = fill;
   const identity = identityOf({ kind: 'influxdb', url: influx, org: 'bench', bucket: 'bench' });

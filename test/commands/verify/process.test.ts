@@ -28,7 +28,7 @@ async function countOf({ database }: Stage, where = ''): Promise<number> {
   return Number(row?.count ?? 0);
 }
 
-/** Clears every settled block away, as maintenance does once they are old. */
+/** Clears every acknowledged block away, as maintenance does once they are old. */
 function clearArchive({ dataDir }: Stage): void {
   const { maintenance, close } = openStore(dataDir);
   while (maintenance.clear({ active: [1], configured: [1], beforeMs: Number.MAX_SAFE_INTEGER }).blocks > 0);

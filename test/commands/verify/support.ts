@@ -117,7 +117,7 @@ export function inState(rig: Rig, sql: string): void {
   }
 }
 
-/** Clears every settled block away, as maintenance does once they are old. */
+/** Clears every acknowledged block away, as maintenance does once they are old. */
 export function clearArchive(rig: Rig): void {
   const { maintenance, close } = openStore(rig.dataDir);
   try {

@@ -19,7 +19,7 @@ const anyLog: fc.Arbitrary<Log> = fc
     };
   });
 
-/** All lines of the log from a position on, told by block and number: what a reader has still to settle. */
+/** All lines of the log from a position on, told by block and number: what a reader has still to acknowledge. */
 function linesFrom({ blocks }: Log, from: LogPosition): string[] {
   return blocks.flatMap(({ block, lines }) => {
     if (block < from.block) return [];
@@ -50,8 +50,8 @@ describe('the place in the log after a batch', () => {
         const from = positionAfter(readBatch(log, START, before), START, Math.min(before, all.length));
         expect(linesFrom(log, from)).toEqual(all.slice(before));
         const batch = readBatch(log, from, limit);
-        const settled = Math.min(many, batch.lines.length);
-        expect(linesFrom(log, positionAfter(batch, from, settled))).toEqual(all.slice(before + settled));
+        const acknowledged = Math.min(many, batch.lines.length);
+        expect(linesFrom(log, positionAfter(batch, from, acknowledged))).toEqual(all.slice(before + acknowledged));
       }),
       { numRuns: 500 },
     );
@@ -71,7 +71,7 @@ describe('the place in the log after a batch', () => {
       ],
     };
     const batch = readBatch(log, START, 4);
-    const after = [1, 2, 3, 4].map((settled) => positionAfter(batch, START, settled));
+    const after = [1, 2, 3, 4].map((acknowledged) => positionAfter(batch, START, acknowledged));
     expect(after).toEqual([
       { block: 4, line: 1 },
       { block: 4, line: 2 },

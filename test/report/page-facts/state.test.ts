@@ -8,8 +8,8 @@ import { type ScratchStore, scratchStore } from '../../store/support.ts';
 import { hold, line, list, NOON_MS, online, pageFactsOf } from './support.ts';
 
 const MIDNIGHT_MS = Date.UTC(2026, 5, 15);
-/** The settle, and the grain of the server's clock. */
-const SETTLED_MS = 122_000;
+/** The grace period, and the grain of the server's clock. */
+const LIMIT_LAG_MS = 122_000;
 const NS = 1_000_000n;
 
 const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);
@@ -24,7 +24,7 @@ describe('the bar of a device', () => {
     hold(state, 'd', {
       covered: [
         [LONG_AGO, holeMs - HOUR_MS],
-        [holeMs + HOUR_MS, NOON_MS - SETTLED_MS - MINUTE_MS],
+        [holeMs + HOUR_MS, NOON_MS - LIMIT_LAG_MS - MINUTE_MS],
       ],
       days: [today, today - 1, today - 4, today - 5, today - 29, today - 30],
     });
@@ -45,11 +45,11 @@ describe('the bar of a device', () => {
     };
     const before = `${'-'.repeat(29)}#`;
     expect(at(MIDNIGHT_MS - MINUTE_MS)).toEqual([before, '2026-05-16']);
-    expect(at(MIDNIGHT_MS + SETTLED_MS - 1000)).toEqual([before, '2026-05-16']);
+    expect(at(MIDNIGHT_MS + LIMIT_LAG_MS - 1000)).toEqual([before, '2026-05-16']);
     // Nothing of the new day is held yet, and the device is not behind.
-    expect(at(MIDNIGHT_MS + SETTLED_MS + 1000)).toEqual([`${'-'.repeat(28)}# `, '2026-05-17']);
+    expect(at(MIDNIGHT_MS + LIMIT_LAG_MS + 1000)).toEqual([`${'-'.repeat(28)}# `, '2026-05-17']);
     hold(state, 'd', { covered: [[LONG_AGO, MIDNIGHT_MS + 1000]] });
-    expect(at(MIDNIGHT_MS + SETTLED_MS + 2000)).toEqual([`${'-'.repeat(28)}#-`, '2026-05-17']);
+    expect(at(MIDNIGHT_MS + LIMIT_LAG_MS + 2000)).toEqual([`${'-'.repeat(28)}#-`, '2026-05-17']);
     // Now it is.
     expect(at(MIDNIGHT_MS + HOUR_MS)).toEqual([`${'-'.repeat(28)}#.`, '2026-05-17']);
   });

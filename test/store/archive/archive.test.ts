@@ -116,10 +116,10 @@ describe('a batch', () => {
             const batch = state.store.read(lane, position, limit);
             expect(batch.lines).toEqual(naive.slice(walked.length, walked.length + batch.lines.length));
             expect(batch.lines.length).toBeGreaterThan(0);
-            // Part of a batch may be settled, and at least one line of it here, so that the walk ends.
-            const settled = 1 + (part % batch.lines.length);
-            walked.push(...batch.lines.slice(0, settled));
-            position = positionAfter(batch, position, settled);
+            // Part of a batch may be acknowledged, and at least one line of it here, so that the walk ends.
+            const acknowledged = 1 + (part % batch.lines.length);
+            walked.push(...batch.lines.slice(0, acknowledged));
+            position = positionAfter(batch, position, acknowledged);
           }
           expect(state.store.read(lane, position, NO_LIMIT).lines).toEqual([]);
         }

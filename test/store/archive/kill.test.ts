@@ -36,7 +36,7 @@ function filled(position: Scratch): { all: string[]; ids: readonly [number, numb
   return { all, ids };
 }
 
-/** One life of housekeeping: compacts, sets the second destination aside, clears what is settled then. */
+/** One life of maintenance: compacts, skips the second destination, clears what is acknowledged then. */
 function live(position: Scratch, [whole, half]: readonly [number, number]): void {
   const { maintenance, close } = openStore(position.path, { nowMs: () => DAY_MS });
   try {

@@ -158,7 +158,10 @@ describe('clearing', () => {
         { from: 20n, to: 21n },
       ],
     });
-    expect(state.maintenance.clear({ ...readers, beforeMs: null }), 'the size asks for all that is settled').toEqual({
+    expect(
+      state.maintenance.clear({ ...readers, beforeMs: null }),
+      'the size asks for all that is acknowledged',
+    ).toEqual({
       blocks: 1,
       lines: 1,
     });

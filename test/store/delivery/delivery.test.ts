@@ -151,13 +151,13 @@ describe('an acknowledgement', () => {
     using state = filled();
     const { store } = state;
     const { id } = store.useDestination('influx', 'x');
-    const settle = (from: typeof START, to: typeof START): void =>
+    const acknowledge = (from: typeof START, to: typeof START): void =>
       store.acknowledge({ destinationId: id, lane: 'live', from, to, rejected, missing: [], atMs: 5 });
     for (const from of [
       { block: 1, line: 0 },
       { block: 0, line: 1 },
     ]) {
-      expect(() => settle(from, { block: 2, line: 0 })).toThrow(StaleStateError);
+      expect(() => acknowledge(from, { block: 2, line: 0 })).toThrow(StaleStateError);
     }
     expect(store.position(id, 'live')).toEqual(START);
     expect(state.rows('SELECT * FROM quarantine')).toEqual([]);

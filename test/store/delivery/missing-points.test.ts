@@ -16,7 +16,7 @@ const lack = (fromNs: bigint, toNs: bigint, changes: Partial<MissingPoints> = {}
   ...changes,
 });
 
-/** Settles one more line of the log, leaving `lacks` behind. */
+/** Acknowledges one more line of the log, with `lacks` as missing points. */
 function leave({ store }: ScratchStore, id: number, lacks: readonly MissingPoints[]): void {
   store.append(['a'], 'live');
   const from = store.position(id, 'live');

@@ -89,7 +89,7 @@ function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 3
   store.saveFact('alerts_left_out', JSON.stringify(['another', DOOMED]));
 }
 
-/** A destination that has settled all but some blocks, with lines of the device in its quarantine and its lack-set. */
+/** A destination that has acknowledged all but some blocks, with lines of the device in its quarantine and its missing points. */
 function deliver({ store }: Pick<OpenStore, 'store'>, name: string, except = 0): number {
   const { id } = store.useDestination(name, `identity of ${name}`);
   for (const lane of LANES) {

@@ -36,7 +36,7 @@ function fill({ store }: OpenStore, linesEach: number): { taken: string[]; error
   throw new Error('it never was full');
 }
 
-/** Everything that a destination has not settled yet. */
+/** Everything that a destination has not acknowledged yet. */
 function deliver({ store }: OpenStore, id: number): readonly string[] {
   const from = store.position(id, 'live');
   const batch = store.read('live', from, NO_LIMIT);

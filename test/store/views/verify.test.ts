@@ -33,19 +33,19 @@ test('points delivered after the positions were read do not count as acknowledge
   deliver();
   const looked = openVerifyState(dirname(state.file));
   if (looked === null) throw new Error('no state');
-  const settled = (positions: ReturnType<typeof looked.positions>): string[] =>
+  const acknowledged = (positions: ReturnType<typeof looked.positions>): string[] =>
     looked
       .range({ deviceId: 'd', destinationId: id, from: 0n, to: 100n }, positions)
       .lines.flatMap((each) => (each.isAcknowledged ? [each.line] : []));
   const before = looked.positions(id);
   const first = Array.from({ length: 10 }, (_, n) => line(n));
   for (let n = 10; n < 20; n += 1, at.ms += 10) commitPages(state, n);
-  expect(settled(before)).toEqual(first);
+  expect(acknowledged(before)).toEqual(first);
   deliver();
   signature();
   expect(state.rows('SELECT seq FROM block')).toHaveLength(1);
-  for (const each of settled(before)) expect(first).toContain(each);
+  for (const each of acknowledged(before)) expect(first).toContain(each);
   // Looked at anew all of it is.
-  expect(settled(looked.positions(id))).toHaveLength(20);
+  expect(acknowledged(looked.positions(id))).toHaveLength(20);
   looked.close();
 });
