@@ -83,7 +83,11 @@ async function answerTo(
 ): Promise<IncomingMessage> {
   return await new Promise((resolve, reject) => {
     // The timeout limits the silence of the socket, before and during the answer.
-    const asked = begin(url, { ...options, timeout: timeoutMs, method: 'GET' }, resolve);
+    const asked = begin(url, { ...options, timeout: timeoutMs, method: 'GET' }, (answer) => {
+      // First the answer: its reader would hear only that the connection was closed.
+      asked.prependListener('timeout', () => answer.destroy(new Silence()));
+      resolve(answer);
+    });
     asked.on('error', reject);
     asked.on('timeout', () => asked.destroy(new Silence()));
     asked.end();
