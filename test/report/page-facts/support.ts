@@ -28,14 +28,19 @@ export interface PageOptions {
   readonly clock?: PageParts['clock'];
   /** Whether the API has told the time. */
   readonly isTimeKnown?: boolean;
+  /** Other parts than those of a daemon that runs and has no problem. */
+  readonly parts?: Partial<PageParts>;
 }
 
-const SETTLE_MS = 2 * MINUTE_MS;
+const GRACE_PERIOD_MS = 2 * MINUTE_MS;
 
-/** Puts them together over a state, without anything that runs beside it. */
-export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, options: PageOptions): PageState {
-  const { nowMs, filter = {}, isTimeKnown = true } = options;
-  const asked = new Map<string, number>();
+/** The parts over a state, without anything that runs beside it. */
+export function pagePartsOf(
+  state: Pick<ScratchStore, 'store' | 'facts'>,
+  options: PageOptions,
+  asked = new Map<string, number>(),
+): PageParts {
+  const { nowMs, filter = {}, isTimeKnown = true, parts = {} } = options;
   const counted = <T extends object>(calls: T): T =>
     new Proxy(calls, {
       get: (target, name) => {
@@ -44,13 +49,13 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
       },
     });
   const known = (): EpochMs | null => (isTimeKnown ? nowMs() : null);
-  const facts = createPageFacts({
+  return {
     context: {
       store: counted(state.store),
       serverClock: { nowMs, highestPassedMs: known, passedMs: known },
       settings: {
         history: { kind: 'age', ageMs: 40 * DAY_MS },
-        gracePeriodMs: SETTLE_MS,
+        gracePeriodMs: GRACE_PERIOD_MS,
         schedules: SCHEDULES,
         filter: createFilter({ ...KEEP_ALL.spec, ...filter }),
       },
@@ -81,7 +86,14 @@ export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, option
     fleet: options.fleet ?? { scan: () => null },
     clock: options.clock ?? { monoMs: nowMs, sleep: () => Promise.resolve() },
     recentEvents: () => [],
-  });
+    ...parts,
+  };
+}
+
+/** Puts them together. */
+export function pageFactsOf(state: Pick<ScratchStore, 'store' | 'facts'>, options: PageOptions): PageState {
+  const asked = new Map<string, number>();
+  const facts = createPageFacts(pagePartsOf(state, options, asked));
   const devices = (changes: Partial<DevicesQuery> = {}): DevicesPage => facts.devices({ ...ALL, ...changes });
   return {
     facts,
