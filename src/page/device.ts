@@ -11,12 +11,13 @@ import { unitOf } from '../core/sensor-units.ts';
 import { shownState } from '../core/status.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
-import { coverageBar, legend } from './coverage.ts';
 import {
   ago,
+  coverageBar,
   decimalsOf,
   type Html,
   html,
+  legend,
   moment,
   NOTHING,
   name,

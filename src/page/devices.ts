@@ -12,11 +12,12 @@ import {
 } from '../core/page-facts.ts';
 import { deviceStateText } from '../core/status.ts';
 import { duration, grouped, percent } from '../core/text.ts';
-import { coverageBar, legend } from './coverage.ts';
 import {
   ago,
+  coverageBar,
   type Html,
   html,
+  legend,
   NOTHING,
   name,
   noReading,

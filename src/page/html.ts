@@ -1,6 +1,6 @@
 /**
- * Builds the parts that all pages share: markup with values in it, tables, formatted numbers, durations and times, and
- * the frame of a page. Times are UTC; the script converts those of `moment` to the reader's zone.
+ * Builds the parts that all pages share: markup with values in it, tables, formatted numbers, durations and times,
+ * coverage bars, and the frame of a page. Times are UTC; the script converts those of `moment` to the reader's zone.
  *
  * Promise: the name of any device, sensor, destination or server is shown as text: no markup, no control or direction
  * characters, and of limited length.
@@ -8,7 +8,7 @@
 
 import { unitOf } from '../core/sensor-units.ts';
 import { type DeviceStatus, deviceStateText, type ShownState, shownState } from '../core/status.ts';
-import { duration, plainText } from '../core/text.ts';
+import { counted, duration, plainText } from '../core/text.ts';
 
 /** A piece of safe HTML. */
 export interface Html {
@@ -242,6 +242,81 @@ export function silentSince(
 export function stateMark(device: Pick<DeviceStatus, 'state' | 'active'>): Html {
   const state = shownState(device);
   return html`<span class="state s-${state}">${deviceStateText(state)}</span>`;
+}
+
+/** A run of cells of a coverage bar that are alike. */
+interface Run {
+  readonly cell: string;
+  readonly start: number;
+  readonly length: number;
+}
+
+/** The height of a coverage bar in its own units. */
+const BAR_HEIGHT = 10;
+
+function runsOf(cells: string): Run[] {
+  return [...cells.matchAll(/(.)\1*/gs)].map(([run, cell = ' '], index, all) => ({
+    cell,
+    start: all[index]?.index ?? 0,
+    length: run.length,
+  }));
+}
+
+function runShape({ cell, start, length }: Run): Html {
+  switch (cell) {
+    case '#':
+      return html`<rect class="covered" x="${start}" width="${length}" height="${BAR_HEIGHT}"/>`;
+    case '-':
+      return html`<rect class="empty" x="${start}" y="6" width="${length}" height="4"/>`;
+    case '.':
+      return html`<rect class="gap" x="${start}" width="${length}" height="${BAR_HEIGHT}"/><rect class="void" x="${start}" y="1.2" width="${length}" height="7.6"/>`;
+    default:
+      return NOTHING;
+  }
+}
+
+/** A bar and what to call it. */
+interface Bar {
+  readonly cells: string;
+  /** The unit of a cell: a day. */
+  readonly one: string;
+  readonly many: string;
+  /** The subject of the bar. */
+  readonly label: string;
+}
+
+/** The texts of the cells of a coverage bar. */
+const CELL_TEXTS = [
+  ['#', 'covered'],
+  ['-', 'covered, no reading'],
+  ['.', 'not fully covered'],
+] as const;
+
+/** The text alternative of a bar. */
+export function barText({ cells, one, many }: Omit<Bar, 'label'>): string {
+  const count = (sign: string): number => cells.split(sign).length - 1;
+  const texts = CELL_TEXTS.map(([cell, text]) => [count(cell), text] as const)
+    .filter(([found]) => found > 0)
+    .map(([found, text]) => `${counted(found, one, many)} ${text}`);
+  return texts.length === 0 ? 'outside the synced range' : texts.join(', ');
+}
+
+/**
+ * A coverage bar as an image that needs no colour to be understood: full height is covered, half height is covered and
+ * empty, an empty frame is a gap. Its text alternative shows the same.
+ */
+export function coverageBar(bar: Bar): Html {
+  const { cells, label } = bar;
+  return html`<svg class="bar" viewBox="0 0 ${Math.max(1, cells.length)} ${BAR_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}: ${barText(bar)}">${runsOf(cells).map(runShape)}</svg>`;
+}
+
+/** Explains the bars. */
+export function legend(): Html {
+  const items = CELL_TEXTS.map(
+    ([cell, text]) =>
+      html`<li><svg class="bar" viewBox="0 0 1 ${BAR_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">${runsOf(cell).map(runShape)}</svg> ${text}</li>`,
+  );
+  return html`<ul class="legend" aria-label="What the coverage bars mean">${items}${literal('<li class="soft">empty: outside the synced range</li>')}</ul>`;
 }
 
 /** How often a page without scripts renews itself. */

@@ -102,11 +102,11 @@ export const PURE: readonly RegExp[] = [
   /^ingest\/(?:commit-rules|coverage-rules|empty-ranges|judge-page|named-gaps|page-request|unproven|window-limits)\.ts$/,
   /^scheduler\/(?:day-budget|decide|demand|device-outlook|device-queue|device-view|estimate|heap|history-queue)\.ts$/,
   /^scheduler\/(?:planner|planner-types|report-rate|reserves|streams)\.ts$/,
-  /^api\/(?:classify|parse|quota|throttle|urls)\.ts$/,
+  /^api\/(?:classify|parse|quota|reading-time|throttle|urls)\.ts$/,
   /^influx\/answers\.ts$/,
   /^report\/(?:device-list|device-snapshot|series)\.ts$/,
   /^observe\/(?:event-row|event-table|metrics-table|program-events|progress)\.ts$/,
-  /^page\/(?:coverage|device|devices|html|overview|panels|style)\.ts$/,
+  /^page\/(?:device|devices|html|overview|panels|style)\.ts$/,
   /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result|verify\/retention)\.ts$/,
   /^commands\/shared\/layout\.ts$/,
 ];

@@ -44,7 +44,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'commands/verify/process.test.ts': ['commands/verify/command.ts', 'commands/verify/request.ts'],
   'page/browser.test.ts': ['page/client/charts.js', 'page/client/zone.js'],
   'page/daemon.test.ts': ['commands/demo/command.ts'],
-  'page/page.test.ts': ['page/coverage.ts', 'page/device.ts', 'page/devices.ts', 'page/html.ts', 'page/panels.ts'],
+  'page/page.test.ts': ['page/device.ts', 'page/devices.ts', 'page/html.ts', 'page/panels.ts'],
   'process/check.test.ts': ['commands/check/command.ts'],
   'process/daemon.test.ts': ['app/service.ts', 'commands/daemon/command.ts', 'main.ts'],
   'process/export.test.ts': ['commands/export/command.ts'],
