@@ -369,11 +369,11 @@ interface Sample {
   readonly remaining: number;
 }
 
-interface Reading extends HeaderContext {
+interface HeaderReading extends HeaderContext {
   readonly events: ThrottleEvent[];
 }
 
-function readMinute(known: Windows, sample: Sample, reading: Reading): Windows {
+function readMinute(known: Windows, sample: Sample, reading: HeaderReading): Windows {
   const { nowMs, limit, remaining } = sample;
   const figure = reading.plan?.perMinute ?? limit;
   const others = usedByOthers(sample, MINUTE_MS, reading);
@@ -388,7 +388,7 @@ function readMinute(known: Windows, sample: Sample, reading: Reading): Windows {
   };
 }
 
-function readDay(known: Windows, sample: Sample, reading: Reading): Windows {
+function readDay(known: Windows, sample: Sample, reading: HeaderReading): Windows {
   const { nowMs, limit, remaining } = sample;
   const figure = reading.plan?.perDay ?? Infinity;
   const others = usedByOthers(sample, DAY_MS, reading);
