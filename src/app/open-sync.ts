@@ -1,18 +1,6 @@
 /**
  * The composition root: creates the parts of a sync and connects them. It makes no decisions; the commands
- * (`commands/`) run the parts.
- *
- * ```
- * who asks        scheduler/dispatch ──task──► ingest/page-scan ──request──► api/client ──► the API
- *                     ▲                             │                            ▲ api/rate-limiter, api/quota: when
- * who decides     scheduler/planner ◄── planning    ▼ page                       └ store: the ledger of requests
- *                     ▲ gaps in the coverage    ingest/judge-page: what does it prove?
- *                     │                             ▼
- * who commits     store: archive + coverage ◄── ingest/commit, in one transaction
- *                     │                             └──notify──┐
- * who delivers        └──lines──► delivery/deliver ◄───────────┘ ──► influx/sink ──► InfluxDB
- *                                     └── acknowledged, quarantined or kept: the position moves in the store
- * ```
+ * (`commands/`) run the parts. ARCHITECTURE.md draws how a request and its answer pass through them.
  *
  * These loops run the parts: `scheduler/session` (account, devices, then `dispatch`) one after the other (the daemon,
  * `app/service`) or alone (`--once`, `--backfill`), `run` of each delivery, `archive/maintenance` and `report/fleet`.
