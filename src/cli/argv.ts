@@ -13,6 +13,7 @@ import {
   EXPORT_FORMATS,
   INIT_TARGETS,
   type InitCommand,
+  type InitTarget,
   LOG_LEVELS,
   type LogLevel,
   QUARANTINE_ACTIONS,
@@ -206,6 +207,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
     influxOrg: single(given, 'influx-org'),
     influxBucket: single(given, 'influx-bucket'),
     history: single(given, 'history'),
+    listen: single(given, 'listen'),
     dataDir: single(given, 'data-dir'),
     overwrite: given.has('overwrite'),
     workspace: workspace(given),
@@ -295,6 +297,13 @@ function onlyDevice(given: Given, mode: Mode): string | null {
 
 const INFLUX_FLAGS = ['influx-url', 'influx-token-file', 'influx-org', 'influx-bucket'] as const;
 
+/** Where the port of the page is in the files that `init` writes for a container; `null`: it is a setting. */
+const PAGE_PORTS: Readonly<Record<InitTarget, string | null>> = {
+  compose: 'Compose: change the port in the file compose.workspace-NAME.yaml that init writes',
+  systemd: null,
+  kubernetes: 'Kubernetes: the page has the port of its service',
+};
+
 /** The workspace of `init`, and where it will run. */
 function workspace(given: Given): InitCommand['workspace'] {
   const name = single(given, 'workspace');
@@ -312,6 +321,8 @@ function workspace(given: Given): InitCommand['workspace'] {
   if (given.has('data-dir'))
     throw mistake('--data-dir cannot be used with --workspace: each workspace has its own directory.');
   const where = oneOf('for', target ?? 'compose', INIT_TARGETS);
+  const fixed = given.has('listen') ? PAGE_PORTS[where] : null;
+  if (fixed !== null) throw mistake(`--listen cannot be used with --workspace for ${fixed}.`);
   const ignored = INFLUX_FLAGS.find((flag) => given.has(flag));
   if (where === 'compose' && ignored !== undefined)
     throw mistake(

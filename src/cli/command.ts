@@ -105,6 +105,8 @@ export interface InitCommand {
   readonly influxOrg: string | null;
   readonly influxBucket: string | null;
   readonly history: string | null;
+  /** Where the page listens, as `host:port`. */
+  readonly listen: string | null;
   readonly dataDir: string | null;
   /** Whether files that are there are replaced. */
   readonly overwrite: boolean;

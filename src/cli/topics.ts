@@ -112,7 +112,7 @@ Examples:
   init: `tidemark --init [--config FILE] [--api-url URL] [--api-key-file FILE]
                 [--influx-url URL] [--influx-token-file FILE]
                 [--influx-org NAME] [--influx-bucket NAME] [--history T]
-                [--data-dir DIR] [--overwrite]
+                [--listen HOST:PORT] [--data-dir DIR] [--overwrite]
                 [--workspace NAME [--for TARGET]]
 
 Asks for the address of the API, the key, the database and the history, tests
@@ -129,6 +129,8 @@ shown. A secret file that you name is used where it is (copied for
   --influx-url URL           the database, or none: only Tidemark's archive, in
                              data_dir; default: none, for Kubernetes the base's
   --influx-bucket NAME       the bucket; leave it out for VictoriaMetrics
+  --listen HOST:PORT         where the status page listens; default:
+                             127.0.0.1:9464, for systemd the next free port
   --overwrite                replace existing files
   --workspace NAME           write the files for one additional workspace next
                              to the running ones, and print how to start it

@@ -369,6 +369,11 @@ describe('for systemd', () => {
     expect(read(folder, 'home', 'tidemark.env')).not.toContain('HISTORY=7d');
     expect((await init(folder, ...given, '--history', '7d', '--overwrite')).code).toBe(0);
     expect(read(folder, 'home', 'tidemark.env')).toContain('TIDEMARK_SYNC_HISTORY=7d\n');
+    const page = ['--listen', '127.0.0.1:9470', '--overwrite'];
+    for (const flags of [page, ['--overwrite']]) expect((await init(folder, ...given, ...flags)).code).toBe(0);
+    expect(read(folder, 'home', 'tidemark.env').match(/^TIDEMARK_LISTEN=.*$/gm)).toEqual([
+      'TIDEMARK_LISTEN=127.0.0.1:9470',
+    ]);
   });
 });
 
@@ -381,6 +386,8 @@ test.each([
   [['--workspace', 'a'.repeat(21)], /at most 20 characters/],
   [['--workspace', 'a', '--for', 'nomad'], /--for takes compose, systemd or kubernetes/],
   [['--for', 'compose'], /--for needs a workspace/],
+  [['--workspace', 'a', '--listen', '127.0.0.1:1'], /--listen cannot be used .*the port in the file compose\.workspace-NAME/],
+  [['--workspace', 'a', '--for', 'kubernetes', '--listen', 'x'], /--listen cannot be used .*the port of its service/],
   [['--workspace', 'a', '--data-dir', 'x'], /--data-dir cannot be used with --workspace/],
   [
     ['--workspace', 'a', '--influx-url', 'http://x:8086'],

@@ -33,13 +33,14 @@ import {
   type Init,
   inOwnNames,
   inputFault,
+  listenOf,
+  requireNew,
   retryUntilValid,
   secretOf,
   textFor,
 } from './prompt.ts';
 import {
   configText,
-  existingFiles,
   type InitDatabase,
   KEY_FILE,
   type NewWorkspace,
@@ -66,6 +67,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const folder = resolve(dirname(file), 'secrets');
   const [keyPath, tokenPath] = [join(folder, KEY_FILE), join(folder, TOKEN_FILE)];
   await requireNew(init, [file]);
+  const page = await listenOf(init);
   const api = await promptApi(init);
   const database = await promptDatabase(init, api);
   const wanted = await promptHistory(init, database);
@@ -82,6 +84,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
         keyFile,
         database: database === null ? null : { ...database, tokenFile },
         history: wanted,
+        listen: page,
         dataDir: command.dataDir === null ? null : resolve(command.dataDir),
       }),
     },
@@ -106,10 +109,14 @@ function commandLine(flags: string): string {
 async function initWorkspace(init: Init, { name, target }: NonNullable<InitCommand['workspace']>): Promise<number> {
   const { command, ports } = init;
   const folder = command.configFile ?? WORKSPACE_FOLDERS[target];
-  const filesOf = (answers: Pick<NewWorkspace, 'apiUrl' | 'key' | 'database' | 'token' | 'history'>): WorkspaceFiles =>
+  const filesOf = (answers: Omit<NewWorkspace, 'name' | 'target' | 'folder'>): WorkspaceFiles =>
     workspaceFiles({ name, target, folder, ...answers });
-  const names = filesOf({ apiUrl: 'x', key: '', database: null, token: '', history: 'x' }).own.map(({ path }) => path);
-  await requireNew(init, names);
+  const none = { apiUrl: 'x', key: '', database: null, token: '', history: 'x', listen: null };
+  await requireNew(
+    init,
+    filesOf(none).own.map(({ path }) => path),
+  );
+  const page = await listenOf(init);
   const api = await promptApi(init);
   // The database of compose.yaml is there; that of a cluster cannot be reached from everywhere.
   const database = target === 'compose' ? null : await promptDatabase(init, api, target === 'kubernetes');
@@ -119,6 +126,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
     database,
     token: database?.token?.text ?? null,
     history: await promptHistory(init, database),
+    listen: page,
   });
   writeFiles([...files.own, ...files.shared]);
   const written = files.own.map(({ path }) => `Wrote ${path}\n`);
@@ -131,17 +139,6 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
 /** A path for a shell. */
 function quoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
-}
-
-async function requireNew({ command, prompter }: Init, paths: readonly string[]): Promise<void> {
-  const found = existingFiles(paths);
-  if (found.length === 0 || command.overwrite) return;
-  const names = found.map((path) => plainText(path, 200)).join(', ');
-  if (!prompter.isTerminal) {
-    throw new UserError(`Already there: ${names}. Nothing was written; --overwrite replaces existing files.`, 1);
-  }
-  const answer = await prompter.ask(`Already there: ${names}. Replace? [y/N] `);
-  if (!/^y(?:es)?$/i.test(answer)) throw new UserError('Nothing was written.', 1);
 }
 
 /** The API as it was answered and tried. */

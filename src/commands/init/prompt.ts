@@ -7,10 +7,12 @@ import { StringDecoder } from 'node:string_decoder';
 import { realClock } from '../../app/real-clock.ts';
 import type { InputStream, ProcessPorts } from '../../app/terminal.ts';
 import type { InitCommand } from '../../cli/command.ts';
-import { GUESSABLE_SECRET, type ParseAt, secretText, Unfit } from '../../config/values.ts';
+import { GUESSABLE_SECRET, listen, type ParseAt, secretText, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import { isGuessable, Secret } from '../../core/secret.ts';
-import { capitalized } from '../../core/text.ts';
+import { capitalized, plainText } from '../../core/text.ts';
+import { ListenError, requireFree } from '../../observe/server.ts';
+import { existingFiles } from './write.ts';
 
 interface Prompter extends Disposable {
   /** Whether a person can be asked. */
@@ -199,11 +201,48 @@ const NAMES: readonly (readonly [RegExp, flag: string, typed: string])[] = [
   [/\binflux\.url\b/g, '--influx-url', 'the address'],
   [/\binflux\.org\b/g, '--influx-org', 'the organization'],
   [/\binflux\.bucket\b/g, '--influx-bucket', 'the bucket'],
+  [/\blisten \(TIDEMARK_LISTEN\)/g, '--listen', '--listen'],
   [/\binflux\.token(?:_file)?\b/g, '--influx-token-file', 'the token'],
 ];
 
 export function inOwnNames({ prompter }: Init, text: string): string {
   return NAMES.reduce((left, [key, flag, typed]) => left.replaceAll(key, prompter.isTerminal ? typed : flag), text);
+}
+
+/**
+ * Asks whether files that are there may be replaced.
+ *
+ * @throws UserError (exit 1) if they may not
+ */
+export async function requireNew({ command, prompter }: Init, paths: readonly string[]): Promise<void> {
+  const found = existingFiles(paths);
+  if (found.length === 0 || command.overwrite) return;
+  const names = found.map((path) => plainText(path, 200)).join(', ');
+  if (!prompter.isTerminal) {
+    throw new UserError(`Already there: ${names}. Nothing was written; --overwrite replaces existing files.`, 1);
+  }
+  const answer = await prompter.ask(`Already there: ${names}. Replace? [y/N] `);
+  if (!/^y(?:es)?$/i.test(answer)) throw new UserError('Nothing was written.', 1);
+}
+
+/**
+ * The address of the page, if a flag gives one.
+ *
+ * @throws UserError (exit 2) if it is none, (exit 1) if it cannot be listened at
+ */
+export async function listenOf(init: Init): Promise<string | null> {
+  const { listen: given, overwrite } = init.command;
+  if (given === null) return null;
+  const address = listen(given);
+  if (address instanceof Unfit) throw new UserError(inputFault(given, '--listen', address), 2);
+  try {
+    // Where files are replaced, the daemon that has them may be running.
+    if (!overwrite) await requireFree(address);
+  } catch (error) {
+    if (!(error instanceof ListenError)) throw error;
+    throw new UserError(`--listen: ${error.problem.what}. ${inOwnNames(init, error.problem.remedy)}`, 1);
+  }
+  return given;
 }
 
 interface SecretSource {

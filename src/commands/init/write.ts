@@ -40,6 +40,8 @@ interface InitConfig {
   readonly database: InitDatabase | null;
   readonly history: string;
   /** `null` for the default. */
+  readonly listen: string | null;
+  /** `null` for the default. */
   readonly dataDir: string | null;
 }
 
@@ -53,7 +55,7 @@ export interface InitDatabase {
 }
 
 /** The text of the configuration file, as YAML. */
-export function configText({ apiUrl, keyFile, database, history, dataDir }: InitConfig): string {
+export function configText({ apiUrl, keyFile, database, history, listen, dataDir }: InitConfig): string {
   const line = (key: string, value: string | null): string =>
     value === null || value === '' ? '' : `  ${key}: ${JSON.stringify(value)}\n`;
   const api = `api:\n${line('url', apiUrl)}${line('key_file', keyFile)}`;
@@ -68,8 +70,9 @@ export function configText({ apiUrl, keyFile, database, history, dataDir }: Init
           line('bucket', database.bucket),
           line('kind', database.bucket === '' ? 'victoriametrics' : null),
         ].join('');
-  const dataDirLine = dataDir === null ? '' : `data_dir: ${JSON.stringify(dataDir)}\n`;
-  return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${dataDirLine}`;
+  const own = (key: string, value: string | null): string =>
+    value === null ? '' : `${key}: ${JSON.stringify(value)}\n`;
+  return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${own('listen', listen)}${own('data_dir', dataDir)}`;
 }
 
 /** The files that are there already and have something to lose. */
@@ -149,6 +152,8 @@ export interface NewWorkspace {
   readonly database: Omit<InitDatabase, 'tokenFile'> | null;
   readonly token: string | null;
   readonly history: string;
+  /** Where the page listens (systemd); `null` where install.sh chooses. */
+  readonly listen: string | null;
 }
 
 /** The files of a workspace: its own, changed shared ones, and the command that starts it. */
@@ -244,7 +249,7 @@ function withComposeFile(folder: string, file: string): NewFile {
 }
 
 /** The settings of the unit tidemark@NAME; `install.sh` makes its user and gives it a port. */
-function systemdFiles({ name, folder, apiUrl, key, database, token, history }: NewWorkspace): WorkspaceFiles {
+function systemdFiles({ name, folder, apiUrl, key, database, token, history, listen }: NewWorkspace): WorkspaceFiles {
   const settings = join(folder, name);
   const file = join(settings, 'tidemark.env');
   const variables = {
@@ -254,8 +259,8 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history }: N
     TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}`,
   };
   const lines = Object.entries(variables).map(([variable, value]) => `${variable}=${plainValue(variable, value)}\n`);
-  const listen = LISTEN.exec(readIfThere(file))?.[0];
-  if (listen !== undefined) lines.push(`${listen}\n`);
+  const page = listen === null ? LISTEN.exec(readIfThere(file))?.[0] : `TIDEMARK_LISTEN=${listen}`;
+  if (page !== undefined) lines.push(`${page}\n`);
   return {
     own: [
       { path: file, text: `# Written by tidemark init. No quotes.\n${lines.join('')}`, keepsOwner: true },

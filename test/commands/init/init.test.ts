@@ -226,6 +226,29 @@ describe('by flags', () => {
     expect(existsSync(join(two, 'conf', 'secrets'))).toBe(false);
   });
 
+  test('another address of the page: tried, and written', async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => void taken.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void taken.close());
+    const address = `127.0.0.1:${(taken.address() as AddressInfo).port}`;
+    const directory = place();
+    const env = { TIDEMARK_API_KEY: KEY };
+    const given = ['--api-url', api.url, '--listen', address];
+    for (const [flags, code, words] of [
+      [['--listen', '9464'], 2, /^--listen: expected host:port/],
+      [['--listen', address], 1, /^--listen: .* is in use by .*\. Stop that program, or set --listen to another port;/],
+    ] as const) {
+      const refused = await init(directory, ['--api-url', api.url, ...flags], { env });
+      expect([refused.code, refused.stderr]).toEqual([code, expect.stringMatching(words)]);
+      expect(readdirSync(directory)).toEqual([]);
+    }
+    await new Promise((resolve) => taken.close(resolve));
+    const free = await init(directory, given, { env });
+    expect(free.code, free.stderr).toBe(0);
+    const checked = await runHere(['--check', '--config', join(directory, 'conf', 't.yaml')], {});
+    expect(checked.stdout).toMatch(new RegExp(`listen +${address}: free for the daemon`));
+  });
+
   test('an API behind a certificate authority of its own, and one behind a proxy', async () => {
     const directory = place();
     const answer: RequestListener = (request, response) => {
