@@ -129,8 +129,7 @@ shown. A secret file that you name is used where it is (copied for
   --influx-url URL           the database, or none: only Tidemark's archive, in
                              data_dir; default: none, for Kubernetes the base's
   --influx-bucket NAME       the bucket; leave it out for VictoriaMetrics
-  --listen HOST:PORT         where the status page listens; default:
-                             127.0.0.1:9464, for systemd the next free port
+  --listen HOST:PORT         where the status page listens (127.0.0.1:9464)
   --overwrite                replace existing files
   --workspace NAME           write the files for one additional workspace next
                              to the running ones, and print how to start it

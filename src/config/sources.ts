@@ -86,7 +86,7 @@ const require = createRequire(import.meta.url);
  * Loads the YAML parser with the first file. It is a third of the code that a start loads, and containers are
  * configured by the environment.
  */
-function yaml(): typeof Yaml {
+export function yaml(): typeof Yaml {
   return require('yaml');
 }
 

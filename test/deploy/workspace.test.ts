@@ -50,9 +50,13 @@ function checkout(): string {
   return folder;
 }
 
+/** What the last run showed beside that. */
+let shown = '';
+
 /** @returns what is printed, or the words of the error and its exit code. */
 async function init(folder: string, ...args: readonly string[]): Promise<{ code: number; text: string }> {
   let text = '';
+  shown = '';
   const command = parseArguments(['init', '--config', folder, '--api-url', api.url, ...args]);
   if (command.mode !== 'init') throw new Error('no init');
   const print = (more: string): void => {
@@ -65,7 +69,11 @@ async function init(folder: string, ...args: readonly string[]): Promise<{ code:
     print,
     stdin: Readable.from([]),
     stdout: { isTTY: false, write: async () => true },
-    stderr: { write: () => true },
+    stderr: {
+      write: (more: string) => {
+        shown += more;
+      },
+    },
     signal: new AbortController().signal,
   };
   // The mask of the program (src/main.ts): files that others read get their rights nevertheless.
@@ -277,6 +285,55 @@ describe('for Kubernetes', () => {
     expect(read(folder, 'barn', 'tidemark_influx_token')).toBe('');
   });
 
+  test('warns of an address of the pod itself, and of a port that the network policy blocks, with the line to change', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    const add = async (...flags: readonly string[]): Promise<string[]> => {
+      const given = ['--workspace', 'office', '--for', 'kubernetes', '--overwrite', ...flags];
+      expect((await init(folder, ...given)).code).toBe(0);
+      return shown.split('\n').filter((line) => line.startsWith('Warning: '));
+    };
+    const own = join(folder, 'office', 'kustomization.yaml');
+    const policy = join(folder, '..', 'base', 'networkpolicy.yaml');
+    const base = join(folder, '..', 'base', 'kustomization.yaml');
+    const lineIn = (file: string, text: string): number =>
+      read(file)
+        .split('\n')
+        .findLastIndex((line) => line.includes(text)) + 1;
+    const { port } = new URL(api.url);
+    const blocked = (number: string, variable: string): string =>
+      `Warning: the network policy blocks port ${number} (${variable}). Add the port to the list in ${policy}, line ${lineIn(policy, 'port:')}.`;
+    const itself = await add('--influx-url', 'none');
+    expect(itself).toEqual([
+      `Warning: in a pod, 127.0.0.1 (TIDEMARK_API_URL) is the pod itself, in which only Tidemark runs. Give an address that the pods reach in ${own}, line ${lineIn(own, 'TIDEMARK_API_URL')}.`,
+      blocked(port, 'TIDEMARK_API_URL'),
+    ]);
+    // As advised.
+    const before = read(policy);
+    const allow = (number: string): void =>
+      writeFileSync(policy, `${read(policy).trimEnd()}\n        - { port: ${number}, protocol: TCP }\n`);
+    allow(port);
+    expect(await add('--influx-url', 'none')).toEqual(itself.slice(0, 1));
+    expect((await add('--influx-url', 'http://localhost:1')).slice(1)).toEqual([
+      expect.stringMatching(
+        /^Warning: in a pod, localhost \(TIDEMARK_INFLUX_URL\) is .* reach in .*kustomization\.yaml, line \d+\.$/,
+      ),
+      blocked('1', 'TIDEMARK_INFLUX_URL'),
+    ]);
+    // Each port of the policy, and the database of the base.
+    for (const [, number] of before.matchAll(/- port: (\d+)\n +protocol: TCP/g)) {
+      const warned = await add('--influx-url', `http://db.invalid:${number}`);
+      expect(warned.slice(1), number).toEqual(number === '9464' ? [blocked(number, 'TIDEMARK_INFLUX_URL')] : []);
+    }
+    expect(await add()).toHaveLength(1);
+    writeFileSync(base, read(base).replace(/(TIDEMARK_INFLUX_URL=)[^"\s]+/, '$1http://localhost:9999'));
+    expect((await add()).slice(1)).toEqual([
+      expect.stringContaining(
+        `Give an address that the pods reach in ${base}, line ${lineIn(base, 'TIDEMARK_INFLUX_URL')}.`,
+      ),
+      blocked('9999', 'TIDEMARK_INFLUX_URL'),
+    ]);
+  });
+
   test('is what a copy of home, as docs/container.md makes it, differs from in its values alone', async () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     expect((await init(folder, '--workspace', 'office', '--for', 'kubernetes')).code).toBe(0);
@@ -386,7 +443,10 @@ test.each([
   [['--workspace', 'a'.repeat(21)], /at most 20 characters/],
   [['--workspace', 'a', '--for', 'nomad'], /--for takes compose, systemd or kubernetes/],
   [['--for', 'compose'], /--for needs a workspace/],
-  [['--workspace', 'a', '--listen', '127.0.0.1:1'], /--listen cannot be used .*the port in the file compose\.workspace-NAME/],
+  [
+    ['--workspace', 'a', '--listen', '127.0.0.1:1'],
+    /--listen cannot be used .*the port in the file compose\.workspace-NAME/,
+  ],
   [['--workspace', 'a', '--for', 'kubernetes', '--listen', 'x'], /--listen cannot be used .*the port of its service/],
   [['--workspace', 'a', '--data-dir', 'x'], /--data-dir cannot be used with --workspace/],
   [

@@ -131,6 +131,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   writeFiles([...files.own, ...files.shared]);
   const written = files.own.map(({ path }) => `Wrote ${path}\n`);
   const changed = files.shared.map(({ path }) => `Changed ${path}\n`);
+  for (const advice of files.warnings ?? []) warn(init, advice);
   const next = `Database:  ${files.database}\nStart it:  ${files.start}\n${files.first}`;
   ports.print(`${[...written, ...changed].join('')}\n${next}`);
   return 0;

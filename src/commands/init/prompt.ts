@@ -2,17 +2,18 @@
  * Where the answers of `init` come from: flags, files and the environment first, then a person on a terminal, or the
  * lines of a pipe. What is typed for a secret is not echoed.
  */
+import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { realClock } from '../../app/real-clock.ts';
 import type { InputStream, ProcessPorts } from '../../app/terminal.ts';
 import type { InitCommand } from '../../cli/command.ts';
-import { GUESSABLE_SECRET, listen, type ParseAt, secretText, Unfit } from '../../config/values.ts';
+import { GUESSABLE_SECRET, type ParseAt, listen as pageAddress, secretText, Unfit } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import { isGuessable, Secret } from '../../core/secret.ts';
 import { capitalized, plainText } from '../../core/text.ts';
 import { ListenError, requireFree } from '../../observe/server.ts';
-import { existingFiles } from './write.ts';
+import { LISTEN } from './write.ts';
 
 interface Prompter extends Disposable {
   /** Whether a person can be asked. */
@@ -209,6 +210,36 @@ export function inOwnNames({ prompter }: Init, text: string): string {
   return NAMES.reduce((left, [key, flag, typed]) => left.replaceAll(key, prompter.isTerminal ? typed : flag), text);
 }
 
+/** The files that are there already and have something to lose. */
+function existingFiles(paths: readonly string[]): string[] {
+  return paths.filter((path) => existsSync(path) && !isUnfilled(path));
+}
+
+/** The variables that config/tidemark.env.example sets, as install.sh writes it for a workspace. */
+const EXAMPLE: readonly string[] = [
+  'TIDEMARK_API_URL=https://api.example.com/external/v1',
+  'TIDEMARK_API_KEY_FILE=/etc/tidemark/NAME/tidemark_api_key',
+  'TIDEMARK_INFLUX_URL=http://influxdb:8086',
+  'TIDEMARK_INFLUX_ORG=my-org',
+  'TIDEMARK_INFLUX_BUCKET=telemetry',
+  'TIDEMARK_INFLUX_TOKEN_FILE=/etc/tidemark/NAME/tidemark_influx_token',
+];
+
+/** Whether a file is empty, or holds the example of install.sh, which nobody has filled in. */
+function isUnfilled(path: string): boolean {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    return false;
+  }
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim().replace(/(?<=_FILE=\/etc\/tidemark\/)[^/]+/, 'NAME'))
+    .filter((line) => line !== '' && !line.startsWith('#') && !LISTEN.test(line));
+  return text.trim() === '' || lines.join('\n') === EXAMPLE.join('\n');
+}
+
 /**
  * Asks whether files that are there may be replaced.
  *
@@ -233,7 +264,7 @@ export async function requireNew({ command, prompter }: Init, paths: readonly st
 export async function listenOf(init: Init): Promise<string | null> {
   const { listen: given, overwrite } = init.command;
   if (given === null) return null;
-  const address = listen(given);
+  const address = pageAddress(given);
   if (address instanceof Unfit) throw new UserError(inputFault(given, '--listen', address), 2);
   try {
     // Where files are replaced, the daemon that has them may be running.

@@ -17,7 +17,9 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { InitTarget } from '../../cli/command.ts';
-import { codeOf, UserError } from '../../core/faults.ts';
+import { yaml } from '../../config/sources.ts';
+import { isLoopback } from '../../config/values.ts';
+import { type Advice, codeOf, UserError } from '../../core/faults.ts';
 
 /** A file to write. */
 interface NewFile {
@@ -75,38 +77,8 @@ export function configText({ apiUrl, keyFile, database, history, listen, dataDir
   return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${own('listen', listen)}${own('data_dir', dataDir)}`;
 }
 
-/** The files that are there already and have something to lose. */
-export function existingFiles(paths: readonly string[]): string[] {
-  return paths.filter((path) => existsSync(path) && !isUnfilled(path));
-}
-
-/** The variables that config/tidemark.env.example sets, as install.sh writes it for a workspace. */
-const EXAMPLE: readonly string[] = [
-  'TIDEMARK_API_URL=https://api.example.com/external/v1',
-  'TIDEMARK_API_KEY_FILE=/etc/tidemark/NAME/tidemark_api_key',
-  'TIDEMARK_INFLUX_URL=http://influxdb:8086',
-  'TIDEMARK_INFLUX_ORG=my-org',
-  'TIDEMARK_INFLUX_BUCKET=telemetry',
-  'TIDEMARK_INFLUX_TOKEN_FILE=/etc/tidemark/NAME/tidemark_influx_token',
-];
-
-/** Whether a file is empty, or holds the example of install.sh, which nobody has filled in. */
-function isUnfilled(path: string): boolean {
-  let text: string;
-  try {
-    text = read(path);
-  } catch {
-    return false;
-  }
-  const lines = text
-    .split('\n')
-    .map((line) => line.trim().replace(/(?<=_FILE=\/etc\/tidemark\/)[^/]+/, 'NAME'))
-    .filter((line) => line !== '' && !line.startsWith('#') && !LISTEN.test(line));
-  return text.trim() === '' || lines.join('\n') === EXAMPLE.join('\n');
-}
-
 /** The address of the page, which install.sh chooses: init keeps it. */
-const LISTEN = /^TIDEMARK_LISTEN=.*$/m;
+export const LISTEN = /^TIDEMARK_LISTEN=.*$/m;
 
 /**
  * Writes all files.
@@ -165,6 +137,8 @@ export interface WorkspaceFiles {
   readonly first: string;
   /** The database that it will write to, in words. */
   readonly database: string;
+  /** Addresses that do not work from where the daemon will run (Kubernetes). */
+  readonly warnings?: readonly Advice[];
 }
 
 /** Where the files of workspaces are unless `--config` names a directory. */
@@ -289,6 +263,7 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
   const variables = { ...(isOfBase ? {} : NO_DATABASE), ...variablesOf(apiUrl, database, history) };
   const literals = Object.entries(variables).map(([variable, value]) => `      - ${literal(`${variable}=${value}`)}\n`);
   const own = join(folder, name);
+  const file = join(own, 'kustomization.yaml');
   const text = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:
@@ -316,7 +291,7 @@ ${literals.join('')}secretGenerator:
   const after = isListed ? before : before.replace(/^resources:\n(?: {2}.*\n)*/m, (all) => `${all}${entry}\n`);
   return {
     own: [
-      { path: join(own, 'kustomization.yaml'), text, mode: 0o644 },
+      { path: file, text, mode: 0o644 },
       { path: join(own, KEY_FILE), text: key },
       { path: join(own, TOKEN_FILE), text: token ?? '' },
     ],
@@ -324,7 +299,66 @@ ${literals.join('')}secretGenerator:
     start: `kubectl apply -k ${folder}`,
     first: withoutKeyText(folder, after, name),
     database: isOfBase ? baseText(folder, database) : databaseText(database),
+    warnings: podWarnings(folder, [
+      { variable: 'TIDEMARK_API_URL', file, text },
+      { variable: 'TIDEMARK_INFLUX_URL', ...(isOfBase ? baseOf(folder) : { file, text }) },
+    ]),
   };
+}
+
+/** A file that sets a variable of the pods. */
+interface SettingFile {
+  readonly variable: string;
+  readonly file: string;
+  readonly text: string;
+}
+
+/** Warns of each address that leads to the pod itself, or to a port that the network policy of the base blocks. */
+function podWarnings(folder: string, settings: readonly SettingFile[]): Advice[] {
+  // A base of one's own takes the policy of this checkout.
+  const policy = [join(folder, '..'), join(WORKSPACE_FOLDERS.kubernetes, '..')]
+    .map((base) => join(base, 'base', 'networkpolicy.yaml'))
+    .find((path) => existsSync(path));
+  return settings.flatMap(({ variable, file, text }) => {
+    const line = lineOf(text, (each) => each.includes(`${variable}=`));
+    const url = new RegExp(`${variable}=([^"'\\s]+)`).exec(text)?.[1] ?? '';
+    if (!URL.canParse(url)) return [];
+    const { hostname, port: given, protocol } = new URL(url);
+    const port = given === '' ? (protocol === 'https:' ? 443 : 80) : Number(given);
+    const own: Advice = {
+      what: `in a pod, ${hostname} (${variable}) is the pod itself, in which only Tidemark runs`,
+      remedy: `Give an address that the pods reach in ${file}, line ${line}.`,
+    };
+    const list = policy === undefined ? '' : read(policy);
+    const blocked: Advice = {
+      what: `the network policy blocks port ${port} (${variable})`,
+      remedy: `Add the port to the list in ${policy}, line ${lineOf(list, (each) => /\bport:/.test(each))}.`,
+    };
+    return [...(isLoopback(url) ? [own] : []), ...(list === '' || isLetOut(list, port) ? [] : [blocked])];
+  });
+}
+
+/** The number of the last line of this kind, from 1. */
+function lineOf(text: string, isIt: (line: string) => boolean): number {
+  return text.split('\n').findLastIndex(isIt) + 1;
+}
+
+/** A rule of a network policy, as Kubernetes reads it. Without ports it lets everything out. */
+interface EgressRule {
+  readonly ports?: readonly { readonly port?: number; readonly endPort?: number; readonly protocol?: string }[];
+}
+
+function isLetOut(policy: string, port: number): boolean {
+  const { spec } = yaml().parse(policy) as { readonly spec?: { readonly egress?: readonly EgressRule[] } };
+  if (spec?.egress === undefined) return true;
+  return spec.egress.some(
+    ({ ports }) =>
+      ports === undefined ||
+      ports.some(
+        ({ port: first = 0, endPort = first, protocol = 'TCP' }) =>
+          protocol === 'TCP' && (first === 0 || (first <= port && port <= endPort)),
+      ),
+  );
 }
 
 function databaseText(database: NewWorkspace['database']): string {
@@ -334,12 +368,17 @@ function databaseText(database: NewWorkspace['database']): string {
 
 /** The database of the base, as far as its file shows it. */
 function baseText(folder: string, own: { readonly bucket: string }): string {
-  const base = readIfThere(join(folder, '..', 'base', 'kustomization.yaml'));
+  const { text: base } = baseOf(folder);
   const inBase = (variable: string): string => new RegExp(`${variable}=([^"'\\s]*)`).exec(base)?.[1] ?? '';
   const url = inBase('TIDEMARK_INFLUX_URL');
   const bucket = own.bucket === '' ? inBase('TIDEMARK_INFLUX_BUCKET') : own.bucket;
   const text = url === '' ? '' : ` (${databaseText({ url, bucket, org: '' })})`;
   return `that of the base${text}; --influx-url names another, or none`;
+}
+
+function baseOf(folder: string): Pick<SettingFile, 'file' | 'text'> {
+  const file = join(folder, '..', 'base', 'kustomization.yaml');
+  return { file, text: readIfThere(file) };
 }
 
 /** The step for the other workspaces of the list that have no key: with them the list cannot be applied. */
