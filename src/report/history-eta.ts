@@ -79,6 +79,7 @@ function etaNow(parts: HistoryEtaParts, nowMs: EpochMs): HistoryEta | null {
     devices: ratesNow(parts, nowMs, wanted.wantedFrom),
     range: { from: wanted.wantedFrom, to: wanted.limit },
     now: msToNs(nowMs),
+    limit: wanted.limit,
     pageSize: pageSizeOf(plan),
     windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
   });

@@ -44,6 +44,8 @@ export interface BackfillSettings {
 export interface Backfill extends Goal {
   readonly args: BackfillArgs;
   readonly to: EpochNs;
+  /** The coverage limit at its start. */
+  readonly limit: EpochNs;
   readonly startedMs: EpochMs;
   readonly rate: BackfillRate;
   readonly tally: BackfillTally;
@@ -97,6 +99,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
   return {
     args,
     to: range.to,
+    limit: wantedRange.limit,
     startedMs,
     rate,
     tally,

@@ -35,7 +35,7 @@ import type { DaySupply } from './planner-types.ts';
 const EMPTY_REQUESTS = 2;
 /** A gap above the covered ranges and younger than this belongs to live work, not to the history. */
 const LIVE_NS = HOUR_NS;
-/** How far back from now each recency (`history-queue.ts`) begins, in ns; the last one has no beginning. */
+/** How far back from the limit each recency (`history-queue.ts`) begins, in ns; the last one has no beginning. */
 const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
 /** A device of an estimate. */
@@ -48,6 +48,8 @@ export interface BackfillInput {
   readonly devices: readonly EstimatedDevice[];
   readonly range: Interval;
   readonly now: EpochNs;
+  /** The coverage limit: the page scan measures the parts of a range from it. */
+  readonly limit: EpochNs;
   readonly pageSize: number;
   /** The widest window that the plan allows; `null`: any. */
   readonly windowNs: bigint | null;
@@ -295,10 +297,10 @@ export function aloneFinishMs(
 }
 
 /** Splits the range into the parts that are requested in turn, newest first. */
-function partsOf({ range, now }: BackfillInput): Interval[] {
+function partsOf({ range, now, limit }: BackfillInput): Interval[] {
   const pieces: Interval[] = [];
   let to = minNs(range.to, now);
-  for (const edge of [...AGES_NS.map((ns) => maxNs(now - ns, range.from)), range.from]) {
+  for (const edge of [...AGES_NS.map((ns) => maxNs(limit - ns, range.from)), range.from]) {
     if (to <= edge) continue;
     pieces.push({ from: edge, to });
     to = edge;

@@ -51,6 +51,7 @@ describe('the cost of a range', () => {
       devices: [device],
       range: { from: NOW_NS - 30n * DAY_NS, to: NOW_NS },
       now: NOW_NS,
+      limit: NOW_NS,
       pageSize: 200,
       windowNs: null,
       ...changes,

@@ -239,6 +239,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
       devices,
       range: { from: BigInt(backfill.args.from), to: backfill.to },
       now: msToNs(backfill.startedMs),
+      limit: backfill.limit,
       pageSize: pageSizeOf(plan),
       windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
     });

@@ -81,7 +81,7 @@ export interface PlanParts {
   };
   readonly config: Pick<Config, 'dataDir'> & {
     readonly api: Pick<Config['api'], 'share'>;
-    readonly sync: Pick<Config['sync'], 'history' | 'schedules' | 'polls' | 'leftOut'>;
+    readonly sync: Pick<Config['sync'], 'history' | 'gracePeriodMs' | 'schedules' | 'polls' | 'leftOut'>;
   };
   /**
    * Opens the state for writing, for the length of some work.
@@ -106,6 +106,7 @@ export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<Cos
     share: config.api.share,
     schedules: config.sync.schedules,
     polls: config.sync.polls,
+    gracePeriodMs: config.sync.gracePeriodMs,
   };
   return costPlan({ facts, settings, whatIf, rate, range: planRangeOf(parts, facts) });
 }

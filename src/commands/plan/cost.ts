@@ -69,6 +69,7 @@ interface PlanSettings {
   readonly share: number;
   readonly schedules: Schedules;
   readonly polls: PollSettings;
+  readonly gracePeriodMs: number;
 }
 
 /** The requested range of history. */
@@ -209,7 +210,7 @@ export function costPlan(question: PlanQuestion) {
     slowdown: roundTo(demand.slowdown, 2),
     warning: warningOf(input),
     freshness: { median_seconds: seconds(freshness.medianMs), p95_seconds: seconds(freshness.p95Ms) },
-    backfill: backfillOf({ facts, range, planInput, demand, rate }),
+    backfill: backfillOf({ facts, range, planInput, demand, rate, gracePeriodMs: question.settings.gracePeriodMs }),
   };
 }
 
@@ -303,7 +304,9 @@ function backfillOf({
   planInput: { fleet, input, scale, limits },
   demand,
   rate,
+  gracePeriodMs,
 }: {
+  readonly gracePeriodMs: number;
   readonly rate: PlanRate;
   readonly facts: PlanFacts;
   readonly range: PlanRange;
@@ -314,7 +317,8 @@ function backfillOf({
   const now = msToNs(facts.nowMs);
   const maxDays = facts.account?.plan.historyMaxDays ?? null;
   const devices = fleet.devices.filter(({ deviceId }) => deviceIds === null || deviceIds.has(deviceId));
-  const estimated = { range, now, pageSize: input.pageSize, windowNs: maxWidthNs(maxDays) };
+  const limit = now - msToNs(gracePeriodMs);
+  const estimated = { range, now, limit, pageSize: input.pageSize, windowNs: maxWidthNs(maxDays) };
   const uncovered = devices.map((device) => ({ ...device, covered: [] }));
   const asked = range.isRecheck === true ? uncovered : devices;
   const need = scaleNeed(backfillNeed({ ...estimated, devices: asked }), scale, () =>

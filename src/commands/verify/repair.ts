@@ -171,6 +171,7 @@ export function fetchCost(
       devices: [{ intervalMs, isQuiet: false, lastSignMs: nowMs, covered: [] }],
       range: { from, to },
       now: msToNs(nowMs),
+      limit: msToNs(nowMs),
       pageSize: pageSizeOf(plan),
       windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
     });

@@ -59,8 +59,8 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
 
   /** What `--backfill --dry-run` says beside the daemon, in seconds. */
   const forecastOf = async (rig: Rig, fromMs: number, maxShare: number | null): Promise<number | null> => {
-    const { history, filter } = rig.settings;
-    const sync = { history, schedules: SCHEDULES, leftOut: filter.spec, polls: rig.settings.polls };
+    const { history, gracePeriodMs, filter, polls } = rig.settings;
+    const sync = { history, gracePeriodMs, schedules: SCHEDULES, leftOut: filter.spec, polls };
     const config = { api: { share: 0.8 }, sync, dataDir: rig.dataDir };
     const from = new Date(fromMs).toISOString();
     const command = { from, to: null, devices: [], whatIf: [], finishBy: null, maxShare: maxShare?.toString() ?? null };

@@ -110,6 +110,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
   const thought = async (rig: Rig, fromMs: number, more: { finishBy?: string; maxShare?: string } = {}) => {
     const sync = {
       history: rig.settings.history,
+      gracePeriodMs: rig.settings.gracePeriodMs,
       schedules: SCHEDULES,
       polls: POLLS,
       leftOut: rig.settings.filter.spec,

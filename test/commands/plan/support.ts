@@ -86,6 +86,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
     plan: async (asked = {}, { schedules } = {}) => {
       const sync = {
         history,
+        gracePeriodMs: settings.gracePeriodMs,
         schedules: { ...SCHEDULES, ...schedules },
         polls: POLLS,
         leftOut,
