@@ -8,7 +8,15 @@
  */
 import { Buffer } from 'node:buffer';
 import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import {
+  brotliDecompress,
+  brotliDecompressSync,
+  gunzip,
+  gunzipSync,
+  inflate,
+  inflateSync,
+  type ZlibOptions,
+} from 'node:zlib';
 import { type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { linkAbort } from '../core/async.ts';
 import { codeOf, proxyNotUrl, TransportError, type TransportFailure } from '../core/faults.ts';
@@ -134,12 +142,30 @@ async function readCapped(body: Dispatcher.ResponseData['body'], announcedBytes:
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, bytes);
 }
 
+type UnpackOptions = Pick<ZlibOptions, 'maxOutputLength' | 'chunkSize'>;
+
+/** Of each encoding: what unpacks on another thread, and what does so at once. */
 const UNPACKERS = new Map([
-  ['gzip', promisify<Buffer, { maxOutputLength: number }, Buffer>(gunzip)],
-  ['x-gzip', promisify<Buffer, { maxOutputLength: number }, Buffer>(gunzip)],
-  ['deflate', promisify<Buffer, { maxOutputLength: number }, Buffer>(inflate)],
-  ['br', promisify<Buffer, { maxOutputLength: number }, Buffer>(brotliDecompress)],
+  ['gzip', { later: promisify<Buffer, UnpackOptions, Buffer>(gunzip), now: gunzipSync }],
+  ['x-gzip', { later: promisify<Buffer, UnpackOptions, Buffer>(gunzip), now: gunzipSync }],
+  ['deflate', { later: promisify<Buffer, UnpackOptions, Buffer>(inflate), now: inflateSync }],
+  ['br', { later: promisify<Buffer, UnpackOptions, Buffer>(brotliDecompress), now: brotliDecompressSync }],
 ]);
+
+/** A smaller body, as a poll has, is unpacked in less time than another thread takes to be woken. */
+const LATER_FROM_BYTES = 4096;
+
+/** The sizes of the pieces that an answer is unpacked into, in bytes. */
+const PIECE = { least: 1024, most: 128 * 1024 };
+
+/**
+ * The size of one piece that a body fits into: gzip ends with the length of what it holds. Node's usual 16 KB for each
+ * body would wait outside of the heap for the garbage collector.
+ */
+function pieceBytes(packed: Buffer): number {
+  const length = packed.length < 4 ? 0 : packed.readUInt32LE(packed.length - 4);
+  return Math.min(Math.max(length + 1, PIECE.least), PIECE.most);
+}
 
 async function unpack(packed: Buffer, encoding = 'identity'): Promise<Buffer> {
   const name = encoding.trim().toLowerCase();
@@ -148,7 +174,8 @@ async function unpack(packed: Buffer, encoding = 'identity'): Promise<Buffer> {
   if (unpacker === undefined)
     throw new TransportError('other', 'the response has a content encoding that was not requested');
   try {
-    return await unpacker(packed, { maxOutputLength: MAX_ANSWER_BYTES });
+    const options = { maxOutputLength: MAX_ANSWER_BYTES, chunkSize: pieceBytes(packed) };
+    return packed.length < LATER_FROM_BYTES ? unpacker.now(packed, options) : await unpacker.later(packed, options);
   } catch (error) {
     if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge();
     throw new TransportError('other', 'the compressed response is damaged');

@@ -45,13 +45,22 @@ describe('an answer', () => {
     ['gzip', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
-  ] as const)('packed with %s is unpacked', async (encoding, pack) => {
-    await using server = await startOddServer(
-      answer(pack('{"packed":true}'), { headers: { 'content-encoding': encoding } }),
-    );
-    const unpacked = await ask(server.url);
-    expect(textOf(unpacked)).toBe('{"packed":true}');
-    expect(unpacked.wireBytes).toBe(pack('{"packed":true}').length);
+  ] as const)('packed with %s is unpacked, whatever its size', async (encoding, pack) => {
+    // Nothing, a poll, a full page, and more than is unpacked into one piece.
+    const texts = [0, 10, 2000, 15_000].map((words) => Array.from({ length: words }, (_, word) => word * word).join());
+    for (const text of texts) {
+      const packed = pack(text);
+      await using server = await startOddServer(answer(packed, { headers: { 'content-encoding': encoding } }));
+      const unpacked = await ask(server.url);
+      expect(textOf(unpacked)).toBe(text);
+      expect(unpacked.wireBytes).toBe(packed.length);
+    }
+  });
+
+  test('packed with gzip takes no more memory than it has bytes, and a few', async () => {
+    const text = '0123456789'.repeat(4000);
+    await using server = await startOddServer(answer(gzipSync(text), { headers: { 'content-encoding': 'gzip' } }));
+    expect((await ask(server.url)).body.buffer.byteLength).toBe(text.length + 1);
   });
 
   test('comes over a connection that is kept open', async () => {

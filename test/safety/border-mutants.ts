@@ -177,8 +177,8 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     edits: [
       {
         file: 'api/transport.ts',
-        find: '{ maxOutputLength: MAX_ANSWER_BYTES }',
-        replace: '{ maxOutputLength: MAX_ANSWER_BYTES * 64 }',
+        find: '{ maxOutputLength: MAX_ANSWER_BYTES, ',
+        replace: '{ maxOutputLength: MAX_ANSWER_BYTES * 64, ',
       },
     ],
   },
