@@ -89,9 +89,9 @@ export function reportOdd({ logger }: Pick<TerminalOutput, 'logger'>): (message:
   return (message) => logger.write({ type: 'configuration-odd', message });
 }
 
-/** A report is a check of every device: made no more often than it takes. */
+/** A report is a check of every device: made no more often than it takes. A log has a line a minute at most. */
 const TERMINAL_UPDATE_MS = 1000;
-const LOG_UPDATE_MS = 15_000;
+const LOG_UPDATE_MS = 30_000;
 
 /** Opens the log and the progress. On a terminal the progress is one line below the log. */
 export function openTerminalOutput(options: {
