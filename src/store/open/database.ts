@@ -246,7 +246,7 @@ function requireDurable(db: Database.Database): void {
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
   // Commits append: a small cache serves them as well as a large one, for memory that others need.
-  db.pragma('cache_size = -4096');
+  db.pragma('cache_size = -1024');
   db.pragma('journal_size_limit = 67108864');
   // Overwritten data inside of a page is zeroed: that costs nothing, and `--forget` relies on it.
   db.pragma('secure_delete = FAST');
