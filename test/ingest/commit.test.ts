@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import type { AppEvent } from '../../src/core/events.ts';
+import { MAX_OFFSET_NS } from '../../src/core/lines/offsets.ts';
 import { readingDigest } from '../../src/core/lines/points.ts';
 import type { Reading, RejectedRecord } from '../../src/core/records.ts';
 import { type PageCommit, StaleStateError } from '../../src/core/state/telemetry.ts';
@@ -110,6 +111,18 @@ function interfering(times: number): void {
   Object.assign(context, { store: interfered });
 }
 
+/** @returns the ranges that stored lines were searched in since. */
+function searching(): () => readonly (readonly [bigint, bigint])[] {
+  const ranges: [bigint, bigint][] = [];
+  const { store } = state;
+  const stored: typeof store.stored = (deviceId, from, to) => {
+    ranges.push([from, to]);
+    return store.stored(deviceId, from, to);
+  };
+  Object.assign(context, { store: { ...store, stored } });
+  return () => ranges;
+}
+
 describe('a page', () => {
   test('goes into the archive and into the coverage at once, and its commit is reported before the delivery', () => {
     const readings = [reading(200), reading(300), reading(400)];
@@ -129,6 +142,43 @@ describe('a page', () => {
     expect(commitJudged(context, page).newReadings).toBe(0);
     expect(linesOf()).toEqual(before);
     expect(events.at(-1)).toMatchObject({ type: 'page-committed', served: 2, readings: 0, newPoints: 0 });
+  });
+
+  test('unpacks no block for the readings of the page before it', () => {
+    const [a, b, c, d] = [reading(100), reading(200), reading(300), reading(400)];
+    commitJudged(context, pageOf([b, c, d]));
+    const searched = searching();
+    expect(commitJudged(context, pageOf([a, b, c, d]))).toEqual({ newReadings: 1, reopened: null });
+    expect(searched()).toEqual([[a.recordedAt - MAX_OFFSET_NS, a.recordedAt + MAX_OFFSET_NS]]);
+    expect(linesOf()).toHaveLength(4);
+  });
+
+  test('is searched for where a reading of the page before it comes with another value or another sensor', () => {
+    const [a, b, c, d] = [reading(100), reading(200), reading(300), reading(400)];
+    commitJudged(context, pageOf([b, c, d]));
+    const values: Reading['values'] = [...c.values, ['humidity', 5]];
+    commitJudged(context, pageOf([a, b, { ...c, values }, d]));
+    expect(linesOf().filter((line) => line.includes('sensor=humidity'))).toHaveLength(1);
+    commitJudged(context, pageOf([a, b, reading(300, 7), d]));
+    expect(linesOf()).toHaveLength(6);
+  });
+
+  test('is written again after its device was forgotten', () => {
+    const page = pageOf([reading(200), reading(300), reading(400)]);
+    const { forgetting, saveInventory } = state.store;
+    const list = (): void => {
+      const listed = [
+        { record: device('d'), name: 'd', line: `device,device_id=d online=1 ${NOW_MS}000000`, digest: '' },
+      ];
+      saveInventory({ listed, missing: [], atMs: NOW_MS });
+    };
+    list();
+    commitJudged(context, page);
+    forgetting.begin('d', false);
+    while (forgetting.step('d', []).state === 'going-on');
+    list();
+    expect(commitJudged(context, page).newReadings).toBe(3);
+    expect(linesOf().filter((line) => line.startsWith('telemetry,'))).toHaveLength(3);
   });
 
   test('without readings that covers nothing changes nothing', () => {

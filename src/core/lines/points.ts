@@ -90,6 +90,15 @@ export function readingDigest(reading: Reading): string {
   return hashHex(canonicalPairs(reading.values));
 }
 
+/**
+ * The instant and the content of a reading as one number of 53 bits, where a text for each of many readings would take
+ * too much memory.
+ */
+export function readingHash({ recordedAt, values }: Reading): number {
+  const { hi, lo } = hash64(`${recordedAt} ${canonicalPairs(values)}`);
+  return hi * 2 ** 21 + (lo >>> 11);
+}
+
 function canonical(value: JsonValue): string {
   if (value === null || typeof value !== 'object')
     return typeof value === 'string' ? JSON.stringify(value) : `${value}`;
