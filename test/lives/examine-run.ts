@@ -8,7 +8,7 @@ import { DAY_MS, type EpochNs, HOUR_MS, HOUR_NS, MINUTE_MS, parseTimestamp } fro
 import type { Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
 import type { Row } from '../support/influxd.ts';
-import { judgeSeries, type Span, type StoredSeries, textsOf } from '../support/judge.ts';
+import { judgeSeries, type Place, type Span, type StoredSeries, textsOf, type Verdict } from '../support/judge.ts';
 import { excuseOf } from './claims.ts';
 import type { LineStore } from './line-store.ts';
 import type { Stage } from './stage.ts';
@@ -38,8 +38,9 @@ export function examineRun(stage: Stage, sync: Sync, lived: Lived): string[] {
   if (!isDelivered) return wrong;
   const span = lived.passedAtMs === null ? NOTHING : spanOf(stage, { ...lived, passedAtMs });
   const listedAtMs = passedAtMs + stage.simulator.settings.time.offsetMs;
-  wrong.push(...examineReadings(stage, sync, { lived, span, listedAtMs }));
-  if (isLast && summary.exit_code === 0) wrong.push(...examineHours(stage, lived, { span, listedAtMs }));
+  const judged = { span, listedAtMs, verdict: judge(stage) };
+  wrong.push(...examineReadings(stage, sync, lived, judged));
+  if (isLast && summary.exit_code === 0) wrong.push(...examineHours(stage, lived, judged));
   return wrong;
 }
 
@@ -78,20 +79,17 @@ interface Judged {
   readonly span: Span;
   /** When the devices were listed, by the service's clock: what came later is not known. */
   readonly listedAtMs: number;
+  /** The database against the truth. */
+  readonly verdict: Verdict;
 }
 
 /** Readings that are missing although they are covered or though no gap names them, and points that nothing explains. */
-function examineReadings(
-  stage: Stage,
-  sync: Sync,
-  { lived, span, listedAtMs }: Judged & { readonly lived: Lived },
-): string[] {
+function examineReadings(stage: Stage, sync: Sync, lived: Lived, { span, listedAtMs, verdict }: Judged): string[] {
   const { simulator } = stage;
   const { summary } = lived;
   const { world } = simulator;
   const isShown = showsBy(stage, lived);
   const isExcused = excuseOf(stage, summary.exit_code !== 3);
-  const verdict = judge(stage);
   const { store } = sync.context;
   const covered = new Map(
     store.devices().map(({ record }) => [record.deviceId, store.telemetry(record.deviceId).covered] as const),
@@ -102,23 +100,22 @@ function examineReadings(
     to: parseTimestamp(to) ?? 0n,
   }));
   const isIn = ({ from, to }: { from: bigint; to: bigint }, at: bigint): boolean => from <= at && at < to;
-  const missing = verdict.missingAt
-    .map((place, index) => ({ ...place, text: verdict.missing[index] ?? '' }))
-    .filter(({ deviceId, at }) => isShown(deviceId, at))
-    .filter(
-      ({ deviceId, at }) => ![...world.readings(deviceId, at, at + 1n)].some((each) => isExcused(deviceId, each)),
-    );
-  const claimed = missing.filter(
-    ({ deviceId, at }) => covered.get(deviceId)?.some((range) => isIn(range, at)) === true,
-  );
+  const isClaimed = ({ deviceId, at }: Place): boolean =>
+    covered.get(deviceId)?.some((range) => isIn(range, at)) === true;
   const isOff = summary.streams_off.includes('telemetry');
-  const unnamed = missing.filter(({ deviceId, at }) => {
+  const isUnnamed = ({ deviceId, at }: Place): boolean => {
     if (isOff) return false;
     if (!isIn({ from: span.fromNs, to: span.toNs }, at)) return false;
     // What was never listed cannot be known, let alone be named.
     if (!covered.has(deviceId) && (summary.exit_code !== 0 || !simulator.world.has(deviceId, listedAtMs))) return false;
     return !gaps.some((gap) => gap.deviceId === deviceId && isIn(gap, at));
-  });
+  };
+  // Most of what is missing is not promised: whether it may be missing is asked of the rest alone.
+  const mayNotBe = ({ deviceId, at }: Place): boolean =>
+    isShown(deviceId, at) && ![...world.readings(deviceId, at, at + 1n)].some((each) => isExcused(deviceId, each));
+  const missing = verdict.missingAt.map((place, index) => ({ ...place, text: verdict.missing[index] ?? '' }));
+  const claimed = missing.filter((each) => isClaimed(each) && mayNotBe(each));
+  const unnamed = missing.filter((each) => isUnnamed(each) && mayNotBe(each));
   const some = (label: string, texts: readonly string[]): string[] => {
     const first = texts.slice(0, 3).join(' | ').slice(0, 300);
     return texts.length === 0 ? [] : [`${texts.length} ${label} (exit ${summary.exit_code}), such as ${first}`];
@@ -132,7 +129,7 @@ function examineReadings(
 }
 
 /** The database against the truth, of all devices and times. */
-function judge({ story, simulator, database }: Stage): ReturnType<typeof judgeSeries> {
+function judge({ story, simulator, database }: Stage): Verdict {
   const ids = story.devices.map(({ spec }) => spec.deviceId);
   return judgeSeries({ stored: storedSeries(database()), simulator }, { fromNs: 0n, toNs: 2n ** 63n }, ids);
 }
@@ -182,7 +179,7 @@ function rowsOf(store: LineStore, measurement: string): Row[] {
 }
 
 /** The points of `coverage_hour`: every whole hour that was promised has exactly one, with the readings of the truth. */
-function examineHours(stage: Stage, lived: Lived, { span, listedAtMs }: Judged): string[] {
+function examineHours(stage: Stage, lived: Lived, judged: Judged): string[] {
   const { simulator, story, database } = stage;
   const rows = rowsOf(database(), 'coverage_hour');
   const ahead = story.misfortunes.filter(({ what }) => what.kind === 'server clock' && what.byMs > 0);
@@ -193,11 +190,11 @@ function examineHours(stage: Stage, lived: Lived, { span, listedAtMs }: Judged):
   };
   const isShown = showsBy(stage, lived);
   const isExcused = excuseOf(stage, true);
-  const lacking = new Set(judge(stage).missingAt.map(({ deviceId, at }) => `${deviceId} ${at}`));
+  const lacking = new Set(judged.verdict.missingAt.map(({ deviceId, at }) => `${deviceId} ${at}`));
   const isCounted = (deviceId: string, reading: SimReading): boolean =>
     isShown(deviceId, reading.recordedAtNs) &&
     !(lacking.has(`${deviceId} ${reading.recordedAtNs}`) && isExcused(deviceId, reading));
-  const hours = { simulator, span, listedAtMs, rows, isCounted, isFromAhead };
+  const hours = { simulator, ...judged, rows, isCounted, isFromAhead };
   return story.devices.flatMap(({ spec }) => examineHoursOf(hours, spec)).slice(0, 5);
 }
 

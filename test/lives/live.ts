@@ -20,6 +20,7 @@ import { examineRun, type Lived, oldestNewestMs } from './examine-run.ts';
 import { examineShare } from './share.ts';
 import { openStage, type Stage } from './stage.ts';
 import { type Life, LONGEST_DEATH_MS, type Story } from './story.ts';
+import { rememberUnpacked } from './unpacking.ts';
 
 /** What a story came to. */
 export interface StoryResult {
@@ -58,6 +59,7 @@ export async function liveStory(
   watch: Watch | null = null,
 ): Promise<StoryResult> {
   using _mortal = mortalCommits();
+  using _unpacked = rememberUnpacked();
   using stage = openStage(story, program);
   const wrong: string[] = [];
   for (const life of story.lives) {

@@ -40,15 +40,15 @@ export interface Truth {
   forget(): void;
 }
 
-/** Which readings of a device have to be there at a moment. */
+/** Which readings of a device have to be there at a moment, unless nobody can know yet that they are missing. */
 function dueAt(
   { simulator, graceMs }: Pick<TruthParts, 'simulator' | 'graceMs'>,
   deviceId: string,
-  { nowMs, shownByMs = nowMs, lateByMs, isExcused }: Moment,
+  { nowMs, shownByMs = nowMs, lateByMs }: Moment,
 ): (reading: SimReading) => boolean {
   return (reading) => {
     const byMs = isLate(reading, graceMs) ? Math.min(shownByMs, lateByMs) : shownByMs;
-    return simulator.isVisible(deviceId, reading, byMs) && isExcused?.(deviceId, reading) !== true;
+    return simulator.isVisible(deviceId, reading, byMs);
   };
 }
 
@@ -95,7 +95,9 @@ export function createTruth({ simulator, deviceIds, graceMs, database }: TruthPa
         if (at <= nowNs && stands(entry, places)) continue;
         left.push(entry);
         if (!ranges.some(({ from, to }) => from <= at && at < to)) continue;
-        if (isDue(reading) && !stands(entry, [...places, moment.pending()])) found.push(at);
+        // An excuse takes the longest to look for.
+        const isMissing = isDue(reading) && !stands(entry, [...places, moment.pending()]);
+        if (isMissing && moment.isExcused?.(deviceId, reading) !== true) found.push(at);
       }
       open.set(deviceId, left);
       return found;

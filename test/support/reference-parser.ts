@@ -38,54 +38,54 @@ export function parseReferenceLine(line: string): ReferenceLine {
 
 /** Cuts at spaces that are neither escaped nor inside a quoted field value. */
 function splitOutsideQuotes(line: string): string[] {
-  const parts = [''];
+  const parts: string[] = [];
+  let from = 0;
   let quoted = false;
   for (let index = 0; index < line.length; index += 1) {
-    const letter = line[index] ?? '';
-    const inFields = parts.length === 2;
-    if (letter === '\\' && index + 1 < line.length) {
-      parts[parts.length - 1] += letter + (line[index + 1] ?? '');
-      index += 1;
-      continue;
+    const letter = line[index];
+    if (letter === '\\') index += 1;
+    // Quotes have a meaning in the second part alone, the fields.
+    else if (letter === '"') quoted = quoted !== (parts.length === 1);
+    else if (letter === ' ' && !quoted) {
+      parts.push(line.slice(from, index));
+      from = index + 1;
     }
-    if (letter === '"' && inFields) quoted = !quoted;
-    if (letter === ' ' && !quoted) parts.push('');
-    else parts[parts.length - 1] += letter;
   }
   if (quoted) throw new Error('unbalanced quotes');
-  return parts;
+  return [...parts, line.slice(from)];
 }
 
 /** Cuts at a separator that no backslash escapes. */
 function splitAt(text: string, separator: string): string[] {
-  const parts = [''];
+  if (!text.includes('\\')) return text.split(separator);
+  const parts: string[] = [];
+  let from = 0;
   for (let index = 0; index < text.length; index += 1) {
-    const letter = text[index] ?? '';
-    if (letter === '\\') {
-      parts[parts.length - 1] += letter + (text[index + 1] ?? '');
-      index += 1;
-    } else if (letter === separator) parts.push('');
-    else parts[parts.length - 1] += letter;
+    if (text[index] === '\\') index += 1;
+    else if (text[index] === separator) {
+      parts.push(text.slice(from, index));
+      from = index + 1;
+    }
   }
-  return parts;
+  return [...parts, text.slice(from)];
 }
 
 /** Cuts a field set at commas outside quotes. */
 function splitFields(text: string): string[] {
-  const parts = [''];
+  if (!text.includes('"')) return splitAt(text, ',');
+  const parts: string[] = [];
+  let from = 0;
   let quoted = false;
   for (let index = 0; index < text.length; index += 1) {
-    const letter = text[index] ?? '';
-    if (letter === '\\') {
-      parts[parts.length - 1] += letter + (text[index + 1] ?? '');
-      index += 1;
-      continue;
+    const letter = text[index];
+    if (letter === '\\') index += 1;
+    else if (letter === '"') quoted = !quoted;
+    else if (letter === ',' && !quoted) {
+      parts.push(text.slice(from, index));
+      from = index + 1;
     }
-    if (letter === '"') quoted = !quoted;
-    if (letter === ',' && !quoted) parts.push('');
-    else parts[parts.length - 1] += letter;
   }
-  return parts;
+  return [...parts, text.slice(from)];
 }
 
 function pairs<T>(texts: readonly string[], readValue: (text: string) => T): Map<string, T> {
@@ -109,6 +109,7 @@ function splitAtFirstEquals(text: string): string[] {
 
 /** Drops the backslash before what may be escaped. Before anything else servers disagree, so nothing else may follow. */
 function withoutEscapes(text: string, escapable: string): string {
+  if (!text.includes('\\') && ![...escapable].some((letter) => text.includes(letter))) return text;
   let plain = '';
   for (let index = 0; index < text.length; index += 1) {
     const letter = text[index] ?? '';
