@@ -3,7 +3,7 @@
  * value replaces an earlier one, a field keeps the type that it was first written with. What it holds is what was
  * written, so a test compares it with the truth.
  */
-import { parseReferenceLine } from '../support/reference-parser.ts';
+import { parseReferenceLine, type ReferenceLine } from '../support/reference-parser.ts';
 
 /** A value as InfluxDB returns it. */
 export type Cell = number | boolean | string;
@@ -64,6 +64,8 @@ interface Store {
   readonly telemetry: Map<string, Series['points'][]>;
   /** The series that were written, by their text in a line: only what follows it has to be read again. */
   readonly known: Map<string, Series>;
+  /** What other lines than of one number say: facts are sent again and again while a write fails. */
+  readonly read: Map<string, ReferenceLine>;
   /** The last body and its answer: the same right behind it changes nothing. `null` where something was lost since. */
   last: { readonly body: string; readonly answer: StoreAnswer } | null;
 }
@@ -81,6 +83,7 @@ export function createLineStore(): LineStore {
     measurements: new Map(),
     telemetry: new Map(),
     known: new Map(),
+    read: new Map(),
     last: null,
   };
   return {
@@ -135,7 +138,9 @@ function writeLine(store: Store, line: string): string | null {
     return writeField(known, time, [field, Number(value)]);
   }
   try {
-    const { measurement, tags, fields, at } = parseReferenceLine(line);
+    const read = store.read.get(line) ?? parseReferenceLine(line);
+    store.read.set(line, read);
+    const { measurement, tags, fields, at } = read;
     const series = seriesOf(store, { measurement, key, tags });
     store.known.set(key, series);
     return writeFields(series, String(at), [...fields]);

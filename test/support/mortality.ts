@@ -98,7 +98,7 @@ export function mortalCommits(): Disposable {
   const { run } = statements;
   const { transaction } = databases;
   statements.run = function (this: Database.Statement, ...values: unknown[]) {
-    if (this.database.inTransaction) return run.apply(this, values);
+    if (left === null || this.database.inTransaction) return run.apply(this, values);
     effect();
     const result = run.apply(this, values);
     effect();
