@@ -131,6 +131,8 @@ export const fullPage: BorderScenario = async (borders) => {
 
 /** The most pages that a scenario serves of a list without an end. */
 const ENOUGH_PAGES = 3000;
+/** The same of alerts, of which a page is large: half as many again as end the list. */
+const ENOUGH_ALERT_PAGES = 300;
 
 /** Lists devices from pages without an end, where the account counts so many. */
 async function listFrom(
@@ -192,7 +194,7 @@ export const endlessAlertList: BorderScenario = async ({ syncAlerts }) => {
     api: {
       alerts: async () => {
         requests += 1;
-        if (requests > ENOUGH_PAGES) throw new Error('it goes on and on');
+        if (requests > ENOUGH_ALERT_PAGES) throw new Error('it goes on and on');
         const value = { alerts: page(requests), rejected: [], nextCursor: `page-${requests}` };
         return await Promise.resolve({ value, answeredAtMs: START_MS });
       },

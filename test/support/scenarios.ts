@@ -162,7 +162,7 @@ const AMIDST = 20;
 
 /**
  * The first effects one by one, those of a few pages in the midst of it, then evenly over the life, and some of the
- * writes: an even step alone may miss what is dangerous.
+ * writes: an even step alone may miss what is dangerous. The midst comes first, where a broken program shows soonest.
  */
 function deathsOf(total: number, writes: readonly number[]): readonly number[] {
   const step = Math.max(1, Math.floor(total / KILLS));
@@ -171,7 +171,9 @@ function deathsOf(total: number, writes: readonly number[]): readonly number[] {
   const apart = Math.max(1, Math.floor(writes.length / WRITES));
   const written = writes.filter((_, index) => index % apart === 0).slice(0, WRITES);
   const amidst = Array.from({ length: AMIDST }, (_, index) => Math.floor(total / 2) + index);
-  return [...new Set([...first, ...amidst, ...even, ...written])].filter((nth) => nth <= total).sort((a, b) => a - b);
+  const fromMidst = (nth: number): number => Math.abs(nth - total / 2);
+  const deaths = [...new Set([...first, ...amidst, ...even, ...written])].filter((nth) => nth <= total);
+  return deaths.sort((a, b) => fromMidst(a) - fromMidst(b));
 }
 
 async function countLife(bench: Bench, program: Program): Promise<number> {
