@@ -89,13 +89,13 @@ function bounding(samples: readonly Sample[]): Bounding | null {
   const known = boundingOf.get(samples);
   const [first] = samples;
   if (known !== undefined || first === undefined) return known ?? null;
-  const leastBy = (of: (sample: Sample) => number): Sample =>
-    samples.reduce((least, sample) => (of(sample) < of(least) ? sample : least), first);
-  const found = {
-    lowest: leastBy(({ lowestMs, monoMs }) => lowestMs + DRIFT * monoMs),
-    best: leastBy(({ bestMs }) => -bestMs),
-    highest: leastBy(({ highestMs, monoMs }) => DRIFT * monoMs - highestMs),
-  };
+  let [lowest, best, highest] = [first, first, first];
+  for (const sample of samples) {
+    if (sample.lowestMs + DRIFT * sample.monoMs < lowest.lowestMs + DRIFT * lowest.monoMs) lowest = sample;
+    if (sample.bestMs > best.bestMs) best = sample;
+    if (DRIFT * sample.monoMs - sample.highestMs < DRIFT * highest.monoMs - highest.highestMs) highest = sample;
+  }
+  const found = { lowest, best, highest };
   boundingOf.set(samples, found);
   return found;
 }
@@ -129,8 +129,8 @@ export function areAlike(a: Sample, b: Sample): boolean {
 
 /** The offset from before the answer, if it is further back than the clocks' errors explain; otherwise `beforeMs`. */
 export function fallenFromMs(samples: readonly Sample[], next: Sample, beforeMs: number | null): number | null {
-  if (samples.length === 0) return beforeMs;
-  const bestMs = Math.max(...samples.map((sample) => sample.bestMs));
+  const bestMs = bounding(samples)?.best.bestMs;
+  if (bestMs === undefined) return beforeMs;
   if (bestMs - highestMs([next], next.monoMs) <= JUMP_MS) return beforeMs;
   return Math.max(bestMs, beforeMs ?? bestMs);
 }
