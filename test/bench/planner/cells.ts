@@ -32,11 +32,12 @@ export interface Cell {
 export interface CellResult {
   readonly cell: Cell;
   readonly run: PlannerRun;
-  readonly bound: RunResult;
+  /** This and the others are run when they are first asked for. */
+  readonly bound: () => RunResult;
   /** Every device at every tick, until its requests are spent: as many a day as the planner's. */
-  readonly cron: RunResult;
+  readonly cron: () => RunResult;
   /** The same number, spread over the day by longer ticks: what an owner might set by hand. */
-  readonly spreadCron: RunResult;
+  readonly spreadCron: () => RunResult;
   /** Whether all readings would fit into what is left of the allowance, if every page were full. */
   readonly fits: boolean;
   /** Requests, as a part of the share of the allowance. */
@@ -67,12 +68,20 @@ export function runCell(cell: Cell, { hours, seed }: { hours: number; seed: numb
   return {
     cell,
     run,
-    bound: runOracle({ fleet, fromMs, untilMs, instantsMs: run.instantsMs, freshnessMs: SETTINGS.freshnessMs }),
-    cron: runCron({ ...common, service: service({ ...plan, perDay }, 0) }, SETTINGS.freshnessMs),
-    spreadCron: runCron({ ...common, service: service(plan, 0) }, tickMs),
+    bound: once(() => runOracle({ ...common, instantsMs: run.instantsMs, freshnessMs: SETTINGS.freshnessMs })),
+    cron: once(() => runCron({ ...common, service: service({ ...plan, perDay }, 0) }, SETTINGS.freshnessMs)),
+    spreadCron: once(() => runCron({ ...common, service: service(plan, 0) }, tickMs)),
     fits,
     used: run.requests / days / share,
     isWanting: run.idleMs < (untilMs - fromMs) * 0.01,
+  };
+}
+
+function once<T extends object>(make: () => T): () => T {
+  let made: T | null = null;
+  return () => {
+    made ??= make();
+    return made;
   };
 }
 
@@ -85,9 +94,10 @@ export function figuresOf({ cell, run, bound, cron, fits, used, isWanting }: Cel
     less(`${where}: live requests that bring nothing`, '%', WANTED.empty, (100 * run.liveEmpty) / run.livePolls),
     less(`${where}: decision, 99th of 100`, 'µs', WANTED.decisionUs, run.deciding.p99Us),
   ];
-  if (fits) figures.push(less(`${where}: age to the bound`, 'times', WANTED.toBound, run.meanAgeMs / bound.meanAgeMs));
+  if (fits)
+    figures.push(less(`${where}: age to the bound`, 'times', WANTED.toBound, run.meanAgeMs / bound().meanAgeMs));
   if (fits && cell.plan === 'tight')
-    figures.push(more(`${where}: age of cron to ours`, 'times', WANTED.toCron, cron.meanAgeMs / run.meanAgeMs));
+    figures.push(more(`${where}: age of cron to ours`, 'times', WANTED.toCron, cron().meanAgeMs / run.meanAgeMs));
   if (!fits) {
     figures.push(
       more(`${where}: carried of full pages`, 'times', WANTED.carried, run.carried / (run.requests * PAGE)),
