@@ -1,9 +1,10 @@
 /**
  * A state as the first version left it, opened by this one: everything is there, and the archive counts from now.
  */
-import { zstdCompressSync } from 'node:zlib';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import Database from 'better-sqlite3';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { KEPT_FRAME_BYTES, pack, repack } from '../../../src/store/archive/block-codec.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { readAll, type Scratch, scratch } from '../support.ts';
@@ -66,4 +67,35 @@ test('bookings and jobs that were stored under an older name of their lane or ki
   expect(after.prepare('SELECT lane FROM request ORDER BY at_ms').pluck().all()).toEqual(['idle-poll', 'live']);
   expect(after.prepare('SELECT kind FROM job ORDER BY requested_ms').pluck().all()).toEqual(['repair', 'once']);
   after.close();
+});
+
+describe('a program that writes one frame a block', () => {
+  /** The state version of the last one. */
+  const LAST = 11;
+
+  /** Opens a state as that program would. */
+  function openEarlier(place: Scratch): void {
+    const steps = MIGRATIONS as string[];
+    const later = steps.splice(LAST);
+    try {
+      openStore(place.path).close();
+    } finally {
+      steps.push(...later);
+    }
+  }
+
+  test('would lose the lines of all frames but the first, without an error', () => {
+    const { data, bytes } = pack(['x'.repeat(KEPT_FRAME_BYTES + 1)]);
+    const block = { data, bytes: BigInt(bytes) };
+    const both = repack([block, block]);
+    expect(zstdDecompressSync(both.data)).toHaveLength(bytes);
+    expect(both.bytes).toBe(2 * bytes + 1);
+  });
+
+  test.each([0, LAST])('opens no state that this one has opened (of version %i before)', (from) => {
+    using place = scratch();
+    if (from > 0) openEarlier(place);
+    openStore(place.path).close();
+    expect(() => openEarlier(place)).toThrow(/written by a newer Tidemark .*this version supports 11/);
+  });
 });
