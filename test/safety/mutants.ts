@@ -357,6 +357,17 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'a silence that is not checked when it ends below the wanted range',
+    caughtBy: ['silentBelowWanted'],
+    edits: [
+      {
+        file: 'ingest/coverage-rules.ts',
+        find: 'if (covers.first !== null) return covers.first.at;',
+        replace: 'return covers.first === null ? null : covers.first.at;',
+      },
+    ],
+  },
+  {
     name: 'empty answers believed where others were not',
     caughtBy: ['emptyFurtherDown'],
     edits: [

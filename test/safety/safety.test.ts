@@ -44,6 +44,7 @@ const STORIES: Record<ScenarioName, string> = {
   emptyFromTheFirst: 'ranges found empty before the first reading are read again',
   silentAtFirstContact: 'an empty answer about a time with a sign of life covers nothing',
   silentWhileCovered: 'a covered silence is read again when it ends',
+  silentBelowWanted: 'so is one that ends below the wanted range',
   emptyBesideOthers: 'an empty answer that a control supports is requested once more',
   emptyUnderSmallQuota: 'so is it where the quota is short',
   emptyAboveHistory: 'a range believed to be empty is read again once the device has a reading',

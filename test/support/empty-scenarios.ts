@@ -256,16 +256,27 @@ export const returnsWithItsBuffer: Scenario = async (bench, program) => {
   return await finish(rig, { fromMs: FROM_MS, least: 700 });
 };
 
-/** A device that hands in what it recorded while a run with a short history found nothing, and covered that. */
-export const silentWhileCovered: Scenario = async (bench, program) => {
+/**
+ * A device is cut off while a run with a short history finds nothing, and covers that. It hands in what it has recorded
+ * before a later run.
+ *
+ * @param lastMs from when the device is cut off until its last reading.
+ * @param laterMs from the run that finds nothing to the later one.
+ */
+async function cutOffWhileCovered(
+  bench: Bench,
+  program: Program,
+  { lastMs, laterMs }: { readonly lastMs: number; readonly laterMs: number },
+): Promise<readonly string[]> {
   const returnMs = NOW_MS + 2 * DAY_MS;
-  const readings = Array.from({ length: 400 }, (_, index) => NOW_MS - 4 * HOUR_MS + index * 10 * MINUTE_MS).map(
-    (ms) => ({
+  const readings = Array.from({ length: 24 + lastMs / (10 * MINUTE_MS) }, (_, index) => {
+    const ms = NOW_MS - 4 * HOUR_MS + index * 10 * MINUTE_MS;
+    return {
       recordedAtNs: BigInt(ms) * 1_000_000n,
       values: [['level', String(ms % 97)] as const],
       visibleAtMs: ms < NOW_MS ? ms : Math.max(ms, returnMs),
-    }),
-  );
+    };
+  });
   const devices = [{ deviceId: 'cut-off', readings }];
   const world = (originMs: number) => createWorld({ seed: 43, originMs, historyMs: DAY_MS, devices, alerts: [] });
   using rig = await openRig(bench, { world, historyMs: 3 * HOUR_MS, program });
@@ -273,7 +284,7 @@ export const silentWhileCovered: Scenario = async (bench, program) => {
   await rig.clock.sleep(DAY_MS);
   const coveredMs = Math.floor(rig.clock.nowMs());
   await rig.once();
-  await rig.clock.sleep(DAY_MS + 12 * HOUR_MS);
+  await rig.clock.sleep(laterMs);
   const startedMs = rig.clock.nowMs();
   await rig.once();
   const covered = {
@@ -281,4 +292,12 @@ export const silentWhileCovered: Scenario = async (bench, program) => {
     toNs: BigInt(coveredMs - HOUR_MS) * 1_000_000n,
   };
   return complaints(await rig.verdict(startedMs, covered), 5);
-};
+}
+
+/** A device that hands in what it recorded while a run with a short history found nothing, and covered that. */
+export const silentWhileCovered: Scenario = async (bench, program) =>
+  await cutOffWhileCovered(bench, program, { lastMs: 376 * 10 * MINUTE_MS, laterMs: 36 * HOUR_MS });
+
+/** The same, and its last reading is older than all that the later run wants: a page shows it below that. */
+export const silentBelowWanted: Scenario = async (bench, program) =>
+  await cutOffWhileCovered(bench, program, { lastMs: 58 * HOUR_MS, laterMs: 38 * HOUR_MS });

@@ -28,6 +28,7 @@ import {
   emptyOnceMore,
   returnsWithItsBuffer,
   silentAtFirstContact,
+  silentBelowWanted,
   silentWhileCovered,
 } from './empty-scenarios.ts';
 import { onPath } from './faults.ts';
@@ -372,6 +373,7 @@ export const SCENARIOS = {
   emptyFromTheFirst,
   silentAtFirstContact,
   silentWhileCovered,
+  silentBelowWanted,
   emptyBesideOthers,
   emptyUnderSmallQuota,
   emptyAboveHistory,
