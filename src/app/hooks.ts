@@ -26,6 +26,7 @@ export interface Hooks {
   readonly refused: (signal: AbortSignal) => Promise<void>;
   readonly planChanged: () => void;
   readonly deviceLeft: (deviceId: string) => void;
+  readonly nextReadingMs: SyncContext['nextReadingMs'];
   readonly committed: SyncContext['committed'];
   readonly archived: () => void;
 }
@@ -62,6 +63,7 @@ export function hooksTo(later: DeferredParts): Hooks {
     refused: async (signal) => await planned().checkPlan(signal),
     planChanged: () => notePlanChanged(planned().planning),
     deviceLeft: (deviceId) => removeDevice(planned().planning, deviceId),
+    nextReadingMs: (deviceId) => planned().planning.planner.nextReadingMs(deviceId),
     committed: (page) => noteCommitted(planned().planning, page),
     archived: () => later.deliverers.forEach(({ notify }) => void notify()),
   };

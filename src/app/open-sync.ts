@@ -325,6 +325,7 @@ export function createContext(
     streamOff: (stream, scope) => noteOff(apiState, stream, scope),
     deviceLeft: hooks.deviceLeft,
     planChanged: hooks.planChanged,
+    nextReadingMs: hooks.nextReadingMs,
   };
 }
 

@@ -9,7 +9,18 @@ import type { MissingReason, MissingSum } from './state/log.ts';
 import type { CoverageNow, Gap, GapReason } from './state/telemetry.ts';
 import type { DeviceState, DeviceStatus, MissingStatus, StatusGap } from './status.ts';
 import { counted, plainText } from './text.ts';
-import { DAY_NS, type EpochNs, formatExact, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_NS } from './time.ts';
+import {
+  DAY_NS,
+  type EpochMs,
+  type EpochNs,
+  formatExact,
+  MINUTE_MS,
+  MINUTE_NS,
+  maxNs,
+  minNs,
+  msToNs,
+  SECOND_NS,
+} from './time.ts';
 
 /** The listing may come from a replica that lags: readings younger than this need not be in it. */
 export const LISTING_LAG_MS = MINUTE_MS;
@@ -192,20 +203,26 @@ const ANSWERED_NS = 2n * MINUTE_NS;
  * @param isSilent whether the signs of life of the device are of no readings: of one that has never had any, a newer
  *   sign shows nothing. One that has reported before may do so again.
  * @param gracePeriodMs the grace period of the device: a page covers nothing that is younger.
+ * @param nextReadingMs until when no reading of a device is overdue that the list does not follow. Up to the time that
+ *   a poll at that moment would cover, and up to the last device list, its range is empty as well.
  */
 export function emptyByListing(
   { record, lastListedMs }: Pick<KnownDevice, 'record' | 'lastListedMs'>,
   { covered, newestNs, isSilent }: Pick<CoverageNow, 'covered' | 'newestNs' | 'isSilent'>,
   gracePeriodMs: number,
+  nextReadingMs: EpochMs | null = null,
 ): Intervals {
   const newest = covered.at(-1);
+  if (newest === undefined) return [];
   const seenAt = record.lastSeenAt;
-  if (newest === undefined || (seenAt === null && mayHaveReported(record, covered, newestNs))) return [];
   const listedNs = msToNs(lastListedMs);
+  const dueNs = msToNs(Math.max(0, (nextReadingMs ?? 0) - gracePeriodMs));
+  const untilDue = normalize([{ from: newest.to, to: minNs(dueNs, listedNs) }]);
+  if (seenAt === null && mayHaveReported(record, covered, newestNs)) return untilDue;
   if (seenAt === null) return normalize([{ from: newest.to, to: listedNs }]);
   const isDisproved =
     newestNs !== null && newestNs > seenAt + SECOND_NS && newestNs <= listedNs - msToNs(LISTING_LAG_MS);
-  if (isDisproved) return [];
+  if (isDisproved) return untilDue;
   const knownTo = newestNs === null ? newest.to : maxNs(newest.to, newestNs + SECOND_NS);
   // Further above the covered range than a grace period lasts, the newest reading comes from a page that covered
   // nothing.

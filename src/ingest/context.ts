@@ -62,6 +62,11 @@ export interface SyncContext {
   readonly streamOff: (stream: Stream, scope: string) => void;
   /** Called when a device is gone, or was removed: it is not polled any more. */
   readonly deviceLeft: (deviceId: string) => void;
+  /**
+   * Until when no reading of a device is overdue that the device list does not follow, by the rate of its readings:
+   * until its next poll is due. `null` for any other device, and where that is not known.
+   */
+  readonly nextReadingMs: (deviceId: string) => EpochMs | null;
   /** Called when the account shows another plan: requests that were refused under the old one may succeed now. */
   readonly planChanged: () => void;
   /** Keeps work of one kind from overlapping: the daemon's own and a job's. */

@@ -63,6 +63,8 @@ export interface ScanTask {
   readonly lane: RequestLane;
   /** The end of the scan: at the first page that covers something, or once its gaps are closed or named. */
   readonly until: 'first coverage' | 'closed';
+  /** Whether a page with room for it also has the stored readings below the range, so that they show a rate. */
+  readonly isToLearn?: boolean;
   /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
   readonly isPaused?: () => boolean;
   /** Resolves when a request could be sent at once and nothing else waits to send one. */
@@ -138,9 +140,8 @@ interface GapScan extends Scanning, Pick<PageRequest, 'gap' | 'near' | 'far'> {
 
 function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
   const { context, windows, served } = whole;
-  const { deviceId } = task;
-  const { covered } = context.store.telemetry(deviceId);
-  const missed = context.store.missedOverlaps(deviceId);
+  const { covered } = context.store.telemetry(task.deviceId);
+  const missed = context.store.missedOverlaps(task.deviceId);
   const overlaps = overlapsOf(gap, covered);
   const near = unlessGone(overlaps.near, missed);
   const far = unlessGone(overlaps.far, missed);
@@ -155,7 +156,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
     gap,
     near,
     far: far !== null && oldest !== null && far.at < oldest ? null : far,
-    lateFrom: below === undefined ? null : lateFromOf(context, { deviceId, gap, below }),
+    lateFrom: below === undefined ? null : lateFromOf(context, { ...task, gap, below }),
     attempts: NO_ATTEMPTS,
     emptyPages: 0,
     emptyEnds: [],

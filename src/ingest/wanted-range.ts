@@ -100,7 +100,18 @@ const LOOKBACK_MS = 10 * MINUTE_MS;
  */
 export function lateFromOf(
   context: SyncContext,
-  { deviceId, gap, below }: { readonly deviceId: string; readonly gap: Interval; readonly below: CoveredRange },
+  {
+    deviceId,
+    gap,
+    below,
+    isToLearn = false,
+  }: {
+    readonly deviceId: string;
+    readonly gap: Interval;
+    readonly below: CoveredRange;
+    /** Whether the page is to show a rate: then it has the whole covered part, as far as it has room. */
+    readonly isToLearn?: boolean;
+  },
 ): EpochNs {
   const { store, settings } = context;
   const cleared = store.cleared(deviceId, below.from, below.to).at(-1)?.to ?? below.from;
@@ -109,7 +120,7 @@ export function lateFromOf(
   // The end of the covered range is the time of the last page. Each device has its own turns.
   const everyNs = msToNs(settings.polls.fullPollMs);
   const turnOf = (at: EpochNs): bigint => (at + msToNs(hash64(deviceId).hi)) / everyNs;
-  if (late.readings > 0 || below.last === null || turnOf(gap.from) < turnOf(gap.to)) return oldest;
+  if (isToLearn || late.readings > 0 || below.last === null || turnOf(gap.from) < turnOf(gap.to)) return oldest;
   const lookbackMs = Math.max(LOOKBACK_MS, gracePeriodOf(settings.gracePeriodMs, late));
   return maxNs(oldest, below.last.at - msToNs(lookbackMs));
 }

@@ -59,15 +59,16 @@ interface DeviceFactsNow {
 /** Puts it together; `null` while nothing is known of the time. */
 export function deviceReport(parts: DeviceReportParts, device: KnownDevice): DeviceReport | null {
   const { context, facts } = parts;
-  const { store, settings, serverClock } = context;
+  const { store, settings, serverClock, nextReadingMs } = context;
   const wantedRange = wantedNow(context);
   if (wantedRange === null) return null;
   const { deviceId } = device.record;
   const telemetry = store.telemetry(deviceId);
   const [gaps, newestNs] = [store.gaps(deviceId), store.newestNs(deviceId)];
+  const view = { filter: settings.filter, wantedRange, openSeconds: openSeconds(parts), nextReadingMs };
   const known: DeviceFactsNow = {
     device,
-    snapshot: snapshotDevice({ filter: settings.filter, wantedRange, openSeconds: openSeconds(parts) }, device, {
+    snapshot: snapshotDevice(view, device, {
       ...telemetry,
       gaps,
       newestNs,
@@ -186,10 +187,11 @@ function dueNext(parts: DeviceReportParts, known: DeviceFactsNow): Due {
     return { polledMs, atMs: gonePollDueMs(polledMs, parts.polls), as: 'idle_poll', rest: null };
   if (isQuiet && polledMs !== null)
     return { polledMs, atMs: idlePollDueMs(polledMs, parts.polls), as: 'idle_poll', rest: null };
+  const readingMs = parts.context.nextReadingMs(device.record.deviceId) ?? Number.NEGATIVE_INFINITY;
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   return {
     polledMs,
-    atMs: polledMs === null ? nowMs : after('telemetry', polledMs),
+    atMs: polledMs === null ? nowMs : after('telemetry', Math.max(polledMs, readingMs)),
     as: 'newest_readings',
     rest: null,
   };

@@ -23,6 +23,8 @@ export interface DeviceView {
   readonly wantedRange: WantedRange;
   /** For how long the newest gap of a device may be open. */
   readonly openSeconds: number;
+  /** Until when no reading of a device is overdue that the device list does not follow; `null`: not known. */
+  readonly nextReadingMs: (deviceId: string) => EpochMs | null;
 }
 
 /** A device as the report has it. */
@@ -42,14 +44,15 @@ export interface DeviceSnapshot {
 
 /** Takes the snapshot of one device. */
 export function snapshotDevice(
-  { filter, wantedRange, openSeconds }: DeviceView,
+  { filter, wantedRange, openSeconds, nextReadingMs }: DeviceView,
   device: KnownDevice,
   now: CoverageNow,
 ): DeviceSnapshot {
   const { covered, gaps } = now;
   const wanted = wantedOf(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, now) });
   const isExcluded = filter.excludes(device.record);
-  const listedEmpty = emptyByListing(device, now, gracePeriodOf(wantedRange.gracePeriodMs, now.late));
+  const gracePeriodMs = gracePeriodOf(wantedRange.gracePeriodMs, now.late);
+  const listedEmpty = emptyByListing(device, now, gracePeriodMs, nextReadingMs(device.record.deviceId));
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);
   const { isInitial, isCurrent } = coverage;
   const { lifecycleStatus } = device.record;

@@ -19,7 +19,7 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { DeviceFigures, FleetFigures, StatusGap } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
-import type { SyncContext, SyncSettings, WantedRange } from '../ingest/context.ts';
+import type { SyncContext } from '../ingest/context.ts';
 import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { DeviceSummary } from './device-list.ts';
@@ -27,6 +27,7 @@ import {
   createDeviceSums,
   type DeviceSnapshot,
   type DeviceSums,
+  type DeviceView,
   secondsOf,
   snapshotDevice,
   toSummary,
@@ -34,7 +35,7 @@ import {
 
 /** The input of a scan. */
 export interface FleetScannerParts {
-  readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings' | 'clock'>;
+  readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings' | 'clock' | 'nextReadingMs'>;
   readonly staleMs: () => number;
   readonly pulse: Pulse;
 }
@@ -134,13 +135,14 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
 
 /** @returns a scan with no device done; `null` while the server's time is unknown. */
 function beginScan({ parts, listed }: ScannerState): Scan | null {
-  const { clock, store, settings } = parts.context;
+  const { clock, store, settings, nextReadingMs } = parts.context;
   const beganMs = clock.monoMs();
   const wantedRange = wantedNow(parts.context);
   if (wantedRange === null) return null;
   const devices = store.devices();
   const coverage = store.coverageOfAll();
-  const tally = createFleetTally({ settings, wantedRange, openSeconds: openSeconds(parts), listed });
+  const view = { filter: settings.filter, wantedRange, openSeconds: openSeconds(parts), nextReadingMs };
+  const tally = createFleetTally(view, listed);
   return { devices, coverage, tally, listing: [], at: 0, beganMs, workedMs: clock.monoMs() - beganMs };
 }
 
@@ -212,18 +214,13 @@ interface Seen {
   readonly snapshot: DeviceSnapshot;
 }
 
-interface TallyOptions {
-  readonly settings: Pick<SyncSettings, 'filter'>;
-  readonly wantedRange: WantedRange;
-  /** For how long the newest gap may be open while all is well. */
-  readonly openSeconds: number;
-  /** How many devices are listed one by one. */
-  readonly listed: number;
-}
-
-/** A tally of no device. */
-function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: TallyOptions): FleetTally {
-  const openNs = BigInt(Math.ceil(openSeconds)) * SECOND_NS;
+/**
+ * A tally of no device.
+ *
+ * @param most how many devices are listed one by one.
+ */
+function createFleetTally(view: DeviceView, most: number): FleetTally {
+  const { wantedRange, openSeconds } = view;
   const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
   const counts = { all: 0, listed: 0, present: 0, lastDayMissing: 0, unknown: 0 };
   const ages: number[] = [];
@@ -236,7 +233,7 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
     const { device, snapshot } = seen;
     if (snapshot.isGone) return null;
     counts.present += 1;
-    if (isLastDayMissing(seen, wantedRange, openNs)) counts.lastDayMissing += 1;
+    if (isLastDayMissing(seen, view)) counts.lastDayMissing += 1;
     // Of a device that was never read the age counts from when it was listed first.
     const beganMs = snapshot.isCurrent ? wantedRange.nowMs : device.firstListedMs;
     const age = snapshot.status.lag_seconds ?? Math.max(0, (wantedRange.nowMs - beganMs) / 1000);
@@ -249,7 +246,7 @@ function createFleetTally({ settings, wantedRange, openSeconds, listed: most }: 
 
   return {
     add: (device, coverage) => {
-      const snapshot = snapshotDevice({ filter: settings.filter, wantedRange, openSeconds }, device, coverage);
+      const snapshot = snapshotDevice(view, device, coverage);
       const { state, gaps } = snapshot.status;
       counts.all += 1;
       sums.add(snapshot);
@@ -298,19 +295,22 @@ function addGaps(gapSeconds: Map<string, number>, gaps: readonly StatusGap[]): n
  * Whether a part of the last day is missing: more than may be open while all is well, or further back than that a gap
  * that no reason explains. Where the quota is short, the newest gap may be hours long.
  */
-function isLastDayMissing(seen: Seen, wantedRange: WantedRange, openNs: bigint): boolean {
-  const open = lastDayOpen(seen, wantedRange);
+function isLastDayMissing(seen: Seen, view: DeviceView): boolean {
+  const { wantedRange, openSeconds } = view;
+  const openNs = BigInt(Math.ceil(openSeconds)) * SECOND_NS;
+  const open = lastDayOpen(seen, view);
   const named = normalize(seen.coverage.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
   const older = intersect(subtract(open, named), [{ from: 0n, to: maxNs(wantedRange.limit - openNs, 0n) }]);
   return lengthNs(open) > openNs || lengthNs(older) > BigInt(LIVE_LAG_SECONDS) * SECOND_NS;
 }
 
 /** The gaps of the last day, up to the coverage limit. */
-function lastDayOpen({ device, coverage }: Seen, wantedRange: WantedRange): Intervals {
+function lastDayOpen({ device, coverage }: Seen, { wantedRange, nextReadingMs }: DeviceView): Intervals {
+  const gracePeriodMs = gracePeriodOf(wantedRange.gracePeriodMs, coverage.late);
   const from = maxNs(wantedRange.limit - DAY_NS, wantedRange.wantedFrom);
   return subtract(
     gapsIn({ from, to: limitFor(wantedRange, coverage) }, coverage.covered),
-    emptyByListing(device, coverage, gracePeriodOf(wantedRange.gracePeriodMs, coverage.late)),
+    emptyByListing(device, coverage, gracePeriodMs, nextReadingMs(device.record.deviceId)),
   );
 }
 

@@ -35,6 +35,7 @@ interface HistoryEtaParts {
     readonly store: SyncContext['store'];
     readonly serverClock: Parameters<typeof wantedNow>[0]['serverClock'];
     readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs' | 'filter'>;
+    readonly nextReadingMs: SyncContext['nextReadingMs'];
   };
   readonly facts: Pick<StateFacts, 'daysOf'>;
   readonly ledger: Pick<Ledger, 'sentSince'>;
@@ -95,7 +96,7 @@ function etaNow(parts: HistoryEtaParts, nowMs: EpochMs): HistoryEta | null {
 
 /** The rates of the devices that are read. Ranges that no request closes soon count as covered. */
 function ratesNow(
-  { context: { store, settings }, facts }: HistoryEtaParts,
+  { context: { store, settings, nextReadingMs }, facts }: HistoryEtaParts,
   nowMs: EpochMs,
   wantedFrom: EpochNs,
 ): BackfillInput['devices'] {
@@ -109,7 +110,12 @@ function ratesNow(
       const days = facts.daysOf(deviceId, fromDay);
       const newestMs = of.newestNs === null ? null : nsToMs(of.newestNs);
       const named = normalize(of.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
-      const listedEmpty = emptyByListing(device, of, gracePeriodOf(settings.gracePeriodMs, of.late));
+      const listedEmpty = emptyByListing(
+        device,
+        of,
+        gracePeriodOf(settings.gracePeriodMs, of.late),
+        nextReadingMs(deviceId),
+      );
       const closed = union(coveredIntervals(of.covered), union(named, listedEmpty));
       const beginsNs = beginningOf(of.covered, wantedFrom);
       return [deviceId, { covered: coveredIntervals(of.covered), newestMs, days, closed, beginsNs }] as const;

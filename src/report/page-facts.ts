@@ -86,13 +86,13 @@ interface TimedParts extends PageParts {
 
 /** The same, with the local clock where the server's is not known yet. */
 function byAnyClock(parts: PageParts): TimedParts {
-  const { store, settings, serverClock } = parts.context;
+  const { store, settings, serverClock, nextReadingMs } = parts.context;
   const { nowMs } = serverClock;
   const highestPassedMs = (): EpochMs => serverClock.highestPassedMs() ?? nowMs();
   const passedMs = (): EpochMs => serverClock.passedMs() ?? nowMs();
   return {
     ...parts,
-    context: { store, settings, serverClock: { nowMs, highestPassedMs, passedMs } },
+    context: { store, settings, serverClock: { nowMs, highestPassedMs, passedMs }, nextReadingMs },
     wantedRange: () => wantedAt(settings, { nowMs: Math.min(highestPassedMs(), nowMs()), passedMs: passedMs() }),
   };
 }
@@ -161,7 +161,13 @@ function createListing(parts: TimedParts): () => readonly DeviceSummary[] {
     }
     const nowMs = clock.monoMs();
     if (own === null || nowMs - own.atMs >= OWN_LIST_MS) {
-      const view = { filter: context.settings.filter, wantedRange: wantedRange(), openSeconds: openSeconds(parts) };
+      const { nextReadingMs, settings } = context;
+      const view = {
+        filter: settings.filter,
+        wantedRange: wantedRange(),
+        openSeconds: openSeconds(parts),
+        nextReadingMs,
+      };
       own = { listing: listDevices(view, context.store), atMs: nowMs };
     }
     return own.listing;
@@ -207,14 +213,15 @@ function barOf(
   parts: TimedParts,
   { device: { deviceId, state, isCurrent, newestNs }, wantedRange, fromDay, days }: RowFacts,
 ) {
-  const { store } = parts.context;
+  const { store, nextReadingMs } = parts.context;
   const known = store.device(deviceId);
   // Forgotten since the scan.
   if (known === null) return ' '.repeat(days);
   const { covered, late } = store.telemetry(deviceId);
   const gracePeriodMs = gracePeriodOf(wantedRange.gracePeriodMs, late);
   const isSilent = isSilentForGood(store.emptyRange(deviceId));
-  const all = union(coveredIntervals(covered), emptyByListing(known, { covered, newestNs, isSilent }, gracePeriodMs));
+  const listedEmpty = emptyByListing(known, { covered, newestNs, isSilent }, gracePeriodMs, nextReadingMs(deviceId));
+  const all = union(coveredIntervals(covered), listedEmpty);
   const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, { late }) });
   // The newest end is always open: without lag it is no gap.
   const wanted = isCurrent ? { ...whole, to: minNs(whole.to, all.at(-1)?.to ?? whole.to) } : whole;

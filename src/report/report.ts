@@ -49,6 +49,7 @@ export interface ReportParts {
     readonly store: SyncContext['store'];
     readonly serverClock: Pick<ServerClock, 'nowMs' | 'highestPassedMs' | 'passedMs'>;
     readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs' | 'filter' | 'schedules'>;
+    readonly nextReadingMs: SyncContext['nextReadingMs'];
   };
   readonly deliverers: readonly ReportedDestination[];
   readonly quota: () => Omit<QuotaStatus, 'lanes'>;
@@ -69,10 +70,10 @@ export interface ReportParts {
 
 /** Puts the report together. Costs a scan of every device: made when asked for, not kept. */
 export function reportNow(parts: ReportParts): StatusReport {
-  const { store, settings } = parts.context;
+  const { store, settings, nextReadingMs } = parts.context;
   const wantedRange = wantedNow(parts.context);
   const behindAfter = openSeconds(parts);
-  const view = { filter: settings.filter, openSeconds: behindAfter };
+  const view = { filter: settings.filter, openSeconds: behindAfter, nextReadingMs };
   const snapshots = wantedRange === null ? [] : snapshotsOf(store, store.devices(), { ...view, wantedRange });
   const overview = overviewOf(parts, sumUp(snapshots, behindAfter), wantedRange !== null);
   return { ...overview, devices: snapshots.map(({ status }) => status) };

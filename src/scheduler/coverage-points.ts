@@ -21,7 +21,7 @@ import { openSeconds, stillWantedFrom, wantedNow } from '../ingest/wanted-range.
 import { staleMsOf } from './demand-watch.ts';
 
 /** How far a watermark moves before there is another point. */
-const MOVED_NS = 5n * MINUTE_NS;
+export const MOVED_NS = 5n * MINUTE_NS;
 
 /** The age at which a point is repeated: a minute less than the promised 15, because a check may come late. */
 const OLDEST_NS = 14n * MINUTE_NS;
@@ -109,7 +109,7 @@ interface CoverageMoment {
 }
 
 /** The current coverage of a device; deletes its named gaps if they are closed. */
-function currentCoverage({ store, settings }: SyncContext, device: KnownDevice, moment: CoverageMoment) {
+function currentCoverage({ store, settings, nextReadingMs }: SyncContext, device: KnownDevice, moment: CoverageMoment) {
   const { wantedRange, wantedFrom, mostOpen, atNs } = moment;
   const { deviceId } = device.record;
   const gaps = store.gaps(deviceId);
@@ -120,7 +120,7 @@ function currentCoverage({ store, settings }: SyncContext, device: KnownDevice, 
   const newestNs = store.newestNs(deviceId);
   const isSilent = isSilentForGood(store.emptyRange(deviceId));
   const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, telemetry.late);
-  const listedEmpty = emptyByListing(device, { covered, newestNs, isSilent }, gracePeriodMs);
+  const listedEmpty = emptyByListing(device, { covered, newestNs, isSilent }, gracePeriodMs, nextReadingMs(deviceId));
   if (gaps.length > 0 && gapsIn({ from: wantedRange.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
   const wanted = wantedOf(device, { from: wantedFrom, to });
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds: mostOpen }, wanted);

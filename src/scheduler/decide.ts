@@ -12,6 +12,7 @@ import {
   advance,
   createDeviceQueue,
   type DeviceQueue,
+  isToLearn,
   type LivePick,
   nextIdleMs,
   nextReadyMs,
@@ -238,11 +239,12 @@ function historyRequest(state: PlannerState, lane: HistoryDecision['lane'], nowM
 }
 
 function pollOf(
-  { commitment }: PlannerState,
+  { commitment, devices }: PlannerState,
   lane: PollDecision['lane'],
   { deviceId, untilMs }: Omit<LivePick, 'lagMs'>,
 ): PollDecision {
-  return { kind: 'poll', lane, deviceId, newestOnly: commitment.isOver, untilMs };
+  const poll = { kind: 'poll', lane, deviceId, newestOnly: commitment.isOver, untilMs } as const;
+  return isToLearn(devices, deviceId) ? { ...poll, isToLearn: true } : poll;
 }
 
 function streamDecision(kind: WholeStream): StreamDecision {

@@ -12,6 +12,7 @@ import type { PollSettings } from '../core/ports.ts';
 import { type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import {
   certainWithinMs,
+  isRegular,
   learnFromEmpty,
   learnFromPage,
   learnFromSeen,
@@ -219,11 +220,48 @@ function hasHint(facts: DeviceFacts): boolean {
 function certainFromMs(facts: DeviceFacts, { polls }: OutlookRules): number {
   if (hasHint(facts)) return NEVER_MS;
   if (facts.newestMs === NEVER_MS || !facts.isActive) return Number.POSITIVE_INFINITY;
+  if (isToLearn(facts, polls)) return facts.polledMs;
   if (!facts.isQuiet) return facts.newestMs + certainWithinMs(facts.rate);
   if (isHinted(facts)) return Number.POSITIVE_INFINITY;
   // Without a hint nothing shows when it reports again: it is polled at doubling distances until that is its idle poll.
-  const restMs = certainWithinMs(facts.rate) * 2 ** Math.min(facts.emptiesInARow, 20);
+  const restMs = unhintedRestMs(facts);
   return restMs >= polls.idlePollMs ? Number.POSITIVE_INFINITY : facts.polledMs + restMs;
+}
+
+function unhintedRestMs({ rate, emptiesInARow }: DeviceFacts): number {
+  return certainWithinMs(rate) * 2 ** Math.min(Math.max(emptiesInARow - 1, 0), 20);
+}
+
+/**
+ * Whether a device has to be polled for its rate to be known: after a start nothing else shows when the next reading of
+ * a device is due that the listing does not follow. One that had been silent for an idle poll is left to that.
+ */
+function isToLearn(facts: DeviceFacts, { idlePollMs }: PollSettings): boolean {
+  const { isQuiet, newestMs, polledMs } = facts;
+  return needsRate(facts) && !isQuiet && polledMs - newestMs < idlePollMs;
+}
+
+/**
+ * Whether the next page of a device is to show how often it reports: it has more than the newest readings then, where
+ * these are few.
+ */
+export function needsRate(facts: DeviceFacts): boolean {
+  return facts.rate.intervalMs === null && !isHinted(facts);
+}
+
+/**
+ * Until when no reading of a device is overdue that the listing does not follow, by its rate: until its next poll is
+ * due. One poll may have found nothing, as a device may leave out a reading. After more of them, and of a device that
+ * reports irregularly, nothing shows that there is no reading.
+ *
+ * @returns a time; `null` for a device that the listing follows, and where none is known.
+ */
+export function nextReadingMs(facts: DeviceFacts): number | null {
+  const { newestMs, polledMs, isActive, isQuiet, emptiesInARow, failures, liveGap } = facts;
+  const isKnown = newestMs !== NEVER_MS && isActive && isRegular(facts.rate);
+  if (!isKnown || isHinted(facts) || failures > 0 || liveGap !== null) return null;
+  if (!isQuiet) return newestMs + certainWithinMs(facts.rate);
+  return emptiesInARow > 1 ? null : polledMs + unhintedRestMs(facts);
 }
 
 /** When a device is due for its idle poll, as far as the listing shows whether it has something new. */
@@ -250,7 +288,8 @@ export function unlistedPollDueMs(
 }
 
 function oldestOf(facts: DeviceFacts): number {
-  const byRateMs = facts.newestMs + (facts.rate.intervalMs ?? Number.POSITIVE_INFINITY);
+  const { intervalMs } = facts.rate;
+  const byRateMs = facts.newestMs + (intervalMs ?? (isHinted(facts) ? Number.POSITIVE_INFINITY : 0));
   return hasHint(facts) ? Math.min(byRateMs, facts.hint.seenMs) : byRateMs;
 }
 
@@ -305,6 +344,7 @@ export function notePollAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: num
   const wasDropped = facts.hint.trust === 'dropped';
   const isWrong = isHintWrong(facts, instantsMs);
   const hadHint = hasHint(facts);
+  const wasUnknown = facts.rate.intervalMs === null;
   const wasScan = facts.liveGap !== null;
   facts.polledMs = atMs;
   facts.failures = 0;
@@ -323,7 +363,7 @@ export function notePollAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: num
   facts.newestMs = Math.max(facts.newestMs, instantsMs[0] ?? NEVER_MS);
   if (isWrong) facts.hint.trust = 'dropped';
   if (newReadings > 0) noteFound(facts);
-  else noteEmpty(facts, hadHint);
+  else noteEmpty(facts, { hadHint, isExpected: wasUnknown && facts.rate.intervalMs !== null });
   // The answer shows that there was no newer reading.
   if (facts.newestMs + certainWithinMs(facts.rate) < (answer.untilMs ?? atMs)) facts.isQuiet = true;
   return facts.hint.trust === 'dropped' && !wasDropped;
@@ -348,11 +388,17 @@ function noteFound(facts: DeviceFacts): void {
   facts.hint.falseSigns = 0;
 }
 
-function noteEmpty(facts: DeviceFacts, hadHint: boolean): void {
+/** @param isExpected whether its rate is known by this page alone, so that no reading was due by it. */
+function noteEmpty(
+  facts: DeviceFacts,
+  { hadHint, isExpected }: { readonly hadHint: boolean; readonly isExpected: boolean },
+): void {
   const { hint } = facts;
-  facts.emptiesInARow += 1;
-  if (!facts.isQuiet && !hadHint) facts.rate = learnFromEmpty(facts.rate);
-  facts.isQuiet = true;
+  if (!isExpected) {
+    facts.emptiesInARow += 1;
+    if (!facts.isQuiet && !hadHint) facts.rate = learnFromEmpty(facts.rate);
+    facts.isQuiet = true;
+  }
   if (!hadHint) return;
   hint.emptySeenMs = hint.seenMs;
   hint.falseSigns += 1;

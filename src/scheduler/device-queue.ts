@@ -37,6 +37,8 @@ import {
   idlePollDueMs,
   type LiveGap,
   NEVER_MS,
+  needsRate,
+  nextReadingMs,
   noteFailure,
   noteListed,
   notePollAnswer,
@@ -367,6 +369,18 @@ export function pickLive({ heaps, bySlot, rules }: DeviceQueue, nowMs: number): 
 /** The device whose idle poll is due. */
 export function pickIdle({ heaps, bySlot }: DeviceQueue, nowMs: number): string | null {
   return headKey(heaps.idle) <= nowMs ? (bySlot[headSlot(heaps.idle)]?.deviceId ?? null) : null;
+}
+
+/** Until when no reading of a device is overdue that the listing does not follow; `null` where none is known. */
+export function nextReadingOf({ devices }: DeviceQueue, deviceId: string): number | null {
+  const device = devices.get(deviceId);
+  return device === undefined ? null : nextReadingMs(device.facts);
+}
+
+/** Whether the next page of a device is to show how often it reports. */
+export function isToLearn({ devices }: DeviceQueue, deviceId: string): boolean {
+  const device = devices.get(deviceId);
+  return device !== undefined && needsRate(device.facts);
 }
 
 /** When the next device becomes ready; infinite if none will. */

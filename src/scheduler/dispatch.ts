@@ -298,9 +298,11 @@ function scanTaskOf(planning: Planning, { deviceId }: HistoryDecision, { range, 
 
 /** The page scan for a poll; `null` while nothing is known of the server's time, and of a device that has left. */
 function liveTaskOf(planning: Planning, decision: PollDecision): ScanTask | null {
-  const { deviceId, lane } = decision;
+  const { deviceId, lane, isToLearn = false } = decision;
   const now = viewDevice(planning, deviceId);
-  return now && { deviceId, lane, limit: now.wanted.to, range: pollRange(now, decision), until: 'first coverage' };
+  return (
+    now && { deviceId, lane, isToLearn, limit: now.wanted.to, range: pollRange(now, decision), until: 'first coverage' }
+  );
 }
 
 /**

@@ -38,6 +38,8 @@ export interface PollDecision {
   readonly newestOnly: boolean;
   /** Newer readings are left to the next request, in ms; `null`: all are requested. */
   readonly untilMs: number | null;
+  /** Whether its page is to show how often the device reports: it goes as far back as it has room. */
+  readonly isToLearn?: boolean;
 }
 
 /** Requests one page of the missing history of a device, newest first. */
@@ -148,6 +150,11 @@ export interface Planner {
   figures(): PlannerFigures;
   /** Returns the day's budget for history and backfill. */
   daySupply(nowMs: number): DaySupply;
+  /**
+   * Returns until when no reading of a device is overdue that the device list does not follow; `null` for any other
+   * device, and where no rate is known.
+   */
+  nextReadingMs(deviceId: string): number | null;
   /** Returns how fast the devices report, as far as is known. Checks each device. */
   rates(): Rates;
 }

@@ -20,6 +20,7 @@ import {
   dropDevice,
   endDeviceRest,
   type ListedDevice,
+  nextReadingOf,
   noteDeviceAnswer,
   noteDeviceFailure,
   noteDeviceListed,
@@ -303,6 +304,7 @@ export function createPlanner(state: PlannerState): Planner {
     turnOff: (stream, untilMs) => turnOff(state, stream, untilMs),
     figures: () => figuresOf(state),
     daySupply: (nowMs) => daySupplyOf(state, nowMs),
+    nextReadingMs: (deviceId) => nextReadingOf(state.devices, deviceId),
     rates: () => ratesOf(state.devices),
   };
 }

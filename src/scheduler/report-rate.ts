@@ -22,6 +22,8 @@ const OUTLIER = 4;
 const MEMORY_GAPS = 4;
 /** How many deviations of lateness are taken for chance. */
 const PATIENCE = 4;
+/** A device whose next reading is certain within this many intervals reports regularly. */
+const REGULAR = 1.5;
 /** Served times may be cut to seconds. */
 const RESOLUTION_MS = 1000;
 /** A request that came too early shows that the rate was overestimated. */
@@ -76,6 +78,11 @@ export function learnFromEmpty(before: ReportRate): ReportRate {
  */
 export function certainWithinMs({ intervalMs, deviationMs }: ReportRate): number {
   return intervalMs === null ? Number.POSITIVE_INFINITY : intervalMs + PATIENCE * deviationMs + RESOLUTION_MS;
+}
+
+/** Whether the next reading is there all but certainly before another half interval is over. */
+export function isRegular(rate: ReportRate): boolean {
+  return rate.intervalMs !== null && certainWithinMs(rate) <= REGULAR * rate.intervalMs + RESOLUTION_MS;
 }
 
 /** The mean of the distances from the middle; long gaps are silence and count as outliers only. */

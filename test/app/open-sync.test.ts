@@ -86,6 +86,7 @@ function hooks(): Hooks {
     refused: async () => await Promise.resolve(call('refused')()),
     planChanged: call('plan changed'),
     deviceLeft: call('left'),
+    nextReadingMs: () => null,
     committed: call('committed'),
     archived: call('archived'),
   };

@@ -207,6 +207,17 @@ describe('what the list of devices says is empty', () => {
     expect(emptyByListing(listed(null, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([]);
   });
 
+  test('ends where a poll would cover to that is due when the next reading is, of a device that it does not follow', () => {
+    const known = { covered, newestNs: at(990), isSilent: false };
+    const untilDue = (seenSeconds: number | null, nextSeconds: number) =>
+      emptyByListing(listed(seenSeconds, 2000), known, GRACE_MS, nsToMs(at(nextSeconds)));
+    expect(untilDue(null, 1720)).toEqual([{ from: at(1000), to: at(1600) }]);
+    expect(untilDue(null, 9000), 'the last list is older').toEqual([{ from: at(1000), to: at(2000) }]);
+    expect(untilDue(null, 1120), 'it was polled since').toEqual([]);
+    expect(untilDue(500, 1720), 'it has missed a reading').toEqual([{ from: at(1000), to: at(1600) }]);
+    expect(untilDue(1500, 1720), 'it shows a newer one').toEqual([]);
+  });
+
   test.each([2 * MINUTE_MS, 3 * HOUR_MS])(
     'with a grace period of %i ms begins above a newest reading that no covering page has shown',
     (gracePeriodMs) => {

@@ -26,6 +26,7 @@ function quietAfter(seconds: number): number | null {
     filter: createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true }),
     wantedRange: wantedAt(settings, { nowMs, passedMs: nowMs }),
     openSeconds: 420,
+    nextReadingMs: () => null,
   };
   return snapshotDevice(view, listed, { ...NOTHING_COVERED, covered, newestNs: seen }).status.lag_seconds;
 }
@@ -46,7 +47,7 @@ function snapshotOf(hours: Hours, openSeconds: number): DeviceSnapshot {
   };
   const wantedRange = wantedAt(settings, { nowMs: NOW_MS, passedMs: NOW_MS });
   const filter = createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true });
-  return snapshotDevice({ filter, wantedRange, openSeconds }, listed, known);
+  return snapshotDevice({ filter, wantedRange, openSeconds, nextReadingMs: () => null }, listed, known);
 }
 
 function coveredOf(...hours: Hours): readonly (readonly string[])[] {

@@ -66,6 +66,7 @@ function lookAt(
     context: {
       store: { devices: () => devices, coverageOfAll: () => ({ get: covered }) },
       serverClock: { highestPassedMs: () => NOW_MS, passedMs: () => NOW_MS, nowMs: () => NOW_MS },
+      nextReadingMs: () => null,
       settings: {
         history: { kind: 'age', ageMs: 48 * HOUR_MS },
         gracePeriodMs: 0,

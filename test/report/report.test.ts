@@ -106,6 +106,7 @@ function overviewOf({
       store,
       settings,
       serverClock: { nowMs: () => NOW_MS, highestPassedMs: () => NOW_MS, passedMs: () => NOW_MS },
+      nextReadingMs: () => null,
     },
     deliverers: [
       ...(blocked === undefined ? [] : [blockedDatabase(blocked)]),

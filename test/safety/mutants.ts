@@ -506,6 +506,50 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'devices without a last-seen time incomplete between their polls',
+    caughtBy: ['unlistedStaysReady'],
+    edits: [
+      {
+        file: 'app/hooks.ts',
+        find: 'planned().planning.planner.nextReadingMs(deviceId)',
+        replace: 'planned().planning.planner.nextReadingMs(deviceId) && null',
+      },
+    ],
+  },
+  {
+    name: 'devices without a last-seen time not polled after a restart',
+    caughtBy: ['unlistedStaysReady'],
+    edits: [
+      {
+        file: 'scheduler/device-outlook.ts',
+        find: 'if (isToLearn(facts, polls)) return facts.polledMs;',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'ranges without a due reading taken for empty after the last list',
+    caughtBy: ['unlistedStalls'],
+    edits: [
+      {
+        file: 'core/device-coverage.ts',
+        find: 'to: minNs(dueNs, listedNs) }',
+        replace: 'to: dueNs }',
+      },
+    ],
+  },
+  {
+    name: 'devices that have stopped reporting unseen taken for empty',
+    caughtBy: ['unlistedComesBack'],
+    edits: [
+      {
+        file: 'scheduler/device-outlook.ts',
+        find: 'return emptiesInARow > 1 ? null :',
+        replace: 'return emptiesInARow > 99 ? null :',
+      },
+    ],
+  },
+  {
     name: 'lateness by a local clock that is behind',
     caughtBy: ['lateUnderAClockBehind'],
     edits: [

@@ -40,6 +40,7 @@ function daemon(state: ScratchStore, { excluded = [] as readonly string[] } = {}
     clock,
     settings,
     serverClock: { ...time, passedMs: () => (has.time ? clock.nowMs() : null) },
+    nextReadingMs: () => null,
     archived: () => undefined,
     checkRoom: () => (has.room ? { ok: true } : { ok: false, reason: 'full' }),
     stateFull: (error: StateFullError) => void refused.push(error),

@@ -5,6 +5,7 @@ import {
   type DeviceFacts,
   idlePollDueMs,
   NEVER_MS,
+  nextReadingMs,
   noteFailure,
   noteListed,
   notePollAnswer,
@@ -16,6 +17,7 @@ import {
   unknownDevice,
   unlistedPollDueMs,
 } from '../../src/scheduler/device-outlook.ts';
+import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
 import { POLLS } from '../support/defaults.ts';
 
 const NOW = 1_000_000_000_000;
@@ -85,9 +87,54 @@ describe('the outlook', () => {
 
   test('a quiet device without a listing is due at doubling distances, up to its idle poll', () => {
     const due = (emptiesInARow: number) => outlookOf(reporting({ isQuiet: true, emptiesInARow }), RULES)?.dueMs ?? null;
-    const [one = 0, two = 0] = [due(3), due(4)];
+    const [one = 0, two = 0] = [due(4), due(5)];
     expect((two ?? 0) - NOW).toBe(2 * ((one ?? 0) - NOW));
     expect(due(20)).toBeNull();
+  });
+});
+
+describe('a device that the listing does not follow', () => {
+  const started = (changes: Partial<DeviceFacts> = {}) =>
+    reporting({ newestMs: NOW - MINUTE_MS, rate: UNKNOWN_RATE, ...changes });
+
+  test('is polled at once after a start, as nothing else shows when its next reading is due', () => {
+    expect(outlookOf(started(), RULES)?.dueMs).toBe(NOW + RULES.freshnessMs);
+    expect(outlookOf(started({ newestMs: NOW - POLLS.idlePollMs }), RULES), 'silent for an idle poll').toBeNull();
+    expect(outlookOf(started({ isActive: false }), RULES), 'paused').toBeNull();
+    const listed = started();
+    noteListed(listed, NOW - MINUTE_MS, NOW);
+    expect(outlookOf(listed, RULES), 'the listing shows the next one').toBeNull();
+  });
+
+  test('is not quiet where the first page after a start has nothing new and shows the rate', () => {
+    const facts = started();
+    const instantsMs = [1, 11, 21].map((ago) => NOW - ago * MINUTE_MS);
+    notePollAnswer(facts, { newReadings: 0, instantsMs, liveGap: null }, NOW);
+    expect(facts).toMatchObject({ isQuiet: false, emptiesInARow: 0, rate: { intervalMs: 10 * MINUTE_MS } });
+    const one = started();
+    notePollAnswer(one, { newReadings: 0, instantsMs: [NOW - MINUTE_MS], liveGap: null }, NOW);
+    expect(one, 'a page of one reading shows none').toMatchObject({ isQuiet: true, emptiesInARow: 1 });
+  });
+
+  test('has no overdue reading until its next poll is due, nor after one that found nothing', () => {
+    expect(nextReadingMs(reporting())).toBe(NOW + 11 * SECOND_MS);
+    expect(nextReadingMs(reporting({ isQuiet: true, emptiesInARow: 1 }))).toBe(NOW + 11 * SECOND_MS);
+    expect(nextReadingMs(reporting({ isQuiet: true, emptiesInARow: 2 }))).toBeNull();
+  });
+
+  test('may have one at any time where nothing shows when it reports', () => {
+    const others: Partial<DeviceFacts>[] = [
+      { newestMs: NEVER_MS },
+      { rate: UNKNOWN_RATE },
+      { rate: { intervalMs: 10 * SECOND_MS, deviationMs: 2 * SECOND_MS } },
+      { isActive: false },
+      { failures: 1 },
+      { liveGap: { fromMs: 0, toMs: 1 } },
+    ];
+    for (const changes of others) expect(nextReadingMs(reporting(changes))).toBeNull();
+    const listed = reporting();
+    noteListed(listed, NOW, NOW);
+    expect(nextReadingMs(listed), 'the listing shows it').toBeNull();
   });
 });
 

@@ -89,6 +89,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
     streamOff: nothing,
     deviceLeft: nothing,
     planChanged: nothing,
+    nextReadingMs: () => null,
     takeTurn: createTurns(),
     filterNotes: { touchesSensors: false, devicesListed: nothing, sensorsRead: nothing, telemetryRead: nothing },
   } as unknown as SyncContext;

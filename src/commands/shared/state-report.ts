@@ -15,11 +15,13 @@ import type { Clock } from '../../core/ports.ts';
 import { budgetOf } from '../../core/quota.ts';
 import { blockedByAnswerFact, blockedFact } from '../../core/state/log.ts';
 import { type QuotaStatus, type QuotaWindow, type StreamStatus, VERSION } from '../../core/status.ts';
-import { DAY_MS, type EpochMs, MINUTE_MS, SECOND_MS, timeText } from '../../core/time.ts';
+import { DAY_MS, type EpochMs, MINUTE_MS, nsToMs, SECOND_MS, timeText } from '../../core/time.ts';
+import { gracePeriodOf } from '../../ingest/coverage-rules.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
 import { createHistoryEta } from '../../report/history-eta.ts';
 import type { ReportedDestination } from '../../report/report.ts';
 import { API_PROBLEM, FAILING_LONG_MS, storedProblem } from '../../scheduler/api-state.ts';
+import { MOVED_NS } from '../../scheduler/coverage-points.ts';
 import { staleMsOf } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/views/data-dir.ts';
 import { type ReadState, readStateView } from '../../store/views/read-state.ts';
@@ -57,7 +59,19 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   });
   const quota = quotaOf(state, config, nowMs);
   const schedules = (state.isLocked ? keptSchedules(store) : null) ?? config.sync.schedules;
-  const context = { store, serverClock: clockAt(nowMs), settings: { ...config.sync, schedules, filter } };
+  const { gracePeriodMs } = config.sync;
+  const context = {
+    store,
+    serverClock: clockAt(nowMs),
+    settings: { ...config.sync, schedules, filter },
+    // Only the daemon knows the rates. Up to the watermark of the last point nothing was overdue, and a running daemon
+    // writes another one as soon as the watermark has moved so far.
+    nextReadingMs: (deviceId: string): EpochMs | null => {
+      const watermarkNs = store.coveragePoints().get(deviceId)?.watermarkNs ?? null;
+      if (watermarkNs === null) return null;
+      return nsToMs(watermarkNs + MOVED_NS) + gracePeriodOf(gracePeriodMs, store.telemetry(deviceId).late);
+    },
+  };
   return {
     context,
     deliverers: destinations,

@@ -59,6 +59,7 @@ export function pagePartsOf(
         schedules: SCHEDULES,
         filter: createFilter({ ...KEEP_ALL.spec, ...filter }),
       },
+      nextReadingMs: () => null,
     },
     facts: counted(state.facts),
     historyEta: () => null,

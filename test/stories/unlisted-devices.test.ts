@@ -1,0 +1,63 @@
+/**
+ * The API document leaves open whether the device list shows when a device was seen. A fleet is ready all the time under
+ * every reading of it, and a stall shows as soon.
+ */
+import { describe, expect, test } from 'vitest';
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { onPath } from '../support/faults.ts';
+import { influxdAvailable } from '../support/influxd.ts';
+import { openBench, REAL_PROGRAM } from '../support/rig.ts';
+import { sharedBench } from '../support/shared-bench.ts';
+import { checkFleet, type Listing, readyForMs, reportersOf } from '../support/unlisted-scenarios.ts';
+
+const LISTINGS: readonly Listing[] = ['shown', 'absent', 'stuck'];
+
+describe.runIf(influxdAvailable())('a fleet whose last-seen times are', () => {
+  const bench = sharedBench(openBench);
+
+  describe.each(LISTINGS)('%s', (listing) => {
+    test.each([[[1]], [[10]], [[60]], [[1, 10, 60]]])(
+      'is ready all the time, and nothing is behind: every %j minutes',
+      async (minutes) => {
+        const fleet = { devices: reportersOf(...minutes), listing };
+        // After a restart, a time that is stuck is believed until the idle poll has disproved it.
+        const livesMs = listing === 'stuck' ? [7 * HOUR_MS] : [3 * HOUR_MS, 4 * HOUR_MS];
+        const { made, notReady, behind, worstLagSeconds, behindAfterSeconds, polls } = await checkFleet(
+          bench,
+          REAL_PROGRAM,
+          fleet,
+          livesMs,
+        );
+        expect(made).toBeGreaterThan(120);
+        expect({ notReady, behind }).toEqual({ notReady: 0, behind: 0 });
+        expect(worstLagSeconds).toBeLessThanOrEqual(behindAfterSeconds);
+        // A poll for each reading, and a few more after the start.
+        const lastMinutes = (livesMs.at(-1) ?? 0) / MINUTE_MS;
+        const readings = minutes.reduce((sum, every) => sum + lastMinutes / every, 0);
+        expect(polls).toBeLessThan(readings + 8 * minutes.length);
+      },
+    );
+  });
+
+  test('is not ready any more as soon as any other where the API has all requests wait', async () => {
+    const [shown = 0, ...others] = await readyTimes([60]);
+    expect(shown).toBeLessThan(15 * MINUTE_MS);
+    for (const readyMs of others) expect(readyMs).toBeLessThanOrEqual(shown + MINUTE_MS);
+  });
+
+  test('is not ready any more as soon as any other where no device answers', async () => {
+    const fails = onPath(/telemetry/, () => ({ kind: 'server-error' }));
+    const [shown = 0, ...others] = await readyTimes([10, 60], fails);
+    expect(shown).toBeLessThan(30 * MINUTE_MS);
+    for (const readyMs of others) expect(readyMs).toBeLessThanOrEqual(shown + 5 * MINUTE_MS);
+  });
+
+  /** How long fleets with each kind of list are called ready. */
+  async function readyTimes(minutes: readonly number[], fails?: Parameters<typeof readyForMs>[3]): Promise<number[]> {
+    const times: number[] = [];
+    for (const listing of LISTINGS) {
+      times.push(await readyForMs(bench, REAL_PROGRAM, { devices: reportersOf(...minutes), listing }, fails));
+    }
+    return times;
+  }
+});
