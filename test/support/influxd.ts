@@ -23,6 +23,16 @@ const KEEPER =
 /** A row of a query's answer: columns by name, times (`time`) as exact nanoseconds; tags of a `GROUP BY` included. */
 export type Row = Readonly<Record<string, bigint | number | string | boolean | null>>;
 
+/** A series of a query's answer; of each row of `values` the first cell is the time, as the digits of its nanoseconds. */
+export interface Series {
+  readonly columns: readonly string[];
+  /** Those of a `GROUP BY`. */
+  readonly tags?: Readonly<Record<string, string>>;
+  readonly values: readonly (readonly Cell[])[];
+}
+
+export type Cell = bigint | number | string | boolean | null;
+
 export interface Influxd extends AsyncDisposable {
   /** Base URL of its own API (`/write`, `/query`): for `/api/v2/write` put `startV2Proxy` before it. */
   readonly url: string;
@@ -32,6 +42,8 @@ export interface Influxd extends AsyncDisposable {
    * @throws Error with the server's words.
    */
   query(db: string, influxql: string): Promise<Row[]>;
+  /** The same, as the answer has it: for many points. */
+  series(db: string, influxql: string): Promise<readonly Series[]>;
   /**
    * Posts lines past everything, as a test's own hand.
    *
@@ -85,7 +97,11 @@ export async function startInfluxd({ databases = ['tidemark'], env = {} }: Influ
     if (word === 'remove') rmSync(dir, { recursive: true, force: true });
   };
   await start();
-  const query = async (db: string, influxql: string): Promise<Row[]> => await runQuery(url, db, influxql);
+  const series = async (db: string, influxql: string): Promise<readonly Series[]> => await runQuery(url, db, influxql);
+  const query = async (db: string, influxql: string): Promise<Row[]> =>
+    (await series(db, influxql)).flatMap(({ columns, tags = {}, values }) =>
+      values.map((cells) => rowOf(columns, tags, cells)),
+    );
   for (const database of databases) await query('', `CREATE DATABASE "${database}"`);
   const write = async (db: string, lines: string): Promise<number> =>
     (await fetch(`${url}/write?db=${encodeURIComponent(db)}&precision=ns`, { method: 'POST', body: lines })).status;
@@ -93,6 +109,7 @@ export async function startInfluxd({ databases = ['tidemark'], env = {} }: Influ
   return {
     url,
     query,
+    series,
     write,
     kill: async () => await end('keep'),
     restart: start,
@@ -143,29 +160,21 @@ async function tell(child: ChildProcess, word: 'keep' | 'remove'): Promise<void>
   await ended;
 }
 
-type Cell = bigint | number | string | boolean | null;
-
 interface QueryAnswer {
   readonly error?: string;
   readonly results?: readonly {
     readonly error?: string;
-    readonly series?: readonly {
-      readonly columns: readonly string[];
-      readonly tags?: Readonly<Record<string, string>>;
-      readonly values: readonly (readonly Cell[])[];
-    }[];
+    readonly series?: readonly Series[];
   }[];
 }
 
-async function runQuery(url: string, db: string, influxql: string): Promise<Row[]> {
+async function runQuery(url: string, db: string, influxql: string): Promise<readonly Series[]> {
   const body = new URLSearchParams({ db, q: influxql, epoch: 'ns' });
   const answer = await fetch(`${url}/query`, { method: 'POST', body });
   const { error, results } = parseExact(await answer.text());
   const failure = error ?? results?.[0]?.error;
   if (failure !== undefined) throw new Error(`${influxql}: ${failure}`);
-  return (results?.[0]?.series ?? []).flatMap(({ columns, tags = {}, values }) =>
-    values.map((cells) => rowOf(columns, tags, cells)),
-  );
+  return results?.[0]?.series ?? [];
 }
 
 function rowOf(columns: readonly string[], tags: Readonly<Record<string, string>>, cells: readonly Cell[]): Row {

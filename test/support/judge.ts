@@ -9,7 +9,7 @@ import { encodePoint, identityTag, type SeriesKey } from '../../src/core/lines/l
 import type { Simulator } from '../../src/sim/simulator.ts';
 import type { SimValue } from '../../src/sim/spec.ts';
 import type { World } from '../../src/sim/world.ts';
-import type { Influxd, Row } from './influxd.ts';
+import type { Cell, Influxd, Series } from './influxd.ts';
 
 export interface Span {
   readonly fromNs: bigint;
@@ -52,16 +52,11 @@ export async function judge(
   span: Span,
   deviceIds: readonly string[],
 ): Promise<Verdict> {
-  return judgeRows({ rows: await influxd.query(database, 'SELECT * FROM telemetry'), simulator }, span, deviceIds);
-}
-
-/** The same of rows that were queried before. */
-export function judgeRows(
-  { rows, simulator }: { readonly rows: readonly Row[]; readonly simulator: Simulator },
-  span: Span,
-  deviceIds: readonly string[],
-): Verdict {
-  return judgeSeries({ stored: groupBySeries(rows), simulator }, span, deviceIds);
+  const series = await influxd.series(
+    database,
+    `SELECT ${FIELDS.join(', ')} FROM telemetry GROUP BY device_id, sensor`,
+  );
+  return judgeSeries({ stored: groupBySeries(series), simulator }, span, deviceIds);
 }
 
 /**
@@ -111,22 +106,24 @@ export function textsOf(fields: { get(name: string): string | number | boolean |
   return texts;
 }
 
-function groupBySeries(rows: readonly Row[]): Map<string, StoredSeries> {
+function groupBySeries(answered: readonly Series[]): Map<string, StoredSeries> {
   const series = new Map<string, StoredSeries>();
-  for (const row of rows) {
-    const key = `${String(row.device_id)} ${String(row.sensor)}`;
-    const at = row.time;
-    if (typeof at !== 'bigint') throw new Error(`a time that is no bigint: ${String(at)}`);
-    const points = series.get(key) ?? new Map<bigint, ValueText>();
-    series.set(key, points);
-    for (const field of FIELDS) {
-      const value = row[field];
-      if (value === null || value === undefined) continue;
-      if (points.has(at)) throw new Error('two values of one series at one time');
-      points.set(at, textOf(value));
-    }
+  for (const { tags = {}, values } of answered) {
+    const points: StoredSeries = new Map();
+    series.set(`${tags['device_id']} ${tags['sensor']}`, points);
+    for (const [time, ...fields] of values) addRow(points, time, fields);
   }
   return series;
+}
+
+function addRow(points: StoredSeries, time: Cell | undefined, fields: readonly Cell[]): void {
+  if (typeof time !== 'string') throw new Error(`a time that is no text: ${String(time)}`);
+  const at = BigInt(time);
+  for (const value of fields) {
+    if (value === null) continue;
+    if (points.has(at)) throw new Error('two values of one series at one time');
+    points.set(at, textOf(value));
+  }
 }
 
 /** What a sensor of the world shows: for each instant its value, or the different ones. */

@@ -189,6 +189,7 @@ export function destinationOf(
   const sink = createInfluxSink({
     name: 'influx',
     url: proxy.url,
+    connect: proxy.connect,
     token: new Secret(TOKEN),
     org: '',
     bucket,
