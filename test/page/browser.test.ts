@@ -142,8 +142,9 @@ describe.runIf(isHere)('on a phone', () => {
       })),
     }));
     await using served = await servePage({ facts: factsOf(rows) });
+    await using watched = await watchedPage(browser, served.url);
     for (const width of [360, 390, 430]) {
-      await using watched = await watchedPage(browser, served.url, { viewport: { width, height: 800 } });
+      await watched.page.setViewportSize({ width, height: 800 });
       await watched.page.goto(served.url);
       const heights = await watched.page
         .locator('.devices tbody tr')
@@ -196,9 +197,10 @@ describe.runIf(isHere)('times', () => {
   test('of a range have their date at both ends, whichever day it is in the reader’s zone', async () => {
     const [gap] = REPORT.gaps;
     if (gap === undefined) throw new Error('no gap');
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url, { timezoneId: 'Asia/Kolkata' });
     const between = async (from: string, to: string): Promise<string> => {
-      await using served = await servePage({ standing: standingWith({ gaps: [{ ...gap, from, to }] }) });
-      await using watched = await watchedPage(browser, served.url, { timezoneId: 'Asia/Kolkata' });
+      served.shown.standing = standingWith({ gaps: [{ ...gap, from, to }] });
       await watched.page.goto(served.url);
       return await watched.page.locator('#work table [data-range]').innerText();
     };
@@ -349,27 +351,29 @@ describe.runIf(isHere)('while somebody looks', () => {
 });
 
 describe.runIf(isHere)('names that mean no good', () => {
-  test.each(HOSTILE.map((text, index) => [index, text] as const))(
-    'number %i does nothing but show itself',
-    async (_index, hostile) => {
-      const rows = [0, 1, 2].map((index) => rowOf(index, hostile));
-      const standing = standingWith({
+  test('do nothing but show themselves', async () => {
+    await using served = await servePage();
+    await using watched = await watchedPage(browser, served.url, { viewport: { width: 390, height: 844 } });
+    const { page } = watched;
+    for (const [nth, hostile] of HOSTILE.entries()) {
+      served.shown.facts = factsOf(
+        [0, 1, 2].map((index) => rowOf(index, hostile)),
+        hostile,
+      );
+      served.shown.standing = standingWith({
         workspace_id: hostile,
         workspace_name: hostile,
         summary: hostile,
         destinations: REPORT.destinations.map((each) => ({ ...each, name: hostile })),
       });
-      await using served = await servePage({ standing, facts: factsOf(rows, hostile) });
-      await using watched = await watchedPage(browser, served.url, { viewport: { width: 390, height: 844 } });
-      const { page } = watched;
       await page.goto(served.url, { waitUntil: 'networkidle' });
-      expect(await page.locator('.devices tbody tr').count()).toBe(3);
-      expect(await overflow(page)).toBe(0);
+      expect([nth, await page.locator('.devices tbody tr').count()]).toEqual([nth, 3]);
+      expect([nth, await overflow(page)]).toEqual([nth, 0]);
       await page.locator('.devices tbody th a').first().click();
       await page.locator('.plot canvas').nth(2).waitFor();
-      expect(await overflow(page)).toBe(0);
-      expect(await page.locator('script').count()).toBe(2);
-      expect(watched.oddities).toEqual([]);
-    },
-  );
+      expect([nth, await overflow(page)]).toEqual([nth, 0]);
+      expect([nth, await page.locator('script').count()]).toEqual([nth, 2]);
+      expect([nth, watched.oddities]).toEqual([nth, []]);
+    }
+  });
 });
