@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { realClock } from '../../src/app/real-clock.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { sensorsOf } from '../../src/sim/sensors.ts';
 import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
@@ -127,9 +128,12 @@ const SETTLE_MS = 2 * MINUTE_MS;
 
 /** A little history, with what is hard about it. */
 const DEVICES: readonly DeviceSpec[] = [
-  { deviceId: 'walk', intervalMs: 20_000, jitter: 0.5 },
-  { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] },
-  { deviceId: 'burst', intervalMs: 5 * MINUTE_MS, traits: ['burst'], burst: { every: 12, size: 230 } },
+  { deviceId: 'walk', intervalMs: 20_000, jitter: 0.5, sensors: sensorsOf(1) },
+  { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'], sensors: sensorsOf(2) },
+  {
+    ...{ deviceId: 'burst', intervalMs: 5 * MINUTE_MS, sensors: sensorsOf(1) },
+    ...{ traits: ['burst'], burst: { every: 12, size: 230 } },
+  },
 ];
 
 let stages = 0;

@@ -6,6 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import { rereadDay } from '../../src/ingest/reread.ts';
+import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { SettingsOverrides, SimSettings } from '../../src/sim/settings.ts';
 import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
@@ -21,8 +22,8 @@ import { sharedBench } from '../support/shared-bench.ts';
 
 const bench = sharedBench(openBench);
 
-const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 30 * SECOND_MS, jitter: 0.5 };
-const TIED: DeviceSpec = { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] };
+const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 30 * SECOND_MS, jitter: 0.5, sensors: sensorsOf(1) };
+const TIED: DeviceSpec = { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'], sensors: sensorsOf(2) };
 
 interface Story {
   readonly devices?: readonly DeviceSpec[];
@@ -126,7 +127,7 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
 });
 
 describe.runIf(influxdAvailable())('cursors', () => {
-  const dense: DeviceSpec = { deviceId: 'often', intervalMs: 4 * SECOND_MS, traits: ['ties'] };
+  const dense: DeviceSpec = { deviceId: 'often', intervalMs: 4 * SECOND_MS, traits: ['ties'], sensors: sensorsOf(2) };
   const CURSORS: readonly [string, Partial<SimSettings['paging']>][] = [
     ['that leave out readings of the instant at a page’s end', { cursorDuplicates: 'skips' }],
     ['that repeat them', { cursorDuplicates: 'repeats' }],

@@ -11,6 +11,7 @@ import { Secret } from '../../../src/core/secret.ts';
 import { missingChangeOf } from '../../../src/core/state/job-args.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
+import { sensorsOf } from '../../../src/sim/sensors.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
 import { openStore } from '../../../src/store/store.ts';
@@ -34,9 +35,14 @@ const HISTORY_MS = 40 * HOUR_MS;
 const bench = sharedBench(openBench);
 
 const DEVICES: DeviceSpec[] = [
-  { deviceId: 'tied', intervalMs: 2 * MINUTE_MS, traits: ['ties'] },
-  { deviceId: 'od,d =d"e\\vi\'ce', intervalMs: 2 * MINUTE_MS, traits: ['hostile', 'oddValues', 'ties'] },
-  { deviceId: 'fast', intervalMs: 30_000, jitter: 0.9 },
+  { deviceId: 'tied', intervalMs: 2 * MINUTE_MS, traits: ['ties'], sensors: sensorsOf(2) },
+  {
+    deviceId: 'od,d =d"e\\vi\'ce',
+    intervalMs: 4 * MINUTE_MS,
+    traits: ['hostile', 'oddValues', 'ties'],
+    sensors: sensorsOf(1),
+  },
+  { deviceId: 'fast', intervalMs: 30_000, jitter: 0.9, sensors: sensorsOf(1) },
 ];
 
 function worldOf(precision: World['precision'] = 'ns'): (nowMs: number) => World {
