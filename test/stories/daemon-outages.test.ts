@@ -109,7 +109,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
     const broken = ['a', 'b', 'c', 'd'];
     const quiet = [...broken, 'sound'].map((deviceId) => ({ deviceId, intervalMs: 10 * MINUTE_MS }));
     // Others that are answered all the while: a device is to blame where these are not.
-    const lively = ['v', 'w', 'x', 'y', 'z'].map((deviceId) => ({ deviceId, intervalMs: 2 * MINUTE_MS }));
+    const lively = ['v', 'w', 'x', 'y', 'z'].map((deviceId) => ({ deviceId, intervalMs: 5 * MINUTE_MS }));
     const devices = [...quiet, ...lively];
     using rig = await rigOf({ world: worldOf(devices, 12 * DAY_MS), historyMs: 10 * DAY_MS });
     rig.simulator.faults = onPath(/\/[abcd]\/telemetry/, always({ kind: 'server-error' }));

@@ -27,7 +27,7 @@ describe.runIf(influxdAvailable())('a device that leaves while its history is op
       { deviceId: 'stays', intervalMs: MINUTE_MS },
     ];
     using rig = await openRig(bench, { world: worldOf(devices, 32 * DAY_MS), historyMs: 30 * DAY_MS });
-    const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
+    const life = await liveAsDaemon(rig, { forMs: 15 * MINUTE_MS });
     expect(life.error).toBeNull();
     expect(life.lastReport.devices.map(({ state }) => state)).toContain('unreachable');
     // Those that were under way, of each lane.
@@ -43,7 +43,7 @@ describe.runIf(influxdAvailable())('a device that leaves while its history is op
     ];
     const filter = { exclude: ['private'] };
     using rig = await openRig(bench, { world: worldOf(devices, 32 * DAY_MS), historyMs: 30 * DAY_MS, filter });
-    const life = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
+    const life = await liveAsDaemon(rig, { forMs: 15 * MINUTE_MS });
     expect(life.lastReport.devices.filter(({ state }) => state === 'excluded')).toHaveLength(3);
     // The next listing tells of it.
     expect(askedAfter(rig, /[xyz].telemetry/, LEAVES_MS + 6 * MINUTE_MS)).toBe(0);

@@ -62,7 +62,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     using rig = await rigOf();
     const all: Followed[] = [];
     const reported: ProgressReport[] = [];
-    const life = await live(rig, 40 * MINUTE_MS, {
+    const life = await live(rig, MINUTE_MS, {
       meanwhile: async ({ progress }) => {
         await rig.clock.sleep(2 * SECOND_MS);
         const following = followBackfill(rig, { fromMs: NOW_MS - 20 * DAY_MS });
@@ -99,7 +99,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('says that it waits for polls while only the newest readings are open', async () => {
     using rig = await rigOf();
-    await live(rig, 40 * MINUTE_MS, {
+    await live(rig, MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(20 * MINUTE_MS);
         const followed = await followBackfill(rig, { fromMs: NOW_MS - HOUR_MS });
@@ -116,7 +116,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   test('ends at once where the polls of the daemon have covered the range but for its last minutes', async () => {
     const fleet = Array.from({ length: 5 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS }));
     using rig = await rigOf({ world: worldOf(fleet, 40 * DAY_MS) });
-    await live(rig, 40 * MINUTE_MS, {
+    await live(rig, MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(20 * MINUTE_MS);
         const beganMs = rig.clock.nowMs();
@@ -141,11 +141,11 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     const meanLag = async (withBackfill: boolean): Promise<{ lag: number; backfill: number }> => {
       using rig = await rigOf({ world: worldOf(fleet, 40 * DAY_MS), historyMs: HOUR_MS, settings: { plan } });
       const lags: number[] = [];
-      await live(rig, 40 * MINUTE_MS, {
+      await live(rig, MINUTE_MS, {
         meanwhile: async ({ report }) => {
           await rig.clock.sleep(10 * MINUTE_MS);
           if (withBackfill) submit(rig, { fromMs: NOW_MS - 10 * DAY_MS });
-          while (rig.clock.nowMs() < NOW_MS + 38 * MINUTE_MS) {
+          while (rig.clock.nowMs() < NOW_MS + 30 * MINUTE_MS) {
             await rig.clock.sleep(MINUTE_MS);
             lags.push(...report().devices.map(({ lag_seconds }) => lag_seconds ?? 0));
           }
@@ -165,7 +165,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('does not hold up a --once, and two of them follow each other', async () => {
     using rig = await rigOf();
-    await live(rig, 90 * MINUTE_MS, {
+    await live(rig, MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(10 * MINUTE_MS);
         const first = followBackfill(rig, { fromMs: NOW_MS - 15 * DAY_MS, maxShare: 0.1 });
@@ -185,7 +185,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('is cancelled when its follower is stopped, and sends no more requests', async () => {
     using rig = await rigOf();
-    const life = await live(rig, 35 * MINUTE_MS, {
+    const life = await live(rig, MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(10 * MINUTE_MS);
         const stop = new AbortController();
@@ -296,7 +296,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('reports a refused key and an unknown device to its follower', async () => {
     using rig = await rigOf();
-    const life = await live(rig, HOUR_MS, {
+    const life = await live(rig, MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(MINUTE_MS);
         expect((await followBackfill(rig, { fromMs: NOW_MS - DAY_MS, devices: ['nobody'] })).end).toMatchObject({
