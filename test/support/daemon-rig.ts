@@ -10,6 +10,7 @@ import type { Schedules } from '../../src/core/ports.ts';
 import type { ProgressReport, ReadyReport, StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/session.ts';
+import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { NOW_MS, type Program, type Rig } from './rig.ts';
@@ -98,6 +99,17 @@ export const DEVICES: readonly DeviceSpec[] = [
  */
 export function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY_MS): (nowMs: number) => World {
   return (originMs) => createWorld({ seed: 33, originMs, historyMs, devices });
+}
+
+/**
+ * The same with one value in a reading, or two where readings may contradict each other: for whoever counts requests and
+ * time over long histories, of which each value costs as much as its reading.
+ */
+export function leanWorldOf(devices: readonly DeviceSpec[], historyMs: number): (nowMs: number) => World {
+  return worldOf(
+    devices.map((device) => ({ sensors: sensorsOf(device.traits === undefined ? 1 : 2), ...device })),
+    historyMs,
+  );
 }
 
 /** The events of one kind, in their order. */
