@@ -119,23 +119,23 @@ Asks for the address of the API, the key, the database and the history, tests
 each answer immediately, and writes the configuration file and a file for each
 secret (mode 0600). At the end it prints the command that starts Tidemark.
 
-Each answer can be given by a flag. Without a terminal, all required answers
-must be. Secrets come from a file (- reads a line of standard input, the key
-first), from TIDEMARK_API_KEY and TIDEMARK_INFLUX_TOKEN, or are typed and not
-shown. A secret file that you name is used where it is (copied for
---workspace); typed ones are written to secrets/ beside the configuration file.
+Each answer can be a flag; without a terminal, all required ones must be.
+Secrets come from a file (- reads a line of standard input, the key first), from
+TIDEMARK_API_KEY and TIDEMARK_INFLUX_TOKEN, or are typed and not shown. A secret
+file is used where it is (copied for --workspace); typed secrets are written to
+secrets/ beside the configuration file.
 
-  --config FILE              the file to write; default: config/tidemark.yaml
+  --config FILE              the file to write (with --workspace: the directory)
   --influx-url URL           the database, or none: only Tidemark's archive, in
                              data_dir; default: none, for Kubernetes the base's
   --influx-bucket NAME       the bucket; leave it out for VictoriaMetrics
+  --history T                default: 30d; for Kubernetes the base's
   --listen HOST:PORT         where the status page listens (127.0.0.1:9464)
   --overwrite                replace existing files
   --workspace NAME           write the files for one additional workspace next
                              to the running ones, and print how to start it
-  --for TARGET               where it will run: compose (default, in the
-                             directory of compose.yaml), systemd (/etc/tidemark)
-                             or kubernetes (config/kubernetes/workspaces)
+  --for TARGET               compose (default), systemd (/etc/tidemark) or
+                             kubernetes (config/kubernetes/workspaces)
 
 It sends one or two requests to the API, recorded in the state if there is one.
 

@@ -17,11 +17,11 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   'configuration-odd': warn(({ message }) => message, { note: 'the message names the key' }),
   'configuration-invalid': error(({ message }) => `The configuration is invalid: ${message}`, {
     fields: ({ mistakes, exitCode }) => ({ mistakes, exit_code: exitCode }),
-    note: 'of a daemon without a terminal unless `log.format` is `pretty`, or of any command with `log.format: json`; otherwise printed as text',
+    note: 'logged by a daemon without a terminal (unless `log.format` is `pretty`) and by any command with `log.format: json`; otherwise printed as text',
   }),
   failed: error(({ message, isKnown }) => (isKnown ? message : internalErrorText(message)), {
     fields: ({ exitCode }) => ({ exit_code: exitCode }),
-    note: 'the last line of a daemon without a terminal that ends because of an error (unless `log.format` is `pretty`), or of any command with `log.format: json`; otherwise printed as text',
+    note: 'the last line after an error, logged by a daemon without a terminal (unless `log.format` is `pretty`) and by any command with `log.format: json`; otherwise printed as text',
   }),
   'run-ended': {
     level: { any: ['info', 'warn'], of: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },

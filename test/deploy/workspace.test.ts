@@ -254,14 +254,13 @@ describe('for Kubernetes', () => {
         /^Database: {2}that of the base \(http:\/\/influxdb\.monitoring:8086, bucket telemetry\); --influx-url names another, or none$/m,
       ),
     ]);
-    expect(values('office')).toEqual([`TIDEMARK_API_URL=${api.url}`, 'TIDEMARK_SYNC_HISTORY=30d']);
+    expect(values('office')).toEqual([`TIDEMARK_API_URL=${api.url}`]);
     // A bucket of its own there.
     await init(folder, '--workspace', 'shop', '--for', 'kubernetes', '--influx-bucket', 'shop');
-    expect(values('shop')).toEqual([
-      `TIDEMARK_API_URL=${api.url}`,
-      'TIDEMARK_INFLUX_BUCKET=shop',
-      'TIDEMARK_SYNC_HISTORY=30d',
-    ]);
+    expect(values('shop')).toEqual([`TIDEMARK_API_URL=${api.url}`, 'TIDEMARK_INFLUX_BUCKET=shop']);
+    // So does its history, unless another is given.
+    await init(folder, '--workspace', 'barn', '--for', 'kubernetes', '--history', '90d');
+    expect(values('barn')).toEqual([`TIDEMARK_API_URL=${api.url}`, 'TIDEMARK_SYNC_HISTORY=90d']);
   });
 
   test('with no database on purpose, and with one that has no token, each value of the base is replaced', async () => {

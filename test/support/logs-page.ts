@@ -62,7 +62,7 @@ is text. After a wrong command line it is always text.
 
 - **Repeated problems**: a problem is logged when it starts, then once an hour with \`suppressed\` (the number of lines that were
   left out since the last one), and when it ends, with \`problem_lines_suppressed\`. If it starts and ends often, at most two starts and two ends are logged in ten
-  minutes. Of every other event, at most ten lines a minute are logged per level.
+  minutes. Of each event that is not a problem, at most ten lines a minute are logged per level.
 - **No secrets**: the log contains no key, token, password, URL query or response body. If the API or a database rejects
   something, its message is logged, shortened. Device names are logged.
 - **What to do about a line**: search its event in [Troubleshooting](troubleshooting.md).

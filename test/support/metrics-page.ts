@@ -113,6 +113,9 @@ at least five minutes, plus \`sync.grace_period\`: 420 s by default.
 these. It also suppresses alerts that another alert of the same workspace explains, and sends one notification per alert for all
 workspaces. If you have your own Alertmanager, copy \`inhibit_rules\` and \`group_by\` into its configuration.
 
+**Is the alerting itself alive?** \`TidemarkWatchdog\` always fires. Send it to a service that calls you when it stops arriving: \`alertmanager.yml\` has the
+route as a comment.
+
 | alert | severity | meaning | what to do | fires when |
 | --- | --- | --- | --- | --- |
 `;

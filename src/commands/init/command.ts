@@ -125,7 +125,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
     key: api.key.text,
     database,
     token: database?.token?.text ?? null,
-    history: await promptHistory(init, database),
+    history: await promptHistory(init, database, target === 'kubernetes'),
     listen: page,
   });
   writeFiles([...files.own, ...files.shared]);
@@ -421,14 +421,15 @@ function warn({ print }: Init, advice: Advice | null): void {
   if (advice !== null) print(`Warning: ${advice.what}. ${advice.remedy}`);
 }
 
-async function promptHistory(init: Init, database: TriedDatabase | null): Promise<string> {
+/** @param isOfBase whether a workspace of Kubernetes is written: no answer (`''`) leaves the history to the base. */
+async function promptHistory(init: Init, database: TriedDatabase | null, isOfBase = false): Promise<string> {
   const text = await retryUntilValid(init, async (isFirst) => {
     return await textFor(init, {
       flag: '--history',
       given: isFirst ? init.command.history : null,
-      question: 'History: how far back the first sync reads (30d, a date, or all) [30d]: ',
-      fallback: '30d',
-      parse: history,
+      question: `History: how far back the first sync reads (30d, a date, or all) [${isOfBase ? 'that of the base' : '30d'}]: `,
+      fallback: isOfBase ? '' : '30d',
+      parse: (answer, nowMs) => (isOfBase && answer === '' ? answer : history(answer, nowMs)),
     });
   });
   const nowMs = realClock.nowMs();

@@ -254,7 +254,7 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
   const list = join(folder, 'kustomization.yaml');
   if (!existsSync(list)) {
     throw new UserError(
-      'There is no config/kubernetes/workspaces in this directory. Run the command in the directory that has config/kubernetes.',
+      `There is no ${list}. Run the command in the directory that has config/kubernetes, or name the directory of your list of workspaces by --config.`,
       1,
     );
   }
@@ -403,7 +403,7 @@ function variablesOf(apiUrl: string, database: NewWorkspace['database'], history
           ...(database.bucket === '' ? {} : { TIDEMARK_INFLUX_BUCKET: database.bucket }),
           ...(database.url !== '' && database.bucket === '' ? { TIDEMARK_INFLUX_KIND: 'victoriametrics' } : {}),
         }),
-    TIDEMARK_SYNC_HISTORY: history,
+    ...(history === '' ? {} : { TIDEMARK_SYNC_HISTORY: history }),
   };
 }
 

@@ -142,7 +142,7 @@ function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInpu
     },
     // Devices that were named stay those.
     scale: whatIf.devices === undefined || range.deviceIds !== null || all === 0 ? 1 : whatIf.devices / all,
-    assumptions: [...assumptions, ...rateAssumptions(reporting, assumedMs)],
+    assumptions: [...assumptions, ...rateAssumptions(reporting, assumedMs), ...alertAssumptions(facts)],
   };
 }
 
@@ -163,6 +163,15 @@ function limitsOf(
       ...(perDay === null ? [`requests a day: ${unknownBecause}; only the limit per minute is assumed`] : []),
     ],
   };
+}
+
+/** Before the alerts were read, only the account shows that there are open ones. */
+function alertAssumptions({ account, openAlerts }: PlanFacts): string[] {
+  const open = account?.openAlerts ?? 0;
+  if (open === 0 || openAlerts.sinceOldest > 0) return [];
+  return [
+    `an alert poll takes one request: the ${counted(open, 'open alert')} of the account are not read yet, and those that are not on the first page take more`,
+  ];
 }
 
 function rateAssumptions(reporting: readonly { readonly isMeasured: boolean }[], assumedMs: number): string[] {

@@ -291,13 +291,18 @@ describe('what it says', () => {
       changes: index >= 250 && index % 2 === 0 ? [] : resolved,
     }));
     using rig = openPlanRig({ devices: fleet(1, 10 * MINUTE_MS), alerts });
-    expect((await rig.plan()).requests_per_day.needed.alerts, 'nothing is known yet').toBe(720);
+    const first = await rig.plan();
+    expect(first.requests_per_day.needed.alerts, 'nothing is known yet').toBe(720);
+    const assumed = /^an alert poll takes one request: the \d+ open alerts? of the account are not read yet/;
+    expect(first.basis.assumptions.at(-1)).toMatch(assumed);
     await rig.once();
     const before = asked(rig).length;
     await rig.once();
     const poll = asked(rig, before).filter((path) => path.startsWith('/alerts')).length;
     expect(poll).toBe(3);
-    expect((await rig.plan()).requests_per_day.needed.alerts).toBe(720 * poll);
+    const second = await rig.plan();
+    expect(second.requests_per_day.needed.alerts).toBe(720 * poll);
+    expect(second.basis.assumptions.filter((text) => assumed.test(text))).toEqual([]);
     const daemon = rig.open();
     const beside = await rig.plan();
     daemon.close();
