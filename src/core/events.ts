@@ -285,7 +285,7 @@ export type ProgramEvent =
         readonly requests: number;
       } | null;
     }
-  | { readonly type: 'job-followed'; readonly dataDir: string }
+  | { readonly type: 'job-followed'; readonly dataDir: string; readonly isFound: boolean }
   | { readonly type: 'job-queued' }
   | { readonly type: 'bundle-written'; readonly file: string };
 

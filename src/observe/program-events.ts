@@ -52,10 +52,19 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
       return { destination, points, readings, requests };
     },
   },
-  'job-followed': info('A daemon uses this state; it runs the job with its own configuration', {
-    fields: ({ dataDir }) => ({ data_dir: dataDir }),
-  }),
-  'job-queued': info('The daemon runs another job of this kind; this job waits (--status shows both)'),
+  'job-followed': info(
+    ({ isFound }) =>
+      isFound === true
+        ? 'The daemon has this job already; this command follows it. Ctrl-C cancels the job'
+        : 'A daemon uses this state; it runs the job with its own configuration. Ctrl-C cancels the job',
+    {
+      fields: ({ dataDir }) => ({ data_dir: dataDir }),
+      note: '`The daemon has this job already; this command follows it. …` if an equal command has requested it before',
+    },
+  ),
+  'job-queued': info(
+    'The daemon runs another job of this kind; this job waits (--status shows both). Ctrl-C cancels this job',
+  ),
   'bundle-written': info('Support bundle written; check it for private data before you send it', {
     fields: ({ file }) => ({ file }),
   }),

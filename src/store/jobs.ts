@@ -8,6 +8,7 @@
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import {
+  isJobOf,
   type Job,
   type JobBoard,
   type JobEnd,
@@ -45,6 +46,8 @@ const DAEMON_GONE: JobEnd = {
   message: 'the daemon that ran this job has died; the progress is kept. Run the command again',
 };
 
+const OPEN_JOBS = 'SELECT * FROM job WHERE ended_ms IS NULL ORDER BY id';
+
 export interface OwnedJobQueue extends JobQueue {
   /** Jobs that the last holder of the lock has left running end, or wait again if their kind does. */
   recover(atMs: EpochMs): void;
@@ -52,7 +55,7 @@ export interface OwnedJobQueue extends JobQueue {
 
 /** The table as the one process uses it that holds the lock. */
 export function createJobQueue(db: Database.Database): OwnedJobQueue {
-  const open = db.prepare<[], JobRow>('SELECT * FROM job WHERE ended_ms IS NULL ORDER BY id');
+  const open = db.prepare<[], JobRow>(OPEN_JOBS);
   const beat = db.prepare('UPDATE job SET worker_beat = worker_beat + 1 WHERE ended_ms IS NULL');
   const take = db.prepare("UPDATE job SET state = 'running', started_ms = ? WHERE id = ? AND state = 'waiting'");
   const release = db.prepare("UPDATE job SET state = 'waiting', started_ms = NULL WHERE id = ? AND state = 'running'");
@@ -86,7 +89,7 @@ export function createJobQueue(db: Database.Database): OwnedJobQueue {
   };
 }
 
-function createSubmit(db: Database.Database): JobBoard['submit'] {
+function createSubmit(db: Database.Database): JobQueue['submit'] {
   const insert = db.prepare('INSERT INTO job (kind, args, requested_by, requested_ms) VALUES (?, ?, ?, ?)');
   return ({ kind, args, requestedBy, requestedMs }) =>
     Number(insert.run(kind, JSON.stringify(args), requestedBy, Math.floor(requestedMs)).lastInsertRowid);
@@ -95,11 +98,21 @@ function createSubmit(db: Database.Database): JobBoard['submit'] {
 /** The table as another process uses it. */
 function createJobBoard(db: Database.Database): JobBoard {
   const get = db.prepare<[number], JobRow>('SELECT * FROM job WHERE id = ?');
+  const open = db.prepare<[], JobRow>(OPEN_JOBS);
+  const insert = createSubmit(db);
+  const submit = db.transaction<JobBoard['submit']>((request) => {
+    const found = open
+      .all()
+      .map(toJob)
+      .find((job) => isJobOf(job, request));
+    return found === undefined ? { id: insert(request), isFound: false } : { id: found.id, isFound: true };
+  });
   const beat = db.prepare('UPDATE job SET follower_beat = follower_beat + 1 WHERE id = ? AND ended_ms IS NULL');
   const withdraw = db.prepare("DELETE FROM job WHERE id = ? AND state = 'waiting'");
   const cancel = db.prepare('UPDATE job SET is_cancel_requested = 1 WHERE id = ? AND ended_ms IS NULL');
   return {
-    submit: createSubmit(db),
+    // Two equal commands at the same moment submit one job.
+    submit: (request) => submit.immediate(request),
     get: (id) => {
       const row = get.get(id);
       return row === undefined ? null : toJob(row);

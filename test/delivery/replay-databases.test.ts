@@ -117,7 +117,7 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
     await empty(rig);
     const opened = openJobBoard(rig.dataDir);
     if (opened === null) throw new Error('no state');
-    const id = opened.board.submit({
+    const { id } = opened.board.submit({
       kind: 'replay',
       args: { ...replayArgs({ maxRate: 40 }) },
       requestedBy: '--replay',

@@ -43,11 +43,66 @@ function bothSides() {
 }
 
 describe('a job', () => {
+  test('of an equal request is found while it is open, and is not submitted again', () => {
+    using sides = bothSides();
+    const { board, queue } = sides;
+    const typed = { from: '60d', to: null, finishBy: '12h' };
+    const args = { from: '5', to: null, devices: ['a', 'b'], maxShare: 0.5, finishByMs: 99, typed };
+    const request: JobRequest = { ...REQUEST, kind: 'backfill', args };
+    const first = board.submit(request);
+    expect(first.isFound).toBe(false);
+    const found = { id: first.id, isFound: true };
+    expect(board.submit(request)).toEqual(found);
+    queue.take(first.id, 2000);
+    queue.saveArgs(first.id, { ...args, begunTo: '9' });
+    const of = (change: object) => board.submit({ ...request, args: { ...args, ...change } });
+    // Typed again, an age is another time; a date that is typed in another way is the same one.
+    expect(of({ from: '6', finishByMs: 100 })).toEqual(found);
+    expect(of({ devices: ['b', 'a'], recheck: false })).toEqual(found);
+    expect(of({ typed: { ...typed, from: '1970-01-01', finishBy: null } })).toEqual(found);
+    const others = [
+      { from: '6', typed: { ...typed, from: '59d' } },
+      { from: '7', typed: undefined },
+      { to: '8' },
+      { finishByMs: null, typed: { ...typed, finishBy: null } },
+      { devices: [] },
+      { maxShare: null },
+      { recheck: true },
+    ];
+    const ids = others.map((change) => of(change)).map(({ id, isFound }) => (isFound ? null : id));
+    expect(new Set(ids).size, JSON.stringify(ids)).toBe(others.length);
+    expect(ids).not.toContain(null);
+    // One that is being cancelled is over soon, and one that has ended has its summary.
+    board.cancel(first.id);
+    const next = board.submit(request);
+    expect(next.isFound).toBe(false);
+    queue.end(next.id, DONE, 3000);
+    expect(board.submit(request).isFound).toBe(false);
+  });
+
+  test('of an equal replay is found, and one of a kind that is for its follower alone is not', () => {
+    using sides = bothSides();
+    const { board } = sides;
+    const args = { destination: null, devices: [], typed: { from: '5d', to: null }, from: '5', to: '9', maxRate: null };
+    const replay: JobRequest = { ...REQUEST, kind: 'replay', args };
+    const { id } = board.submit(replay);
+    expect(board.submit({ ...replay, args: { ...args, from: '6' } })).toEqual({ id, isFound: true });
+    for (const change of [
+      { destination: 'b' },
+      { maxRate: 5 },
+      { devices: ['a'] },
+      { typed: { from: null, to: null } },
+    ])
+      expect(board.submit({ ...replay, args: { ...args, ...change } }).isFound).toBe(false);
+    board.submit(REQUEST);
+    expect(board.submit(REQUEST).isFound).toBe(false);
+  });
+
   test('goes from who asks to who holds the state, and its end goes back', () => {
     using sides = bothSides();
     const { board, queue } = sides;
     expect(queue.open()).toEqual([]);
-    const id = board.submit(REQUEST);
+    const id = board.submit(REQUEST).id;
     expect(queue.open()).toEqual([
       {
         id,
@@ -84,23 +139,23 @@ describe('a job', () => {
   test('is taken once, and not after it was taken back', () => {
     using sides = bothSides();
     const { board, queue } = sides;
-    const id = board.submit(REQUEST);
+    const id = board.submit(REQUEST).id;
     expect(queue.take(id, 1)).toBe(true);
     expect(queue.take(id, 2)).toBe(false);
     expect(board.withdraw(id), 'it runs').toBe(false);
     board.cancel(id);
     expect(board.get(id)).toMatchObject({ state: 'running', isCancelRequested: true });
-    const other = board.submit(REQUEST);
+    const other = board.submit(REQUEST).id;
     expect(board.withdraw(other)).toBe(true);
     expect(queue.take(other, 3)).toBe(false);
     expect(board.get(other)).toBeNull();
-    expect(board.submit(REQUEST), 'a number is not given twice').toBeGreaterThan(other);
+    expect(board.submit(REQUEST).id, 'a number is not given twice').toBeGreaterThan(other);
   });
 
   test('has one end', () => {
     using sides = bothSides();
     const { board, queue } = sides;
-    const id = board.submit(REQUEST);
+    const id = board.submit(REQUEST).id;
     queue.take(id, 1);
     queue.end(id, DONE, 2);
     queue.end(id, { state: 'failed', exitCode: 3, summary: null, message: 'later' }, 3);
@@ -112,7 +167,7 @@ describe('a job', () => {
   test('that was left running has failed for whoever opens the state next, one that waits still waits', () => {
     using sides = bothSides();
     const { board } = sides;
-    const [first, second] = [board.submit(REQUEST), board.submit(REQUEST)];
+    const [first, second] = [board.submit(REQUEST).id, board.submit(REQUEST).id];
     sides.queue.take(first, 1);
     sides.state.reopen();
     expect(board.get(first)).toMatchObject({
@@ -125,7 +180,7 @@ describe('a job', () => {
   test('is removed a while after its end, and not before', () => {
     using sides = bothSides();
     const { board, queue } = sides;
-    const [old, young, open] = [board.submit(REQUEST), board.submit(REQUEST), board.submit(REQUEST)];
+    const [old, young, open] = [board.submit(REQUEST).id, board.submit(REQUEST).id, board.submit(REQUEST).id];
     queue.end(old, DONE, 1000);
     queue.end(young, DONE, 5000);
     queue.clear(5000);
@@ -135,7 +190,7 @@ describe('a job', () => {
   test('with what nobody can read in it is read as far as it goes', () => {
     using sides = bothSides();
     const { board } = sides;
-    const id = board.submit(REQUEST);
+    const id = board.submit(REQUEST).id;
     const db = new Database(sides.state.file);
     db.exec("UPDATE job SET kind = 'hum', args = '{', progress = '[1'");
     db.exec("UPDATE job SET state = 'done', ended_ms = 1, exit_code = 42, summary = '}'");

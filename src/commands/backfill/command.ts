@@ -9,6 +9,7 @@ import { withSync } from '../../app/with-sync.ts';
 import type { BackfillCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
+import { counted } from '../../core/text.ts';
 import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { argsOf, readBackfillOptions } from '../shared/options.ts';
@@ -31,12 +32,12 @@ export async function runBackfillCommand(
 ): Promise<number> {
   const { command, config, terminal } = parts;
   const asked = readBackfillOptions(command, realClock.nowMs());
-  const args = argsOf(asked, chosenDevices(config.dataDir, command.devices, false));
+  const args = argsOf(asked, chosenDevices(config.dataDir, command.devices, false), command);
   const summary = await doOrFollow(
     {
       kind: 'backfill',
       args,
-      requestedBy: '--backfill',
+      requestedBy: commandText(command, args),
       alone: () => alone(parts, args, ports),
       read: readBackfillSummary,
       show: showProgress(terminal),
@@ -47,6 +48,22 @@ export async function runBackfillCommand(
   );
   printAnswer({ command, terminal }, ports, { object: summary, text: () => backfillEndText(summary) });
   return summary.exit_code;
+}
+
+/** Device ids that the text of a command shows. */
+const IDS_SHOWN = 3;
+
+/** The command as `--status` and the log show it: typed again, it follows its job. */
+function commandText({ from, to, finishBy, maxShare, recheck }: BackfillCommand, { devices }: BackfillArgs): string {
+  const flags = { from, to, 'finish-by': finishBy, 'max-share': maxShare };
+  const more = devices.length - IDS_SHOWN;
+  return [
+    '--backfill',
+    ...(recheck ? ['--recheck'] : []),
+    ...Object.entries(flags).flatMap(([flag, value]) => (value === null ? [] : [`--${flag} ${value}`])),
+    ...devices.slice(0, IDS_SHOWN).map((id) => `--device ${id}`),
+    ...(more > 0 ? [`and ${counted(more, 'more device')}`] : []),
+  ].join(' ');
 }
 
 async function alone(

@@ -1,6 +1,7 @@
 /**
  * Runs work that needs the lock of the state. A command does the work itself; if a daemon holds the state, the
- * command leaves the daemon a job and follows it to its end.
+ * command leaves the daemon a job and follows it to its end. If the daemon has the job of an equal request already,
+ * the command follows that one.
  *
  * How a command uses it: the work is one function in the command's folder. `command.ts` calls `doOrFollow` with three
  * things: the job to leave (`kind`, `args`), `alone`, which opens the state and calls the function, and `read`, which
@@ -91,7 +92,7 @@ async function follow(
     board: opened.board,
     isLocked: opened.isLocked,
     clock: realClock,
-    onSeen: () => terminal.logger.write({ type: 'job-followed', dataDir }),
+    onSeen: (isFound) => terminal.logger.write({ type: 'job-followed', dataDir, isFound }),
     onWaiting: () => terminal.logger.write({ type: 'job-queued' }),
     onProgress: show,
     awaitMs,
@@ -135,8 +136,8 @@ interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {
   /** Whether any process holds the state. */
   readonly isLocked: () => boolean;
   readonly clock: Clock;
-  /** Called once it is sure that there is a daemon which takes jobs. */
-  readonly onSeen: () => void;
+  /** Called once it is sure that there is a daemon which takes jobs. `isFound`: it had the job already. */
+  readonly onSeen: (isFound: boolean) => void;
   /** Called where the daemon is at other work of this kind first: soon, and then every minute while that lasts. */
   readonly onWaiting?: () => void;
   /** Called with the progress that the daemon reports, unchecked. */
@@ -162,18 +163,20 @@ const REPORT_WAIT_EVERY_MS = MINUTE_MS;
 const CANCEL_WITHIN_MS = 8 * SECOND_MS;
 
 /**
- * Has a job done.
+ * Has a job done, or follows the open job of an equal request.
  *
- * @returns its end; `null` if no daemon took the job, which is then withdrawn.
+ * @returns its end; `null` if no daemon took the job. It is then withdrawn, unless it was there before.
  * @throws UserError (exit 3) if the daemon is gone, or did not end the job after it was cancelled.
  */
 export async function followJob(parts: FollowParts, request: JobRequest, signal: AbortSignal): Promise<JobEnd | null> {
   const { board, clock } = parts;
-  const id = board.submit(request);
+  const { id, isFound } = board.submit(request);
   const requestedAtMs = clock.monoMs();
   const seen: Seen = {
     requestedAtMs,
-    beat: 0,
+    isFound,
+    isTaken: false,
+    beat: board.get(id)?.workerBeat ?? 0,
     movedAtMs: requestedAtMs,
     beatAtMs: requestedAtMs,
     reportWaitAtMs: requestedAtMs + WAITING_AFTER_MS,
@@ -183,10 +186,11 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
     const job = jobNow(parts, id);
     if (job.end !== null) {
       // Short work may be over before it was seen under way.
-      if (seen.beat === 0) parts.onSeen();
+      if (!seen.isTaken) parts.onSeen(isFound);
       return job.end;
     }
-    return !handleUpdate(parts, job, seen) && board.withdraw(id) ? 'not taken' : null;
+    if (handleUpdate(parts, job, seen)) return null;
+    return isFound || board.withdraw(id) ? 'not taken' : null;
   };
   try {
     const end = await pollUntil(clock, checkJob, { everyMs: FOLLOW_CHECK_MS }, signal);
@@ -200,6 +204,10 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
 /** The observations so far, by the monotonic clock. */
 interface Seen {
   readonly requestedAtMs: number;
+  /** Whether the job was there before. */
+  readonly isFound: boolean;
+  /** Whether a daemon has increased its counter. */
+  isTaken: boolean;
   beat: number;
   movedAtMs: number;
   beatAtMs: number;
@@ -227,11 +235,12 @@ function handleUpdate(parts: FollowParts, job: Job, seen: Seen): boolean {
     seen.beatAtMs = nowMs;
   }
   if (job.workerBeat !== seen.beat) {
-    if (seen.beat === 0) onSeen();
+    if (!seen.isTaken) onSeen(seen.isFound);
+    seen.isTaken = true;
     seen.beat = job.workerBeat;
     seen.movedAtMs = nowMs;
   }
-  if (seen.beat === 0) return nowMs - seen.requestedAtMs < SEEN_WITHIN_MS;
+  if (!seen.isTaken) return nowMs - seen.requestedAtMs < SEEN_WITHIN_MS;
   if (job.progress !== null) onProgress(job.progress);
   if (job.state === 'waiting' && nowMs >= seen.reportWaitAtMs) {
     seen.reportWaitAtMs = nowMs + REPORT_WAIT_EVERY_MS;
@@ -265,7 +274,7 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
 /** Takes the job back, or has it ended. */
 async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const { board, clock, isLocked } = parts;
-  if (board.withdraw(id)) throw new UserError('Stopped before the daemon started the job. Nothing was done.', 3);
+  if (board.withdraw(id)) throw new UserError('The job was waiting for the daemon to start it; it is cancelled.', 3);
   board.cancel(id);
   const untilMs = clock.monoMs() + CANCEL_WITHIN_MS;
   const checkJob = (): JobEnd | 'too late' | null => {

@@ -134,8 +134,17 @@ export function readBackfillOptions(
   return { from, to, recheck: command.recheck, ...rate };
 }
 
-/** The options as the arguments of a job. */
-export function argsOf(options: ParsedBackfill, devices: readonly string[]): BackfillArgs {
+/**
+ * The options as the arguments of a job.
+ *
+ * @param devices their ids.
+ * @param typed the times as typed.
+ */
+export function argsOf(
+  options: ParsedBackfill,
+  devices: readonly string[],
+  { from: typedFrom, to: typedTo, finishBy }: NonNullable<BackfillArgs['typed']>,
+): BackfillArgs {
   const { from, to, maxShare, finishByMs, recheck } = options;
   return {
     from: from === ALL ? ALL : String(from),
@@ -144,5 +153,6 @@ export function argsOf(options: ParsedBackfill, devices: readonly string[]): Bac
     maxShare,
     finishByMs,
     ...(recheck ? { recheck } : {}),
+    typed: { from: typedFrom, to: typedTo, finishBy },
   };
 }

@@ -34,6 +34,38 @@ export interface BackfillArgs {
   readonly finishByMs: EpochMs | null;
   /** Whether covered ranges are read again as well; not where it is left out. */
   readonly recheck?: boolean | undefined;
+  /** The times as typed in the command; not in a job that the daemon has requested itself. */
+  readonly typed?: TypedTimes | undefined;
+}
+
+/** Times as typed, by flag; `null` for a flag that was not given. */
+interface TypedTimes {
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly finishBy: string | null;
+}
+
+/**
+ * Whether two requests for a backfill are the same: the same devices, pace and kind, and times that are equal or were
+ * typed alike. An age such as `60d` that is typed again later is another time, but the same request.
+ *
+ * @param a and b: arguments that have passed `isBackfillArgs`.
+ */
+export function isSameBackfill(a: BackfillArgs, b: BackfillArgs): boolean {
+  const isSameTime = (flag: keyof TypedTimes, equal: boolean): boolean =>
+    equal || (typeof a.typed?.[flag] === 'string' && a.typed[flag] === b.typed?.[flag]);
+  return (
+    isSameTime('from', a.from === b.from) &&
+    isSameTime('to', a.to === b.to) &&
+    isSameTime('finishBy', a.finishByMs === b.finishByMs) &&
+    a.maxShare === b.maxShare &&
+    (a.recheck ?? false) === (b.recheck ?? false) &&
+    isSameList(a.devices, b.devices)
+  );
+}
+
+function isSameList(a: readonly string[], b: readonly string[]): boolean {
+  return JSON.stringify(a.toSorted()) === JSON.stringify(b.toSorted());
 }
 
 export function isBackfillArgs(value: unknown): boolean {
@@ -193,6 +225,17 @@ export function isReplayArgs(args: unknown): args is ReplayArgs {
     isTexts(devices) &&
     [from, to].every(isDigits) &&
     (maxRate === null || (typeof maxRate === 'number' && maxRate >= 1))
+  );
+}
+
+/** Whether two requests for a replay are the same. Each has passed `isReplayArgs`. */
+export function isSameReplay(a: ReplayArgs, b: ReplayArgs): boolean {
+  return (
+    a.destination === b.destination &&
+    a.typed.from === b.typed.from &&
+    a.typed.to === b.typed.to &&
+    a.maxRate === b.maxRate &&
+    isSameList(a.devices, b.devices)
   );
 }
 

@@ -11,13 +11,17 @@ import { isRecord } from '../json.ts';
 import type { ProgressReport } from '../status.ts';
 import type { EpochMs } from '../time.ts';
 import {
+  type BackfillArgs,
   isBackfillArgs,
   isEmptyObject,
   isFilterArgs,
   isForgetArgs,
   isRepairArgs,
   isReplayArgs,
+  isSameBackfill,
+  isSameReplay,
   isSampleArgs,
+  type ReplayArgs,
 } from './job-args.ts';
 
 /** The kinds of jobs. */
@@ -46,18 +50,32 @@ interface JobRule {
   readonly isLong: boolean;
   /** Whether these are arguments of it. */
   readonly takes: (args: unknown) => boolean;
+  /** Whether two requests are the same: the second command follows the job of the first. Absent: never. */
+  readonly isSame?: (args: unknown, other: unknown) => boolean;
 }
 
 export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   once: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
   check: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
   // It continues where its follower has lost the connection.
-  backfill: { isFollowed: false, isResumed: true, isLong: true, takes: isBackfillArgs },
+  backfill: {
+    isFollowed: false,
+    isResumed: true,
+    isLong: true,
+    takes: isBackfillArgs,
+    isSame: (args, other) => isSameBackfill(args as BackfillArgs, other as BackfillArgs),
+  },
   // The parts of `--verify` that need the daemon: fetching again and changing the missing points; reading windows
   // again.
   repair: { isFollowed: true, isResumed: false, isLong: true, takes: isRepairArgs },
   sample: { isFollowed: true, isResumed: false, isLong: true, takes: isSampleArgs },
-  replay: { isFollowed: false, isResumed: true, isLong: true, takes: isReplayArgs },
+  replay: {
+    isFollowed: false,
+    isResumed: true,
+    isLong: true,
+    takes: isReplayArgs,
+    isSame: (args, other) => isSameReplay(args as ReplayArgs, other as ReplayArgs),
+  },
   'quarantine-retry': { isFollowed: true, isResumed: false, isLong: false, takes: isFilterArgs },
   'quarantine-drop': { isFollowed: true, isResumed: false, isLong: false, takes: isFilterArgs },
   forget: { isFollowed: true, isResumed: false, isLong: false, takes: isForgetArgs },
@@ -77,6 +95,13 @@ export interface JobRequest {
   readonly requestedBy: string;
   /** By the local clock of who asks. */
   readonly requestedMs: EpochMs;
+}
+
+/** Whether an open job is the one of an equal request: its command has ended, or follows it beside this one. */
+export function isJobOf({ kind, args, isCancelRequested }: Job, request: JobRequest): boolean {
+  const rule = JOB_RULES[request.kind];
+  if (kind !== request.kind || isCancelRequested || rule.isSame === undefined) return false;
+  return rule.takes(args) && rule.isSame(args, request.args);
 }
 
 /** How a job ended. */
@@ -153,8 +178,12 @@ export interface JobQueue {
 
 /** The jobs as who asks sees them, from another process. */
 export interface JobBoard {
-  /** @returns the id of the job. */
-  submit(request: JobRequest): number;
+  /**
+   * Submits a job, unless an open one is the same.
+   *
+   * @returns the id of the job, and whether it was there before.
+   */
+  submit(request: JobRequest): { readonly id: number; readonly isFound: boolean };
   /** `null` where it is not there any more. */
   get(id: number): Job | null;
   beat(id: number): void;

@@ -208,6 +208,74 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(life.error).toBeNull();
   });
 
+  test('is followed again by the same command, running or waiting, and never requested twice', async () => {
+    using rig = await rigOf();
+    await live(rig, 90 * MINUTE_MS, {
+      meanwhile: async () => {
+        await rig.clock.sleep(10 * MINUTE_MS);
+        const running = { fromMs: NOW_MS - 20 * DAY_MS, maxShare: 0.1, typed: '20d' };
+        const waiting = { fromMs: NOW_MS - 30 * DAY_MS, toMs: NOW_MS - 21 * DAY_MS, devices: ['tied', 'seldom'] };
+        // Their commands are killed at once.
+        submit(rig, running);
+        submit(rig, waiting);
+        await rig.clock.sleep(36 * SECOND_MS);
+        expect(statesOf(rig)).toEqual(['running', 'waiting']);
+        // An age is another time by now; devices are in any order.
+        const first = followBackfill(rig, { ...running, fromMs: running.fromMs + 36 * SECOND_MS });
+        const second = followBackfill(rig, { ...waiting, devices: ['seldom', 'tied'] });
+        await rig.clock.sleep(5 * SECOND_MS);
+        expect(statesOf(rig)).toEqual(['running', 'waiting']);
+        const [{ end, progress }, other] = [await first, await second];
+        expect(end).toMatchObject({ state: 'done', exitCode: 0 });
+        expect(Date.parse(summaryOf({ end }).from ?? ''), 'the range of the first request').toBe(running.fromMs);
+        expect(progress.length).toBeGreaterThan(0);
+        expect(summaryOf(other)).toMatchObject({ outcome: 'complete', devices: 2 });
+        expect(Date.parse(summaryOf(other).to)).toBe(waiting.toMs);
+      },
+    });
+    expect(statesOf(rig)).toEqual(['done', 'done']);
+  });
+
+  test('is cancelled by Ctrl-C of the command that follows it again, running or waiting', async () => {
+    using rig = await rigOf();
+    const life = await live(rig, 35 * MINUTE_MS, {
+      meanwhile: async () => {
+        await rig.clock.sleep(10 * MINUTE_MS);
+        const running = { fromMs: NOW_MS - 20 * DAY_MS, maxShare: 0.1 };
+        const waiting = { fromMs: NOW_MS - 30 * DAY_MS, toMs: NOW_MS - 21 * DAY_MS };
+        submit(rig, running);
+        submit(rig, waiting);
+        await rig.clock.sleep(MINUTE_MS);
+        const again = async (asked: Asked): Promise<Followed> => {
+          const stop = new AbortController();
+          const following = followBackfill(rig, asked, stop.signal);
+          following.catch(() => {});
+          await rig.clock.sleep(10 * SECOND_MS);
+          stop.abort(new Error('Ctrl-C'));
+          return await following;
+        };
+        await expect(again(waiting)).rejects.toMatchObject({
+          exitCode: 3,
+          message: expect.stringContaining('cancelled'),
+        });
+        expect(statesOf(rig)).toEqual(['running']);
+        expect((await again(running)).end).toMatchObject({ state: 'cancelled', exitCode: 3 });
+        expect(statesOf(rig)).toEqual(['cancelled']);
+      },
+    });
+    expect(life.error).toBeNull();
+  });
+
+  test('that a stopped daemon has left waits for the next one, if the same command finds no daemon', async () => {
+    using rig = await rigOf();
+    rig.open().close();
+    const asked = { fromMs: NOW_MS - 5 * DAY_MS };
+    submit(rig, asked);
+    inState(rig, (db) => db.exec('UPDATE job SET worker_beat = 7'));
+    expect((await followBackfill(rig, asked)).end).toBeNull();
+    expect(statesOf(rig)).toEqual(['waiting']);
+  });
+
   test('continues without its follower and after a restart of the daemon, without a repeated request', async () => {
     using whole = await rigOf();
     await live(whole, 15 * MINUTE_MS);

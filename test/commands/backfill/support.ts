@@ -25,6 +25,8 @@ export interface Asked {
   readonly maxShare?: number;
   readonly finishByMs?: number;
   readonly recheck?: boolean;
+  /** `--from` as typed. */
+  readonly typed?: string;
 }
 
 const ns = (ms: number): string => String(BigInt(Math.round(ms)) * 1_000_000n);
@@ -37,6 +39,7 @@ export function argsOf(asked: Asked): BackfillArgs {
     maxShare: asked.maxShare ?? null,
     finishByMs: asked.finishByMs ?? null,
     ...(asked.recheck === true ? { recheck: true } : {}),
+    ...(asked.typed === undefined ? {} : { typed: { from: asked.typed, to: null, finishBy: null } }),
   };
 }
 
