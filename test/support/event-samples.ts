@@ -16,7 +16,7 @@ export const SAMPLES: Samples = {
   'request-retried': [1000, 10_000, 60_000].map((waitMs) => ({ type: 'request-retried', ...retried, waitMs })),
   'quota-wait': (['rate', 'minute', 'day', 'retry_after'] as const).map((reason) => ({ type: 'quota-wait', untilMs: 8e9, reason })),
   'page-rejected': [1, 2].map((attempt) => ({ type: 'page-rejected', deviceId: 'd', reason: 'r', attempt })),
-  'gap-recorded': (['beyond_plan', 'over_quota', 'unverified'] as const).map((reason) => ({ type: 'gap-recorded', deviceId: 'd', reason, from: 'F', to: 'T' })),
+  'gap-recorded': (['page_rejected', 'beyond_plan', 'over_quota', 'unverified'] as const).map((reason) => ({ type: 'gap-recorded', deviceId: 'd', reason, from: 'F', to: 'T' })),
   'stream-off': [
     { type: 'stream-off', stream: 'alerts', scope: 'alerts:read' },
     { type: 'stream-off', stream: 'telemetry', scope: 'telemetry:read' },
