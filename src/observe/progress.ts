@@ -271,17 +271,17 @@ export function progressText(facts: ProgressFacts, remainingMs: number | null): 
   ].join(', ');
 }
 
-/** The cause of a wait or the expected end of the work, and its rate. */
+/** The cause of a wait, or the expected end of the work and its rate. A rate of before the wait would mislead. */
 function restText(facts: ProgressFacts, remainingMs: number | null): string[] {
   const { waitsFor = null, wait, eta, requestsPerMinute = null } = facts;
   const rate = requestsPerMinute === null ? [] : [`${rateText(requestsPerMinute)} requests a minute`];
-  if (waitsFor !== null) return [waitsFor, ...rate];
+  if (waitsFor !== null) return [waitsFor];
   if (wait !== null) {
     const inTime = duration(wait.ms / SECOND_MS, 'up');
     const waits = wait.ofAll
       ? `quota used up, requests resume in ${inTime}`
       : `history and backfill wait ${inTime} or more for their budget`;
-    return [waits, ...rate];
+    return [waits];
   }
   if (facts.coveredShare === 1) return rate;
   const leftMs = eta?.ms ?? remainingMs;

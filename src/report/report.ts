@@ -102,8 +102,7 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
   const destinations = parts.deliverers.map((each) =>
     destinationReport(parts, each, { nowMs, medianSeconds: sums.lag.median_seconds }),
   );
-  const isUnread = parts.streams.problem() !== null;
-  const jobs = facts.jobs().map((job) => (isUnread ? withoutApi(jobStatus(job)) : jobStatus(job)));
+  const jobs = facts.jobs().map((job) => movingJob(parts, jobStatus(job)));
   const next = nextStatus(parts, sums, nowMs);
   return {
     version,
@@ -176,11 +175,15 @@ function jobStatus({ id, kind, state, requestedBy, requestedMs, startedMs, args,
   };
 }
 
-/** A job while the API cannot be read: a backfill does not move, so the ETA and the rate of before are not true. */
-function withoutApi(job: JobStatus): JobStatus {
-  if (job.kind !== 'backfill') return job;
-  const waits = 'waiting until the API can be read';
-  return { ...job, requests_per_minute: null, eta_seconds: null, eta_basis: null, waits };
+/**
+ * A job with the ETA and the rate that it has reported, if they are still true: they are not while no process runs it,
+ * or while the API cannot be read.
+ */
+function movingJob({ isRunning, streams }: ReportParts, job: JobStatus): JobStatus {
+  const still = { ...job, requests_per_minute: null, eta_seconds: null, eta_basis: null, waits: null };
+  if (job.state !== 'running' || !isRunning()) return still;
+  const isUnread = job.kind === 'backfill' && streams.problem() !== null;
+  return isUnread ? { ...still, waits: 'waiting until the API can be read' } : job;
 }
 
 function rangeOf({ from, to, begunTo }: BackfillArgs): NonNullable<JobStatus['range']> {

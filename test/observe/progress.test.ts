@@ -178,6 +178,11 @@ describe('the rate', () => {
     );
   });
 
+  test('is not shown during a wait: it is that of the time before', () => {
+    for (const wait of [{ waitsFor: 'waiting for 2 devices' }, { wait: { ms: 60_000, ofAll: false } }])
+      expect(shown((second) => ({ requests: second, ...wait }), 30)).not.toContain('a minute');
+  });
+
   test('is that of the work where it reports one', () => {
     expect(shown((second) => ({ requests: second, requestsPerMinute: 9.44 }), 30)).toContain(' 9.4 requests a minute,');
   });

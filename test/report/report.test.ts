@@ -297,6 +297,17 @@ describe('a job', () => {
     });
   });
 
+  test('has no ETA and no rate where no process runs it', () => {
+    const none = { requests_per_minute: null, eta_seconds: null, eta_basis: null, waits: null };
+    const running = { ...BACKFILL, progress: { ...PROGRESS, requests_per_minute: 210, waits: 'waiting' } };
+    const of = (job: OpenJob, isRunning: boolean) => overviewOf({ jobs: [job], isRunning }).jobs[0];
+    expect(of(running, true)).toMatchObject({ requests_per_minute: 210, eta_seconds: 480, waits: 'waiting' });
+    // The daemon has stopped: with it, or so that the next one continues the job.
+    for (const state of ['running', 'waiting'] as const) expect(of({ ...running, state }, false)).toMatchObject(none);
+    // Another job of its kind runs first.
+    expect(of({ ...running, state: 'waiting' }, true)).toMatchObject(none);
+  });
+
   test('has no ETA and no rate while the API cannot be read', () => {
     const progress = { ...PROGRESS, requests_per_minute: 210 };
     const [backfill, replay] = overviewOf({
