@@ -10,7 +10,7 @@
 
 import type { ArchiveLimits, MaintenanceParts } from '../archive/maintenance.ts';
 import { createRoom, type Room } from '../archive/room.ts';
-import { MIN_FREE_BYTES } from '../core/archive-room.ts';
+import { MIN_FREE_BYTES, unlessFull } from '../core/archive-room.ts';
 import { createTurns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
@@ -176,6 +176,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     planning,
     apiState: base.apiState,
     untilTurn: limiter.untilTurn,
+    onRest: () => void unlessFull(ledger.writeRest, context.stateFull),
     heartbeats,
     pulse,
     ...reports,

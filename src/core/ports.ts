@@ -124,6 +124,8 @@ export interface Ledger {
    */
   book(atMs: EpochMs, purpose: Purpose, localMs?: EpochMs): number;
   recordOutcome(requestId: number, outcome: RequestOutcome): void;
+  /** While no request follows: writes what requests that followed fast have left in memory. Cheap without such. */
+  writeRest(): void;
   /** The times of all bookings later than `sinceMs`, ascending; of some lanes where they are given. */
   sentSince(sinceMs: EpochMs, ...lanes: readonly RequestLane[]): EpochMs[];
   /** Both times of all bookings later than `sinceMs`, ascending. */

@@ -59,6 +59,8 @@ export interface DispatchParts {
   /** Resolves when a request could be sent at once and nothing else waits to send one. */
   readonly untilTurn: (signal: AbortSignal) => Promise<void>;
   readonly rereading: Rereading;
+  /** Called when no request is due for a second or longer. */
+  readonly onRest: () => void;
   /** Shows that this loop moves. */
   readonly pulse: Pulse;
   /**
@@ -71,6 +73,9 @@ export interface DispatchParts {
 
 /** The longest single rest: the clocks may jump during it. */
 const LONGEST_REST_MS = 15 * SECOND_MS;
+
+/** A rest from this length on is reported to `onRest`. */
+const REPORTED_REST_MS = SECOND_MS;
 
 /** How often to check whether there is room again. */
 const ROOM_CHECK_MS = 5 * SECOND_MS;
@@ -138,10 +143,15 @@ export async function untilRoom({ checkRoom, clock }: SyncContext, signal: Abort
   await pollUntil(clock, check, { everyMs: ROOM_CHECK_MS }, signal);
 }
 
-async function rest({ planning, outage }: DispatchParts, { untilMs }: Rest, signal: AbortSignal): Promise<void> {
+async function rest(
+  { planning, outage, onRest }: DispatchParts,
+  { untilMs }: Rest,
+  signal: AbortSignal,
+): Promise<void> {
   // The one that was to try has nothing to ask.
   outage.done();
   const waitMs = Math.max(1, Math.min(LONGEST_REST_MS, Math.ceil(untilMs - plannedMs(planning))));
+  if (waitMs >= REPORTED_REST_MS) onRest();
   await planning.wakeUp.wait(waitMs, signal);
 }
 

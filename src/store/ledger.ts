@@ -99,6 +99,9 @@ export function createLedger(db: Database.Database): OwnedLedger {
       // request.
       if (outcome.fault !== null && state.lease.ids.length === 0 && state.named.size === 0) flush(state);
     },
+    writeRest: () => {
+      if (state.lease.ids.length > 0 || state.named.size > 0) flush(state);
+    },
     ride: () => ride(state),
     sentSince: (sinceMs, ...lanes) => sentSince(state, Math.floor(sinceMs), lanes),
     bookedSince: (sinceMs) => bookedSince(state, Math.floor(sinceMs)),

@@ -103,7 +103,8 @@ async function live({
   const apiState = createApiState({ observe: () => {}, serverNowMs: clock.nowMs, monoMs: clock.monoMs });
   const untilTurn = async (signal: AbortSignal): Promise<void> =>
     await clock.sleep(turnMs, isTurnSure ? undefined : signal);
-  const parts = { context, planning, apiState, scanner: {}, outage, untilTurn, rereading: {}, pulse, readStream };
+  const own = { scanner: {}, rereading: {}, onRest: () => {} };
+  const parts = { context, planning, apiState, outage, untilTurn, pulse, readStream, ...own };
   const stop = new AbortController();
   if (stopMs !== undefined) void clock.sleep(stopMs).then(() => stop.abort(new Error('stopped')));
   const end = followPlan(parts as unknown as DispatchParts, stop.signal);

@@ -42,6 +42,24 @@ describe('the ledger', () => {
     expect(answers()).toEqual([{ status: 200 }, { status: 304 }, { status: null }]);
   });
 
+  test('writes what fast requests have left in memory when none follows', () => {
+    using state = scratchStore();
+    const ids = Array.from({ length: 30 }, (_, n) => state.ledger.book(1000 + n, { ...LIVE, deviceId: `d${n}` }));
+    for (const id of ids) state.ledger.recordOutcome(id, { status: 200, fault: null });
+    state.store.append(['a v=1 1'], 'live');
+    const unanswered = (): unknown[] => state.rows('SELECT count(*) n FROM request WHERE status IS NULL');
+    expect(unanswered()).not.toEqual([{ n: 0 }]);
+    state.ledger.writeRest();
+    expect(unanswered()).toEqual([{ n: 0 }]);
+    expect(state.rows('SELECT device_id FROM request ORDER BY id')).toEqual(
+      ids.map((_, n) => ({ device_id: `d${n}` })),
+    );
+    const last = state.ledger.book(9000, LIVE);
+    state.ledger.recordOutcome(last, { status: 200, fault: null });
+    state.ledger.writeRest();
+    expect(unanswered(), 'that of a single request is written with its page').toEqual([{ n: 1 }]);
+  });
+
   test('does not take for written what was taken back with the transaction that it was written in', () => {
     using state = scratchStore();
     const one = state.ledger.book(1, LIVE);

@@ -27,6 +27,7 @@ export function createMemoryLedger(): MemoryLedger {
       if (booking === undefined) throw new Error(`nothing is booked under ${requestId}`);
       booking.outcome = outcome;
     },
+    writeRest: () => {},
     sentSince: (sinceMs) =>
       bookings
         .map(({ atMs }) => atMs)
