@@ -153,7 +153,7 @@ export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number;
     untilMs !== null && untilMs - nowMs >= REPORTED_FROM_MS ? untilMs : null;
   // The day's budget is spread over the day: for all lanes, or for those below live work.
   const waitingUntilMs = shown(limiterWaitsUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null));
-  const spareUntilMs = rest?.reason === 'spare' ? rest.untilMs : null;
+  const spareUntilMs = rest?.reason === 'spare' ? (rest.spareMs ?? rest.untilMs) : null;
   return { minute, day, waitingUntilMs, historyWaitsUntilMs: waitingUntilMs ?? shown(spareUntilMs) };
 }
 

@@ -24,7 +24,6 @@ import { includedDevices } from '../ingest/filter.ts';
 import { isResting } from '../ingest/named-gaps.ts';
 import { beginRecheck, type Recheck } from '../ingest/recheck.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
-import { aloneFinishMs } from './estimate.ts';
 import { type Goal, type GoalGap, gapsToRequest, newestGap, openAtLeast } from './goal.ts';
 import type { Recency } from './history-queue.ts';
 import { noteIsolated } from './isolated-ranges.ts';
@@ -318,6 +317,8 @@ interface BackfillRate {
   sent(nowMs: EpochMs): void;
   /** Sets the estimated number of requests that are left. */
   setLeft(requests: number): void;
+  /** Until when its part of the day's budget is used up; a time that has passed: it is not. */
+  dayFreeAtMs(): EpochMs;
   /** How long this many requests take at least by the pace alone, in ms. */
   lastsMs(requests: number, nowMs: EpochMs): number;
   /** Whether the time to finish by has passed. */
@@ -348,11 +349,17 @@ export function createBackfillRate(settings: RateSettings): BackfillRate {
     if (maxShare === null || perDay === null) return Number.NEGATIVE_INFINITY;
     return log.freeAtMs(budgetOf(perDay, maxShare), DAY_MS);
   };
+  /** How long this many requests take by the part of each 24 hours alone. */
+  const dayLastsMs = (requests: number, part: number, nowMs: EpochMs): number => {
+    const days = Math.max(0, Math.ceil(requests / part) - 1);
+    return days * DAY_MS + Math.max(0, log.freeAtMs(part - (requests - days * part) + 1, DAY_MS) - nowMs);
+  };
   const excessAt = (nowMs: EpochMs): number => {
     const every = everyMs(nowMs);
     return every <= 0 ? 0 : Math.max(0, excess.count - Math.max(0, nowMs - excess.atMs) / every);
   };
   return {
+    dayFreeAtMs: dayFreeMs,
     freeAtMs: (nowMs) => Math.max(nowMs + excessAt(nowMs) * everyMs(nowMs), dayFreeMs()),
     sent: (nowMs) => {
       log.add(nowMs);
@@ -366,9 +373,8 @@ export function createBackfillRate(settings: RateSettings): BackfillRate {
       const { perMinute, perDay } = budgets();
       const untilEndMs = untilMs === null ? 0 : Math.max(0, untilMs - nowMs);
       if (maxShare === null || perMinute === null) return untilEndMs;
-      const part = perDay === null ? null : budgetOf(perDay, maxShare);
-      const share = { perMinute: perMinute * maxShare, perDay: part, spent: log.count(nowMs, DAY_MS) };
-      return Math.max(untilEndMs, aloneFinishMs(requests, share));
+      const dayMs = perDay === null ? 0 : dayLastsMs(requests, budgetOf(perDay, maxShare), nowMs);
+      return Math.max(untilEndMs, (requests * MINUTE_MS) / (perMinute * maxShare), dayMs);
     },
     isLate: (nowMs) => finishByMs !== null && nowMs > finishByMs,
   };
@@ -381,8 +387,8 @@ interface BackfillTally {
   sent(): void;
   committed(page: CommittedPage): void;
   counts(): BackfillCounts;
-  /** Recent requests per minute; `null` while there are too few to measure. */
-  perMinute(): number | null;
+  /** Requests per minute over the last `overMs`, by default 5 minutes; `null` while there are too few to measure. */
+  perMinute(overMs?: number): number | null;
 }
 
 /** The rate is measured over this time, over at most this many requests. */
@@ -395,7 +401,8 @@ export function createBackfillTally({ monoMs }: Pick<Clock, 'monoMs'>): Backfill
   const beganMs = monoMs();
   let counts = { requests: 0, readings: 0, points: 0 };
   let recent: readonly number[] = [];
-  const lately = (nowMs: number): readonly number[] => recent.filter((atMs) => nowMs - atMs < RATE_OVER_MS);
+  const lately = (nowMs: number, overMs = RATE_OVER_MS): readonly number[] =>
+    recent.filter((atMs) => nowMs - atMs < overMs);
   return {
     sent: () => {
       const nowMs = monoMs();
@@ -407,13 +414,13 @@ export function createBackfillTally({ monoMs }: Pick<Clock, 'monoMs'>): Backfill
       counts = { requests, readings: readings + newReadings, points: points + newPoints };
     },
     counts: () => counts,
-    perMinute: () => {
+    perMinute: (periodMs = RATE_OVER_MS) => {
       const nowMs = monoMs();
-      const sent = lately(nowMs);
+      const sent = lately(nowMs, periodMs);
       const first = sent[0];
       if (first === undefined || sent.length < LEAST_REQUESTS) return null;
       const isAll = sent.length < RECENT_AT_MOST;
-      const overMs = Math.max(1, isAll ? Math.min(nowMs - beganMs, RATE_OVER_MS) : nowMs - first);
+      const overMs = Math.max(1, isAll ? Math.min(nowMs - beganMs, periodMs) : nowMs - first);
       return (sent.length * MINUTE_MS) / overMs;
     },
   };

@@ -103,6 +103,11 @@ export function spareAt(day: DayBudget, nowMs: number): number {
   return isLimited(day) ? Math.max(0, tokensAt(day, nowMs) - burstOf(day.perDay) * RESERVE) : day.perDay;
 }
 
+/** How many requests the bucket lacks before one below the live lane may be sent; 0 if no limit is known. */
+export function deficitAt(day: DayBudget, nowMs: number): number {
+  return isLimited(day) ? Math.max(0, burstOf(day.perDay) * RESERVE - tokensAt(day, nowMs)) : 0;
+}
+
 /** Requests per ms by which the bucket fills; infinite where no limit is known. */
 export function fillRate({ perDay }: DayBudget): number {
   return (perDay * (1 - BURST)) / DAY_MS;

@@ -177,7 +177,8 @@ function extraRequest(state: PlannerState, nowMs: number): Decision | Rest | nul
   if (request === null) return null;
   const freeMs = freeAtMs(state.budget, false, nowMs);
   if (freeMs <= nowMs) return request;
-  return { kind: 'rest', untilMs: Math.max(nowMs + 1, Math.min(freeMs, nextDueMs(state, nowMs))), reason: 'spare' };
+  const untilMs = Math.max(nowMs + 1, Math.min(freeMs, nextDueMs(state, nowMs)));
+  return { kind: 'rest', untilMs, reason: 'spare', spareMs: freeMs };
 }
 
 function extraWork(state: PlannerState, nowMs: number): Decision | null {

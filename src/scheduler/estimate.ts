@@ -27,7 +27,7 @@ import {
   msToNs,
 } from '../core/time.ts';
 import { SLACK_NS } from '../ingest/page-request.ts';
-import { afterRequest, fillRate, spareAt, unlimitedDay, withFigures } from './day-budget.ts';
+import { afterRequest, deficitAt, fillRate, spareAt, unlimitedDay, withFigures } from './day-budget.ts';
 import type { DemandInput } from './demand.ts';
 import type { DaySupply } from './planner-types.ts';
 
@@ -250,19 +250,29 @@ interface SentDay {
 export function daySupplyOf(
   { share, limit, budget, others, sentMs }: SentDay,
   nowMs: EpochMs,
-): Pick<DaySupply, 'spare' | 'fillPerMs'> {
+): Omit<DaySupply, 'backfillReserve'> {
   let day = withFigures(unlimitedDay(share), { limit, budget, spent: 0, others }, nowMs - DAY_MS);
   for (const atMs of sentMs) day = afterRequest(day, atMs);
-  return { spare: spareAt(day, nowMs), fillPerMs: fillRate(day) };
+  return { spare: spareAt(day, nowMs), deficit: deficitAt(day, nowMs), fillPerMs: fillRate(day) };
 }
 
 /**
- * How long this many requests take beside live work: as fast as the minute allows while the day's token bucket is not
- * empty, then by the rate at which it fills, or by the reserve.
+ * How long this many requests take beside live work: by the reserve alone until the day's token bucket has requests to
+ * spare, then as fast as the minute allows while it is not empty, then by the rate at which it fills, or by the reserve.
  *
  * @returns milliseconds; `null` if the rate is zero.
  */
 export function besideFinishMs(requests: number, supply: BesideSupply): number | null {
+  const { deficit, fillPerMs, backfillReserve, othersPerMs } = supply;
+  const waitMs = deficit > 0 && fillPerMs > othersPerMs ? deficit / (fillPerMs - othersPerMs) : 0;
+  const sent = othersPerMs * backfillReserve * waitMs;
+  if (requests < sent) return (requests / sent) * waitMs;
+  const restMs = filledFinishMs(requests - sent, supply);
+  return restMs === null ? null : waitMs + restMs;
+}
+
+/** The same from when the bucket has requests to spare. */
+function filledFinishMs(requests: number, supply: BesideSupply): number | null {
   const { spare, fillPerMs, backfillReserve, minutePerMs, othersPerMs } = supply;
   if (requests <= 0) return 0;
   const fastPerMs = Math.max(minutePerMs - othersPerMs, minutePerMs * backfillReserve);

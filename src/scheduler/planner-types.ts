@@ -81,12 +81,16 @@ export interface Rest {
   readonly kind: 'rest';
   readonly untilMs: number;
   readonly reason: 'day' | 'spare' | 'idle';
+  /** Of `spare`: when the lanes below live work may send. */
+  readonly spareMs?: number;
 }
 
 /** The part of the day's budget for lanes below the live lane, in requests; infinite where no limit is known. */
 export interface DaySupply {
   /** The requests that may be sent at once. */
   readonly spare: number;
+  /** The requests that the bucket lacks before it has any to spare; only the reserve is sent until then. */
+  readonly deficit: number;
   /** The requests that the bucket gains per ms, for all lanes together. */
   readonly fillPerMs: number;
   /** The part of all requests that a backfill gets at least. */

@@ -11,7 +11,7 @@
 
 import type { Purpose } from '../core/ports.ts';
 import { MINUTE_MS } from '../core/time.ts';
-import { afterRequest, type DayFigures, fillRate, requestRate, spareAt, withFigures } from './day-budget.ts';
+import { afterRequest, type DayFigures, deficitAt, fillRate, requestRate, spareAt, withFigures } from './day-budget.ts';
 import { admitHistories, bestListEveryMs, decide, type PlannerState, queuesOf, requestIn } from './decide.ts';
 import type { PollAnswer } from './device-outlook.ts';
 import {
@@ -273,6 +273,7 @@ export function daySupplyOf(state: PlannerState, nowMs: number): DaySupply {
   const { budget } = state;
   return {
     spare: spareAt(budget, nowMs),
+    deficit: deficitAt(budget, nowMs),
     fillPerMs: fillRate(budget),
     backfillReserve: reservesNow(state).backfill,
   };

@@ -29,6 +29,12 @@ describe('the waits that are shown', () => {
     ['even spacing is none', NOW_MS + SECOND_MS, null, [null, null]],
     ['the budget of the day holds all lanes up', null, { reason: 'day', untilMs }, [untilMs, untilMs]],
     ['its spare part holds history up alone', null, { reason: 'spare', untilMs }, [null, untilMs]],
+    [
+      'as long as that lasts, not only up to the next poll',
+      null,
+      { reason: 'spare', untilMs: NOW_MS + 1, spareMs: untilMs },
+      [null, untilMs],
+    ],
     ['a device that is due later holds nobody up', null, { reason: 'idle', untilMs }, [null, null]],
   ] as const)('%s', (_what, waitingUntilMs, rest, expected) => {
     expect(waitsOf(limiterOf({ waitingUntilMs }), rest as Parameters<typeof quotaNow>[1]['rest'])).toEqual(expected);

@@ -47,6 +47,14 @@ describe('the tally of a backfill', () => {
     expect(tally.counts().requests).toBe(110);
   });
 
+  test('of the last minute is not that of the minutes before', () => {
+    const { now, tally } = tallyAt();
+    for (let sent = 0; sent < 300; sent += 1) tally.sent();
+    now.ms = 2 * MINUTE_MS;
+    for (let sent = 0; sent < 5; sent += 1) tally.sent();
+    expect([tally.perMinute(MINUTE_MS), tally.perMinute()]).toEqual([5, 152.5]);
+  });
+
   test('goes by the newest thousand requests where there are more', () => {
     const { now, tally } = tallyAt();
     for (let sent = 0; sent < 2000; sent += 1) {

@@ -5,6 +5,8 @@ import {
   afterRequest,
   type DayBudget,
   type DayFigures,
+  deficitAt,
+  fillRate,
   freeAtMs,
   requestRate,
   spareAt,
@@ -49,6 +51,12 @@ describe("the day's budget", () => {
     // Half an hour brings 81 requests by the old budget. By the new one it would be 8,000, more than the reserve.
     day = withFigures(day, { ...FIGURES, limit: 500_000, budget: 400_000 }, HOUR_MS / 2);
     expect(spareAt(day, HOUR_MS / 2)).toBe(0);
+    // What it lacks has come when the first request below live work may go.
+    const deficit = deficitAt(day, HOUR_MS / 2);
+    expect(deficit).toBeGreaterThan(0);
+    const freeMs = freeAtMs(day, false, HOUR_MS / 2);
+    expect((deficit + 1) / fillRate(day)).toBeCloseTo(freeMs - HOUR_MS / 2, -2);
+    expect(deficitAt(day, freeMs)).toBe(0);
   });
 
   test('is used all but wholly, evenly, and never exceeded in any 24 hours', () => {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { afterRequest, withFigures } from '../../src/scheduler/day-budget.ts';
+import { afterRequest, freeAtMs, withFigures } from '../../src/scheduler/day-budget.ts';
 import { createPlannerState, decide, type PlannerState } from '../../src/scheduler/decide.ts';
 import { noteDeviceStored } from '../../src/scheduler/device-queue.ts';
 import { NOTHING_OPEN, setOpenHistory } from '../../src/scheduler/history-queue.ts';
+import type { Rest } from '../../src/scheduler/planner-types.ts';
 import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
 import { streamEvents, UNREAD_STREAM } from '../../src/scheduler/streams.ts';
 import { SETTINGS } from '../bench/planner/clients.ts';
@@ -95,6 +96,9 @@ describe('the order of decisions', () => {
     expect(said(state), 'half of the bucket is for live work').toBe('poll live');
     dropLive(state);
     expect(said(state), 'the day has more, but not for other work').toBe('rest spare');
+    const rest = decide(state, NOW) as Rest;
+    expect(rest.spareMs, 'the next poll may be due before').toBe(freeAtMs(state.budget, false, NOW));
+    expect(rest.untilMs).toBeLessThanOrEqual(rest.spareMs ?? 0);
     spend(20);
     expect(said(busyStateWith(state))).toBe('rest day');
   });

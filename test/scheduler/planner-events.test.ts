@@ -341,6 +341,7 @@ test('the figures are those of the state, and do not change with it', () => {
 test('the supply of the day is what the budget has for other work than live, with the reserve of a backfill', () => {
   expect(daySupplyOf(state, NOW)).toEqual({
     spare: Number.POSITIVE_INFINITY,
+    deficit: 0,
     fillPerMs: Number.POSITIVE_INFINITY,
     backfillReserve: USUAL_RESERVES.backfill,
   });

@@ -7,12 +7,14 @@ import { coveredIntervals } from '../../core/coverage.ts';
 import { CLOSED_BY_NONE, coverageOf, PENDING, wantedOf } from '../../core/device-coverage.ts';
 import type { FleetRates } from '../../core/fleet.ts';
 import { type Intervals, lengthNs, subtract } from '../../core/intervals.ts';
+import { REPORTED_FROM_MS } from '../../core/quota.ts';
 import { pageSizeOf } from '../../core/records.ts';
 import type { ProgressReport, StatusGap } from '../../core/status.ts';
 import { counted, LESS_IF_YOUNGER, rateText } from '../../core/text.ts';
 import {
   type EpochMs,
   type EpochNs,
+  formatMs,
   MINUTE_MS,
   msToNs,
   nsToMs,
@@ -120,6 +122,16 @@ export function waitsFor({ devices }: BackfillView, leavesNewest: boolean): stri
   const isUnreachable = open.every(({ gaps }) => gaps.some(({ reason }) => reason === 'unreachable'));
   if (open.length === 0 || !isUnreachable) return null;
   return `waiting for ${counted(open.length, 'unreachable device')}`;
+}
+
+/**
+ * Returns what a backfill waits for whose part of the day's budget is used up; `null` where it may send.
+ *
+ * @param untilMs when it may send again.
+ */
+export function dayWaitText(untilMs: EpochMs, nowMs: EpochMs): string | null {
+  if (untilMs - nowMs < REPORTED_FROM_MS) return null;
+  return `waiting for its part of the day's budget (--max-share) until ${formatMs(untilMs).slice(0, 19)}Z`;
 }
 
 /** The requests that a backfill still has to send, as estimated. */

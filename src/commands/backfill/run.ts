@@ -13,7 +13,7 @@ import { refusalText, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { ProgressReport } from '../../core/status.ts';
-import { SECOND_MS } from '../../core/time.ts';
+import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
@@ -36,6 +36,7 @@ import {
   type BackfillView,
   backfillView,
   createEstimator,
+  dayWaitText,
   type EstimateParts,
   type EtaParts,
   etaOf,
@@ -90,6 +91,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
       const { view, eta } = seen;
       const { tally } = backfill;
       const waits = waitsFor(view, backfill.leavesNewest());
+      const dayWaits = dayWaitText(backfill.rate.dayFreeAtMs(), context.serverClock.nowMs());
       const isWhole = backfill.args.from !== 'all' && view.wholeMs > 0;
       return {
         totals: {
@@ -105,8 +107,8 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
         })),
         allowance: parts.quotaWaits(),
         eta: waits === null ? eta : null,
-        waits,
-        requests_per_minute: tally.perMinute(),
+        waits: waits ?? dayWaits,
+        requests_per_minute: tally.perMinute(MINUTE_MS),
       };
     },
   };

@@ -13,6 +13,7 @@ import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../c
 import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
 import type { Clock } from '../../core/ports.ts';
 import { budgetOf } from '../../core/quota.ts';
+import { readProgress } from '../../core/state/jobs.ts';
 import { blockedByAnswerFact, blockedFact } from '../../core/state/log.ts';
 import { type QuotaStatus, type QuotaWindow, type StreamStatus, VERSION } from '../../core/status.ts';
 import { DAY_MS, type EpochMs, MINUTE_MS, nsToMs, SECOND_MS, timeText } from '../../core/time.ts';
@@ -155,11 +156,8 @@ function clockAt(nowMs: EpochMs) {
 /** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
 const WAIT_SHOWN_MS = 3 * SECOND_MS;
 
-function quotaOf(
-  { store, ledger }: ReadState,
-  { api: { share } }: StatusConfig,
-  nowMs: EpochMs,
-): Omit<QuotaStatus, 'lanes'> {
+function quotaOf(state: ReadState, { api: { share } }: StatusConfig, nowMs: EpochMs): Omit<QuotaStatus, 'lanes'> {
+  const { store, ledger } = state;
   const plan = store.account()?.plan;
   const ofDay = ledger.sentSince(nowMs - DAY_MS);
   const ofMinute = ofDay.filter((atMs) => atMs > nowMs - MINUTE_MS);
@@ -174,7 +172,14 @@ function quotaOf(
   const freeMs = over < 0 ? 0 : (ofDay[over] ?? 0) + DAY_MS;
   const untilMs = Math.max(ledger.blockedUntilMs(nowMs), freeMs);
   const waits = untilMs - nowMs < WAIT_SHOWN_MS ? null : timeText(untilMs);
-  return { share, minute, day, waiting_until: waits, history_waiting_until: waits };
+  return { share, minute, day, waiting_until: waits, history_waiting_until: waits ?? backfillWaits(state, nowMs) };
+}
+
+/** Until when the daemon's backfill waits for quota, by its last progress; `null`: it does not, or none runs. */
+function backfillWaits({ facts, isLocked }: ReadState, nowMs: EpochMs): string | null {
+  const reported = isLocked ? facts.jobs().filter(({ state }) => state === 'running') : [];
+  const untils = reported.map(({ progress }) => readProgress(progress)?.allowance.history_waiting_until ?? null);
+  return untils.find((until) => until !== null && Date.parse(until) > nowMs) ?? null;
 }
 
 /** @returns a function that reads from the state how often the devices report; each call reads every device. */

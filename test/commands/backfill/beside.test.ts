@@ -2,14 +2,17 @@
  * `--backfill` as a job of the daemon, on the virtual clock: in the lowest lane, beside other jobs, across restarts.
  */
 import { describe, expect, test } from 'vitest';
+import { partsOfState } from '../../../src/commands/shared/state-report.ts';
 import type { ProgressReport } from '../../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { openJobBoard } from '../../../src/store/jobs.ts';
+import { openToRead } from '../../../src/store/views/read-state.ts';
 import { type DaemonOptions, eventsOf, leanWorldOf, liveAsDaemon } from '../../support/daemon-rig.ts';
 import type { Followed } from '../../support/follow-job.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
+import { configOf } from '../status/support.ts';
 import {
   type Asked,
   argsOf,
@@ -274,6 +277,66 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     inState(rig, (db) => db.exec('UPDATE job SET worker_beat = 7'));
     expect((await followBackfill(rig, asked)).end).toBeNull();
     expect(statesOf(rig)).toEqual(['waiting']);
+  });
+
+  test('that waits for the budget of the day shows until when, and an ETA that holds', async () => {
+    const plan = { requestsPerMinute: 100, requestsPerDay: 20_000, historyMaxDays: 31 };
+    using rig = await rigOf({ settings: { plan } });
+    await live(rig, 20 * MINUTE_MS);
+    // A restart adds no budget: requests of the last hours count. The day has 480 at once, half of them for live work.
+    const insert = "INSERT INTO request (at_ms, lane, stream) VALUES (?, 'live', 'telemetry')";
+    inState(rig, (db) => {
+      const statement = db.prepare(insert);
+      for (let n = 0; n < 255; n += 1) statement.run(NOW_MS - HOUR_MS + n * SECOND_MS);
+    });
+    const seen: { atMs: number; until: string | null; eta: number | null; quota: string | null }[] = [];
+    await live(rig, 90 * MINUTE_MS, {
+      meanwhile: async ({ report }) => {
+        const following = followBackfill(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.25 });
+        const ended = { isOver: false };
+        const over = (): void => void Object.assign(ended, { isOver: true });
+        void following.then(over, over);
+        await rig.clock.sleep(90 * SECOND_MS);
+        while (!ended.isOver) {
+          const { jobs, allowance } = report();
+          // To this process its own lock looks free.
+          using state = openToRead(rig.dataDir);
+          if (state === null) throw new Error('no state');
+          const parts = partsOfState({ ...state, isLocked: true }, configOf(rig), rig.clock);
+          const quota = parts.quota().history_waiting_until;
+          const [eta, until] = [jobs[0]?.eta_seconds ?? null, allowance.history_waiting_until];
+          seen.push({ atMs: rig.clock.nowMs(), until, eta, quota });
+          await rig.clock.sleep(MINUTE_MS);
+        }
+        expect((await following).end).toMatchObject({ state: 'done', exitCode: 0 });
+        const endMs = rig.clock.nowMs();
+        const [first] = seen;
+        const leftMs = endMs - (first?.atMs ?? 0);
+        expect(leftMs).toBeGreaterThan(10 * MINUTE_MS);
+        expect(((first?.eta ?? 0) * SECOND_MS) / leftMs, JSON.stringify(seen)).toBeGreaterThan(0.7);
+        expect(((first?.eta ?? 0) * SECOND_MS) / leftMs, JSON.stringify(seen)).toBeLessThan(1.5);
+        // The time that is shown is that of the first request, not of the next poll, and --status shows it too.
+        const waitMs = Date.parse(first?.until ?? '') - (first?.atMs ?? 0);
+        expect(waitMs).toBeGreaterThan(3 * MINUTE_MS);
+        expect(waitMs).toBeLessThan(leftMs);
+        expect(first?.quota, JSON.stringify(seen)).toBe(first?.until);
+      },
+    });
+  });
+
+  test('writes what became of its requests soon after the last one', async () => {
+    using rig = await rigOf({
+      settings: { plan: { requestsPerMinute: 2000, requestsPerDay: 1e6, historyMaxDays: 31 } },
+    });
+    await live(rig, 10 * MINUTE_MS, {
+      meanwhile: async () => {
+        const { end } = await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY_MS, toMs: NOW_MS - 2 * HOUR_MS });
+        expect(end).toMatchObject({ exitCode: 0 });
+        await rig.clock.sleep(3 * SECOND_MS);
+        const open = 'SELECT lane, device_id FROM request WHERE status IS NULL AND at_ms < ?';
+        expect(inState(rig, (db) => db.prepare(open).all(rig.clock.nowMs() - 2 * SECOND_MS))).toEqual([]);
+      },
+    });
   });
 
   test('continues without its follower and after a restart of the daemon, without a repeated request', async () => {

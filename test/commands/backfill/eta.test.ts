@@ -129,6 +129,7 @@ describe('what a backfill beside live work is given', () => {
   const perMinute = (count: number): number => count / MINUTE_MS;
   const supply = {
     spare: 480,
+    deficit: 0,
     fillPerMs: perMinute(21),
     backfillReserve: 0.05,
     minutePerMs: perMinute(720),
@@ -139,6 +140,16 @@ describe('what a backfill beside live work is given', () => {
     // 699 a minute drain 480 in 41 s, of which 714 a minute are the backfill's.
     expect((besideFinishMs(400, supply) ?? 0) / SECOND_MS).toBeCloseTo(33.6, 1);
     expect((besideFinishMs(633, supply) ?? 0) / MINUTE_MS).toBeCloseTo(0.69 + (633 - 490) / 15, 0);
+  });
+
+  test('waits until the day has something to spare again, and has its reserve meanwhile', () => {
+    // The bucket gains 15 a minute: 20 minutes, in which the reserve sends 6 requests.
+    const spent = { ...supply, spare: 0, deficit: 300 };
+    expect((besideFinishMs(3, spent) ?? 0) / MINUTE_MS).toBeCloseTo(10, 5);
+    expect((besideFinishMs(6 + 150, spent) ?? 0) / MINUTE_MS).toBeCloseTo(20 + 10, 5);
+    // Where live work takes all that comes, it never has: the reserve alone is left.
+    const busy = { ...spent, othersPerMs: perMinute(50) };
+    expect((besideFinishMs(21, busy) ?? 0) / MINUTE_MS).toBeCloseTo(20, 5);
   });
 
   test('has its reserve where live work takes all, and no end where nothing comes', () => {

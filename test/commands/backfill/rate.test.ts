@@ -41,6 +41,21 @@ describe('the rate of a backfill', () => {
     expect(times[100]).toBe(DAY_MS);
   });
 
+  test('is estimated by the part of the minute, and by when requests of the last day leave the window', () => {
+    // 90 of 100 a day were sent within 15 minutes, 10 hours ago.
+    const sentMs = Array.from({ length: 90 }, (_, n) => n * 10_000);
+    const nowMs = 10 * HOUR_MS;
+    const rate = createBackfillRate({ maxShare: 0.1, finishByMs: null, startedMs: nowMs, sentMs, budgets });
+    expect(rate.lastsMs(6, nowMs)).toBe(MINUTE_MS);
+    expect(rate.dayFreeAtMs()).toBeLessThan(nowMs);
+    expect(nowMs + rate.lastsMs(11, nowMs)).toBe(DAY_MS);
+    expect(nowMs + rate.lastsMs(16, nowMs)).toBe(DAY_MS + 50_000);
+    expect(nowMs + rate.lastsMs(116, nowMs)).toBe(2 * DAY_MS + 50_000);
+    for (let sent = 0; sent < 10; sent += 1) rate.sent(nowMs);
+    expect(rate.dayFreeAtMs()).toBe(DAY_MS);
+    expect(nowMs + rate.lastsMs(1, nowMs)).toBe(DAY_MS);
+  });
+
   test('counts what was sent before a restart', () => {
     const sentMs = Array.from({ length: 100 }, (_, n) => n * 10_000);
     const rate = createBackfillRate({ maxShare: 0.1, finishByMs: null, startedMs: HOUR_MS, sentMs, budgets });
