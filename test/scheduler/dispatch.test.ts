@@ -103,17 +103,23 @@ async function live({
   const apiState = createApiState({ observe: () => {}, serverNowMs: clock.nowMs, monoMs: clock.monoMs });
   const untilTurn = async (signal: AbortSignal): Promise<void> =>
     await clock.sleep(turnMs, isTurnSure ? undefined : signal);
-  const own = { scanner: {}, rereading: {}, onRest: () => {} };
+  const reportedRests: number[] = [];
+  const own = { scanner: {}, rereading: {}, onRest: () => void reportedRests.push(clock.monoMs()) };
   const parts = { context, planning, apiState, outage, untilTurn, pulse, readStream, ...own };
   const stop = new AbortController();
   if (stopMs !== undefined) void clock.sleep(stopMs).then(() => stop.abort(new Error('stopped')));
   const end = followPlan(parts as unknown as DispatchParts, stop.signal);
   const error = await end.catch((reason: unknown) => (reason as Error).message);
-  return { error, endedMs: clock.monoMs(), log, results };
+  return { error, endedMs: clock.monoMs(), log, results, reportedRests };
 }
 
 const fault = (kind: ApiFaultKind, message: string): ApiFault => new ApiFault(kind, message, { request: 'GET /x' });
 const REFUSED = fault('unauthorized', 'refused');
+
+test('a rest is reported when nothing is due, and not while there is more to begin', async () => {
+  const { reportedRests } = await live({ concurrency: 1, scripts: [{ ms: 50 }, { ms: 50 }, { ms: 50 }], stopMs: 200 });
+  expect(reportedRests).toEqual([150]);
+});
 
 describe('a task that ends the session', () => {
   test('aborts the tasks beside it, and they return no result', async () => {

@@ -324,21 +324,6 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     });
   });
 
-  test('writes what became of its requests soon after the last one', async () => {
-    using rig = await rigOf({
-      settings: { plan: { requestsPerMinute: 2000, requestsPerDay: 1e6, historyMaxDays: 31 } },
-    });
-    await live(rig, 10 * MINUTE_MS, {
-      meanwhile: async () => {
-        const { end } = await followBackfill(rig, { fromMs: NOW_MS - 20 * DAY_MS, toMs: NOW_MS - 2 * HOUR_MS });
-        expect(end).toMatchObject({ exitCode: 0 });
-        await rig.clock.sleep(3 * SECOND_MS);
-        const open = 'SELECT lane, device_id FROM request WHERE status IS NULL AND at_ms < ?';
-        expect(inState(rig, (db) => db.prepare(open).all(rig.clock.nowMs() - 2 * SECOND_MS))).toEqual([]);
-      },
-    });
-  });
-
   test('continues without its follower and after a restart of the daemon, without a repeated request', async () => {
     using whole = await rigOf();
     await live(whole, 15 * MINUTE_MS);
