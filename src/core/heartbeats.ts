@@ -68,17 +68,21 @@ export function createHeartbeats({ monoMs }: Pick<Clock, 'monoMs'>): Heartbeats 
   };
 }
 
-/** A clock whose sleeps are the rests of a loop: each sleep is a sign of life. */
-export function beatingClock(clock: Clock, pulse: Pick<Pulse, 'beat'>): Clock {
+/**
+ * A clock whose sleeps are the rests of a loop: each sleep is a sign of life. A turn for others (0 ms) does not shorten
+ * the time of a request that is under way.
+ */
+export function beatingClock(clock: Clock, pulse: Pick<Pulse, 'beat' | 'sign'>): Clock {
   return {
     nowMs: clock.nowMs,
     monoMs: clock.monoMs,
     sleep: async (ms, signal) => {
-      pulse.beat(ms);
+      const beat = ms > 0 ? pulse.beat : pulse.sign;
+      beat(ms);
       try {
         await clock.sleep(ms, signal);
       } finally {
-        pulse.beat();
+        beat();
       }
     },
   };

@@ -193,8 +193,16 @@ export interface UnknownRefusal {
 export interface Sink {
   readonly name: string;
   write(lines: readonly string[], signal: AbortSignal): Promise<WriteAnswer>;
-  /** The same for lines in UTF-8, each ending with a newline. */
-  writeText?(text: Uint8Array, signal: AbortSignal): Promise<WriteAnswer>;
+  /** The same for lines in UTF-8, each ending with a newline, as such or packed before. */
+  writeText?(text: Uint8Array | PackedText, signal: AbortSignal): Promise<WriteAnswer>;
+  /** Begins to pack such a text, for a request that is sent later. */
+  pack?(text: Uint8Array): PackedText;
+}
+
+/** A text as a request carries it. */
+export interface PackedText {
+  /** One gzip member. */
+  readonly gzip: Promise<Uint8Array>;
 }
 
 /** The answer of a database when it is asked for its kind. */

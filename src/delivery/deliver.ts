@@ -10,7 +10,7 @@
 import { StateFullError } from '../core/archive-room.ts';
 import { createWakeUp, repeat } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
-import type { Clock, Random } from '../core/ports.ts';
+import type { Clock, PackedText, Random } from '../core/ports.ts';
 import {
   blockedByAnswerFact,
   blockedFact,
@@ -91,16 +91,23 @@ interface Delivery extends DelivererParts {
   readonly width: Width;
   /** Batches that are sent and not acknowledged yet, in the order of the log. */
   underWay: UnderWay[];
+  /** The batch that was read and packed during a write. */
+  prepared: NextBatch | null;
   delivered: number;
   /** How many lines of the last batch wait for another attempt. */
   withheld: number;
 }
 
-/** A batch that is sent. */
-interface UnderWay {
+/** Lines of a lane that follow a position. */
+interface NextBatch {
   readonly lane: LogLane;
   readonly from: LogPosition;
   readonly batch: LogBatch;
+  readonly packed?: PackedText | undefined;
+}
+
+/** A batch that is sent. */
+interface UnderWay extends NextBatch {
   /** Its result, and the time it took. */
   readonly result: Promise<{ readonly sent: Sent; readonly tookMs: number }>;
 }
@@ -119,17 +126,14 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     batchSize: createBatchSize(options.batchLines),
     width: createWidth(),
     underWay: [],
+    prepared: null,
     delivered: 0,
     withheld: 0,
   };
   const patience = createPatience(name, parts);
   const noteBlocked = createBlockNote(store, destination.id);
   const wakeUp = createWakeUp(clock);
-  /**
-   * Delivers until no line is left or the delivery is blocked.
-   *
-   * @returns how long to rest, in ms
-   */
+  /** Delivers until no line is left or the delivery is blocked. @returns how long to rest, in ms */
   const deliverAll = async (signal: AbortSignal): Promise<number> => {
     let outcome = await deliverOrBlock(delivery, signal);
     for (; outcome === 'moved'; outcome = await deliverOrBlock(delivery, signal)) {
@@ -138,6 +142,8 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
       signal.throwIfAborted();
     }
     if (outcome !== 'idle') {
+      // It would take memory for as long as the outage lasts.
+      delivery.prepared = null;
       const waitMs = patience.blocked(outcome, delivery.withheld);
       noteBlocked(patience);
       return waitMs;
@@ -206,42 +212,87 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
  * live lines before history, and acknowledged in the order of the log.
  */
 async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Outcome> {
-  const { destination, underWay, width } = delivery;
+  const { clock, destination, underWay, width } = delivery;
   delivery.withheld = 0;
   const served = await destination.open(signal);
   if (!('sink' in served)) return served;
   while (underWay.length < width.batches() && sendNext(delivery, served, signal));
-  const first = underWay.shift();
+  const [first] = underWay;
   if (first === undefined) {
     width.reset();
     return 'idle';
   }
+  if (width.isMoving()) {
+    // The request is written first.
+    await clock.sleep(0);
+    prepareNext(delivery, served);
+  }
+  underWay.shift();
   const blocked = await record(delivery, first);
   return blocked ?? 'moved';
 }
 
-/** Sends the next batch of the first lane that has one. @returns whether there was one */
+/** Sends the next batch. @returns whether there was one */
 function sendNext(delivery: Delivery, served: Served, signal: AbortSignal): boolean {
-  const { store, clock, destination, underWay } = delivery;
+  const { clock, underWay } = delivery;
+  const next = nextBatch(delivery);
+  delivery.prepared = null;
+  if (next === null) return false;
+  const startedMs = clock.monoMs();
+  const result = sendKept(delivery, served, next.batch, signal, next.packed).then((sent) => ({
+    sent,
+    tookMs: clock.monoMs() - startedMs,
+  }));
+  // It is looked at in its turn, or dropped.
+  result.catch(() => {});
+  underWay.push({ ...next, result });
+  return true;
+}
+
+/**
+ * The lines that follow the position and the batches under way, of the first lane that has any: the prepared batch if
+ * that is it, and otherwise one that is read now.
+ */
+function nextBatch({ store, destination, underWay, prepared, batchSize }: Delivery): NextBatch | null {
+  const lines = batchSize.lines();
   for (const lane of LOG_LANES) {
     const last = underWay.findLast((each) => each.lane === lane);
     const from =
       last === undefined
         ? store.position(destination.id(), lane)
         : positionAfter(last.batch, last.from, last.batch.count);
-    const batch = store.read(lane, from, { lines: delivery.batchSize.lines(), bytes: BATCH_LENGTH });
-    if (batch.count === 0) continue;
-    const startedMs = clock.monoMs();
-    const result = sendKept(delivery, served, batch, signal).then((sent) => ({
-      sent,
-      tookMs: clock.monoMs() - startedMs,
-    }));
-    // It is looked at in its turn, or dropped.
-    result.catch(() => {});
-    underWay.push({ lane, from, batch, result });
-    return true;
+    if (prepared !== null && isNext(prepared, { lane, from, lines })) return prepared;
+    const batch = store.read(lane, from, { lines, bytes: BATCH_LENGTH });
+    if (batch.count > 0) return { lane, from, batch };
   }
-  return false;
+  return null;
+}
+
+/** Whether a prepared batch is still the next one of this lane: the position may have moved otherwise meanwhile. */
+function isNext(
+  { lane, from, batch }: NextBatch,
+  next: { readonly lane: LogLane; readonly from: LogPosition; readonly lines: number },
+): boolean {
+  const isFollowing = from.block === next.from.block && from.line === next.from.line;
+  return lane === next.lane && isFollowing && batch.count <= next.lines;
+}
+
+/** Whether a batch is not larger when it is read later. */
+function isFull({ count, text }: LogBatch, lines: number): boolean {
+  return count === lines || text.length >= BATCH_LENGTH / 2;
+}
+
+/**
+ * Reads and packs the batch after those under way, so that it is ready when the first of them is acknowledged. A batch
+ * that is not full yet is left to grow.
+ */
+function prepareNext(delivery: Delivery, { kind, sink }: Served): void {
+  const { store, destination, underWay, batchSize } = delivery;
+  const sent = underWay.reduce((sum, { batch }) => sum + batch.count, 0);
+  if (store.backlog(destination.id()).pendingLines - sent < batchSize.lines()) return;
+  const next = nextBatch(delivery);
+  if (next === null || next === delivery.prepared || !isFull(next.batch, batchSize.lines())) return;
+  delivery.prepared = kind === 'influxdb' ? { ...next, packed: sink.pack?.(next.batch.text) } : next;
 }
 
 /**

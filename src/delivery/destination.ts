@@ -228,7 +228,7 @@ export function aroundWrites(
 ): Sink {
   const { writeText } = sink;
   return {
-    name: sink.name,
+    ...sink,
     write: async (lines, signal) => await around(async () => await sink.write(lines, signal), signal),
     ...(writeText && {
       writeText: async (text, signal) => await around(async () => await writeText(text, signal), signal),

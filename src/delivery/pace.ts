@@ -40,6 +40,8 @@ export function createBatchSize(most: number): BatchSize {
 /** How many batches may be under way at once. */
 export interface Width {
   batches(): number;
+  /** Whether the last batch was accepted, so that the next one is prepared during a write. */
+  isMoving(): boolean;
   /** Records that a batch was accepted, and how long that took. */
   accepted(tookMs: number): void;
   /** One at a time again: nothing waits, or a batch was not accepted. */
@@ -61,14 +63,18 @@ const TOO_SLOW_MS = 5 * SECOND_MS;
  */
 export function createWidth(): Width {
   let batches = 1;
+  let isMoving = false;
   return {
     batches: () => batches,
+    isMoving: () => isMoving,
     accepted: (tookMs) => {
+      isMoving = true;
       if (tookMs >= TOO_SLOW_MS) batches = Math.ceil(batches / 2);
       else if (tookMs >= SLOW_MS) batches = Math.min(MOST_BATCHES, batches + 1);
     },
     reset: () => {
       batches = 1;
+      isMoving = false;
     },
   };
 }

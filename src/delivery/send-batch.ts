@@ -2,7 +2,7 @@
 import { translate } from '../core/lines/dialect.ts';
 import { identityTag } from '../core/lines/line-protocol.ts';
 import { kindOf } from '../core/lines/line-reader.ts';
-import type { Clock, Sink, WriteAnswer } from '../core/ports.ts';
+import type { Clock, PackedText, Sink, WriteAnswer } from '../core/ports.ts';
 import type { KeptLines, MissingPoints } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, isStorable, msToNs } from '../core/time.ts';
@@ -31,6 +31,7 @@ interface BatchParts {
  * Sends a batch of the log as it is kept, in one request. Its lines are looked at only if the database refuses some of
  * them, or if some may not be sent as they are.
  *
+ * @param packed the text of the batch, where it was packed ahead
  * @returns the result, by lines of the log
  */
 export async function sendKept(
@@ -38,11 +39,12 @@ export async function sendKept(
   served: Served,
   batch: KeptLines,
   signal: AbortSignal,
+  packed?: PackedText,
 ): Promise<Sent> {
   const { kind, sink } = served;
   const isWhole = kind === 'influxdb' && isSendable(batch.extent, parts.latestNs?.() ?? null);
   if (!isWhole || sink.writeText === undefined) return await sendBatch(parts, served, batch.lines, signal);
-  const answer = await sink.writeText(batch.text, signal);
+  const answer = await sink.writeText(packed ?? batch.text, signal);
   const verdict = judge(answer);
   // Nothing was said about any line.
   if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);

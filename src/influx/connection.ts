@@ -14,6 +14,7 @@ import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { gunzipSync, gzip } from 'node:zlib';
 import { proxyNotUrl } from '../core/faults.ts';
+import type { PackedText } from '../core/ports.ts';
 import type { ServerAnswer } from './answers.ts';
 
 // `require` instead of an import, of what imports `node:http` too: an import reads every member of the module, and one
@@ -31,8 +32,16 @@ const MAX_BODY_BYTES = 64 * 1024;
 const GZIP_FROM_LENGTH = 1000;
 
 /** Compresses a text into one gzip member: InfluxDB 3 reads only the first member of a body, and answers 204. */
-const compress = (text: Call['body']): Promise<Buffer> =>
-  promisify<Call['body'], { level: number }, Buffer>(gzip)(text, { level: 1 });
+const compress = (text: string | Uint8Array): Promise<Uint8Array> =>
+  promisify<string | Uint8Array, { level: number }, Buffer>(gzip)(text, { level: 1 });
+
+/** Begins to compress a text, in a thread of its own. */
+export function packText(text: Uint8Array): PackedText {
+  const gzip = compress(text);
+  // The request that sends it reports the error. A text that is not sent needs no report.
+  gzip.catch(() => {});
+  return { gzip };
+}
 
 interface ConnectionOptions {
   /** The base URL; query, fragment and credentials are ignored. */
@@ -52,8 +61,8 @@ export interface Call {
   readonly method: 'GET' | 'POST';
   /** The path below the base URL, with its query. */
   readonly path: string;
-  /** The text, as such or in UTF-8; empty for no body. */
-  readonly body: string | Uint8Array;
+  /** The text, as such, in UTF-8 or packed; empty for no body. */
+  readonly body: string | Uint8Array | PackedText;
 }
 
 /** Sends a request and returns the answer, whatever its status. Rejects if no answer came or the signal aborts. */
@@ -72,7 +81,7 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
   const authorization = basic && token.includes(':') ? { authorization: `Basic ${btoa(token)}` } : {};
   return async ({ method, path, body }, signal) => {
     const seen: Seen = { answer: null, isPacked: false, chunks: [], bytes: 0 };
-    const packed = body.length < GZIP_FROM_LENGTH ? null : await compress(body);
+    const { text, packed } = await encode(body);
     const { transport } = new InfluxDB({
       url: base,
       token,
@@ -88,7 +97,7 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
       },
     });
     try {
-      await transport.request(path, packed === null ? textOf(body) : '', {
+      await transport.request(path, text, {
         method,
         headers: { 'content-type': 'text/plain; charset=utf-8', ...authorization },
         signal,
@@ -100,8 +109,11 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
   };
 }
 
-function textOf(body: Call['body']): string {
-  return typeof body === 'string' ? body : Buffer.from(body).toString('utf8');
+/** The body as it is sent: packed, or a short one as text. */
+async function encode(body: Call['body']): Promise<{ readonly text: string; readonly packed: Uint8Array | null }> {
+  if (typeof body !== 'string' && 'gzip' in body) return { text: '', packed: await body.gzip };
+  if (body.length >= GZIP_FROM_LENGTH) return { text: '', packed: await compress(body) };
+  return { text: typeof body === 'string' ? body : Buffer.from(body).toString('utf8'), packed: null };
 }
 
 export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions, 'ca' | 'proxies'>): HttpAgent {
@@ -133,7 +145,7 @@ interface Seen {
 }
 
 /** Wraps a function that sends: it sends this compressed body in place of an empty one. */
-function carrying(packed: Buffer | null, send: HttpSend): HttpSend {
+function carrying(packed: Uint8Array | null, send: HttpSend): HttpSend {
   if (packed === null) return send;
   return (options, onAnswer) => {
     const packing = { 'content-encoding': 'gzip', 'content-length': packed.length };

@@ -9,7 +9,7 @@ import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { type Conceal, concealing, failureText, readAnswer, type ServerAnswer, sectionOf } from './answers.ts';
-import { type Call, createConnection, type Send } from './connection.ts';
+import { type Call, createConnection, packText, type Send } from './connection.ts';
 
 export interface InfluxSinkOptions {
   /** The name of the destination in the configuration. */
@@ -48,6 +48,7 @@ export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKi
   return {
     name: options.name,
     writeText: send,
+    pack: packText,
     async write(lines, signal) {
       const result = await send(`${lines.join('\n')}\n`, signal);
       return lines.length === 1 && result.kind === 'refused' && result.isUnexplained

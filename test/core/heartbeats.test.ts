@@ -85,3 +85,13 @@ test('who sleeps by a beating clock shows that it lives, also when it is woken',
   time.ms += 7;
   expect(beats.loops()).toEqual([{ loop: 'jobs', idleMs: 7 }]);
 });
+
+test('a turn for others does not shorten the time of a request that is under way', async () => {
+  const { time, beats } = open();
+  const clock: Clock = { nowMs: () => 0, monoMs: () => time.ms, sleep: () => Promise.resolve() };
+  const pulse = beats.pulse('delivery');
+  pulse.beat(100_000);
+  await beatingClock(clock, pulse).sleep(0);
+  time.ms += 100_000;
+  expect(beats.loops()).toEqual([{ loop: 'delivery', idleMs: 0 }]);
+});

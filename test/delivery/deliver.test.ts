@@ -1,9 +1,12 @@
 /** The position of a destination follows what it has accepted, batch by batch, and never runs ahead. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
+import type { PackedText, Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { BATCH_LENGTH, createDeliverer } from '../../src/delivery/deliver.ts';
+import { BATCH_LENGTH, createDeliverer, type Deliverer } from '../../src/delivery/deliver.ts';
 import { type ScratchStore, scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
@@ -183,5 +186,172 @@ describe('a destination that answers after a second', () => {
     using state = scratchStore();
     state.store.append(lines(0, 500), 'live');
     expect(await slowly(state, 60, { tookMs: () => 20 })).toMatchObject({ delivered: 500, most: 1 });
+  });
+});
+
+describe('the batch after the one under way', () => {
+  /** The first and the last value of some lines. */
+  const valuesOf = (text: string): string => {
+    const values = text.split('\n').flatMap((each) => /value=(\d+)/.exec(each)?.[1] ?? []);
+    return `${values[0]}-${values.at(-1)}`;
+  };
+
+  /** Delivers in batches of five lines, each write in 20 ms of virtual time, and returns what the sink was asked for. */
+  async function steps(
+    state: ScratchStore,
+    {
+      answerOf = () => ACCEPTED,
+      during = () => {},
+      onPack = () => {},
+      observe = () => {},
+    }: {
+      /** @param values of the request, as `valuesOf` returns them */
+      answerOf?: (values: string, nth: number) => WriteAnswer;
+      /** Called in the middle of each write. */
+      during?: (values: string, deliverer: Deliverer) => void;
+      onPack?: (text: Uint8Array) => void;
+      observe?: (event: AppEvent) => void;
+    } = {},
+  ): Promise<string[]> {
+    const clock = createVirtualClock(AT_MS + DAY_MS);
+    const made: string[] = [];
+    let [nth, underWay] = [0, 0];
+    const take = async (text: string, how: string): Promise<WriteAnswer> => {
+      const values = valuesOf(text);
+      nth += 1;
+      underWay += 1;
+      made.push(`${how} ${values}${underWay === 1 ? '' : ' beside another'}`);
+      const answer = answerOf(values, nth);
+      await clock.sleep(10);
+      during(values, deliverer);
+      await clock.sleep(10);
+      underWay -= 1;
+      made.push(answer.kind);
+      return answer;
+    };
+    const unpacked = async ({ gzip }: PackedText): Promise<string> => gunzipSync(await gzip).toString();
+    const sink: Sink = {
+      name: 'influx',
+      write: async (sent) => await take(sent.join('\n'), 'lines'),
+      writeText: async (text) =>
+        'gzip' in text ? await take(await unpacked(text), 'packed') : await take(Buffer.from(text).toString(), 'text'),
+      pack: (text) => {
+        onPack(text);
+        made.push(`pack ${valuesOf(Buffer.from(text).toString())}`);
+        return { gzip: Promise.resolve(gzipSync(text)) };
+      },
+    };
+    const parts = { store: state.store, clock, random: () => 0.5, observe };
+    const deliverer = createDeliverer(parts, { sink, identity: 'here', batchLines: 5 });
+    const stop = new AbortController();
+    const running = deliverer.run(stop.signal).catch(() => undefined);
+    await clock.sleep(10 * MINUTE_MS);
+    expect(deliverer.pendingLines()).toBe(0);
+    stop.abort();
+    await running;
+    return made;
+  }
+
+  test('is packed during the write, from the second one on, and sent after the answer', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 20), 'live');
+    expect(await steps(state)).toEqual([
+      ...['text 0-4', 'accepted'],
+      ...['text 5-9', 'pack 10-14', 'accepted'],
+      ...['packed 10-14', 'pack 15-19', 'accepted'],
+      ...['packed 15-19', 'accepted'],
+    ]);
+  });
+
+  test('is left to grow while it is not full', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 14), 'live');
+    const made = await steps(state, {
+      during: (values) => {
+        if (values === '5-9') state.store.append([line(14)], 'live');
+      },
+    });
+    expect(made).toEqual(['text 0-4', 'accepted', 'text 5-9', 'accepted', 'text 10-14', 'accepted']);
+  });
+
+  test('waits for live lines that came during the write', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 15), 'history');
+    const made = await steps(state, {
+      during: (values) => {
+        if (values === '5-9') state.store.append(lines(90, 92), 'live');
+      },
+    });
+    expect(made).toEqual([
+      ...['text 0-4', 'accepted'],
+      ...['text 5-9', 'pack 10-14', 'accepted'],
+      ...['text 90-91', 'pack 10-14', 'accepted'],
+      ...['packed 10-14', 'accepted'],
+    ]);
+  });
+
+  test('is not sent where the position has moved past it meanwhile', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 20), 'live');
+    const made = await steps(state, {
+      during: (values, { destinationId }) => {
+        if (values !== '5-9') return;
+        const move = { lane: 'live', from: { block: 1, line: 5 }, to: { block: 1, line: 15 } } as const;
+        state.store.acknowledge({ destinationId, ...move, rejected: [], missing: [], atMs: 0 });
+      },
+    });
+    expect(made).toEqual([
+      ...['text 0-4', 'accepted'],
+      ...['text 5-9', 'pack 10-14', 'accepted'],
+      ...['text 15-19', 'accepted'],
+    ]);
+  });
+
+  test('is read again after an outage, and the batch before it goes first', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 15), 'live');
+    const later: WriteAnswer = { kind: 'later', message: 'HTTP 503', waitMs: null };
+    const made = await steps(state, { answerOf: (_values, nth) => (nth === 2 || nth === 3 ? later : ACCEPTED) });
+    expect(made).toEqual([
+      ...['text 0-4', 'accepted'],
+      ...['text 5-9', 'pack 10-14', 'later'],
+      ...['text 5-9', 'later'],
+      ...['text 5-9', 'accepted'],
+      ...['text 10-14', 'accepted'],
+    ]);
+  });
+
+  test('takes no memory during an outage', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 15), 'live');
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc');
+    const texts: WeakRef<Uint8Array>[] = [];
+    const kept: boolean[] = [];
+    const later: WriteAnswer = { kind: 'later', message: 'HTTP 503', waitMs: null };
+    await steps(state, {
+      answerOf: (_values, nth) => (nth === 2 ? later : ACCEPTED),
+      onPack: (text) => void texts.push(new WeakRef(text)),
+      observe: ({ type }) => {
+        if (type !== 'delivery-blocked') return;
+        collect();
+        kept.push(texts[0]?.deref() !== undefined);
+      },
+    });
+    expect(kept).toEqual([false]);
+  });
+
+  test('is read again where it is larger than the database takes', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 15), 'live');
+    const tooLarge: WriteAnswer = { kind: 'too-large', message: 'HTTP 413' };
+    const made = await steps(state, { answerOf: (_values, nth) => (nth === 2 ? tooLarge : ACCEPTED) });
+    expect(made.slice(2)).toEqual([
+      ...['text 5-9', 'pack 10-14', 'too-large'],
+      ...['lines 5-6', 'accepted', 'lines 7-9', 'accepted'],
+      ...['text 10-11', 'pack 12-13', 'accepted'],
+      ...['packed 12-13', 'accepted'],
+      ...['text 14-14', 'accepted'],
+    ]);
   });
 });

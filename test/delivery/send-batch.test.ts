@@ -1,6 +1,7 @@
 /**
  * What became of a batch is reported in the lines of the log, in whatever dialect it was sent.
  */
+import { gunzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { createControlLines, sendBatch, sendKept } from '../../src/delivery/send-batch.ts';
@@ -98,7 +99,10 @@ function textSink(answer: (lines: readonly string[]) => WriteAnswer) {
   const sink: Sink = {
     name: 'influx',
     write: (lines) => take('lines', lines),
-    writeText: (text) => take('text', Buffer.from(text).toString('utf8').split('\n').slice(0, -1)),
+    writeText: async (text) => {
+      const bytes = 'gzip' in text ? gunzipSync(await text.gzip) : Buffer.from(text);
+      return await take('text', bytes.toString('utf8').split('\n').slice(0, -1));
+    },
   };
   return { sink, requests };
 }

@@ -102,6 +102,19 @@ describe('the request', () => {
     expect(body.readUInt32LE(body.length - 4)).toBe(gunzipSync(body).length);
   });
 
+  test('sends a text that was packed before as one that it packs itself', async () => {
+    const { url, seen } = await serve((response) => response.writeHead(204).end());
+    const sink = sinkAt(url);
+    const text = Buffer.from(
+      Array.from({ length: 5000 }, (_, n) => `telemetry,sensor=s${n} value=${n} ${n}\n`).join(''),
+    );
+    for (const sent of [text, sink.pack?.(text) ?? text]) {
+      expect(await sink.writeText?.(sent, never)).toEqual({ kind: 'accepted' });
+    }
+    expect(seen.map(({ headers }) => headers['content-encoding'])).toEqual(['gzip', 'gzip']);
+    expect(seen[1]?.body).toEqual(seen[0]?.body);
+  });
+
   test('takes a URL that already names the API, and sends no token where there is none', async () => {
     const { url, seen } = await serve((response) => response.writeHead(204).end());
     for (const form of [`${url}/api/v2`, `${url}/api/v2/`, `${url}/api/v2/write`, `${url}/`]) {

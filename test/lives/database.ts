@@ -3,6 +3,7 @@
  * InfluxDB 2 does, and does to it what the story has in store. What the wire adds is tried by the stories of real
  * processes.
  */
+import { gunzipSync } from 'node:zlib';
 import type { ServerAnswer } from '../../src/influx/answers.ts';
 import type { Call, Send } from '../../src/influx/connection.ts';
 import { asVersion2, FAULTS, type Fault, type UpstreamAnswer } from '../support/v2-proxy.ts';
@@ -18,24 +19,28 @@ interface DatabaseParts {
 
 /** Opens connections to it. */
 export function openDatabase(parts: DatabaseParts): (token: string) => Send {
-  return (token) => (call, signal) =>
-    Promise.resolve().then(() => {
-      signal.throwIfAborted();
-      return token === parts.token ? answer(parts, call) : answerOf(FAULTS.unauthorized);
-    });
+  return (token) => async (call, signal) => {
+    const text = await textOf(call.body);
+    signal.throwIfAborted();
+    return token === parts.token ? answer(parts, call.path, text) : answerOf(FAULTS.unauthorized);
+  };
+}
+
+async function textOf(body: Call['body']): Promise<string> {
+  return typeof body === 'string' || !('gzip' in body) ? String(body) : gunzipSync(await body.gzip).toString();
 }
 
 /** @throws Error where no answer comes. */
-function answer({ fault, write }: DatabaseParts, { path, body }: Call): ServerAnswer {
+function answer({ fault, write }: DatabaseParts, path: string, text: string): ServerAnswer {
   const { pathname, searchParams } = new URL(path, 'http://database.test');
   if (pathname !== '/api/v2/write') return { status: 404, headers: {}, body: '404 page not found' };
   const now = fault();
   if (now?.kind === 'answer') return answerOf(now);
   if (now?.kind === 'cut' || now?.kind === 'hang') throw hungUp();
-  const { status, message } = write(searchParams.get('bucket') ?? '', String(body));
+  const { status, message } = write(searchParams.get('bucket') ?? '', text);
   if (now?.kind === 'apply-and-cut') throw hungUp();
-  const [code, text] = asVersion2(status, message);
-  return { status: code, headers: JSON_HEADERS, body: text };
+  const [code, body] = asVersion2(status, message);
+  return { status: code, headers: JSON_HEADERS, body };
 }
 
 const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8' };

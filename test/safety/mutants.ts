@@ -69,10 +69,12 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/deliver.ts',
-        find: '    const startedMs = clock.monoMs();',
-        replace: `  const all = { lane, from, to: positionAfter(batch, from, batch.count) };
+        find: '  const startedMs = clock.monoMs();',
+        replace: `  const { store, destination } = delivery;
+  const { lane, from, batch } = next;
+  const all = { lane, from, to: positionAfter(batch, from, batch.count) };
   store.acknowledge({ destinationId: destination.id(), ...all, rejected: [], missing: [], atMs: clock.nowMs() });
-    const startedMs = clock.monoMs();`,
+  const startedMs = clock.monoMs();`,
       },
       {
         file: 'delivery/deliver.ts',
@@ -94,6 +96,22 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'delivery/deliver.ts',
         find: 'positionAfter(batch, from, resolution.resolved)',
         replace: 'positionAfter(batch, from, batch.count)',
+      },
+    ],
+  },
+  {
+    name: 'a prepared batch sent although the position is elsewhere',
+    caughtBy: ['brokenBesidePrepared'],
+    edits: [
+      {
+        file: 'delivery/deliver.ts',
+        find: '      delivery.prepared = null;\n      const waitMs',
+        replace: '      const waitMs',
+      },
+      {
+        file: 'delivery/deliver.ts',
+        find: 'if (prepared !== null && isNext(prepared, { lane, from, lines })) return prepared;',
+        replace: 'if (prepared?.lane === lane) return { ...prepared, from };',
       },
     ],
   },

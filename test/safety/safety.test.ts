@@ -28,6 +28,7 @@ const STORIES: Record<ScenarioName, string> = {
   firstAnswerEmpty: 'a single empty answer covers nothing',
   lateInsideGracePeriod: 'the coverage ends before the grace period',
   brokenDeliveries: 'a lost answer of the database costs one repeated write',
+  brokenBesidePrepared: 'a batch that is prepared while another one fails is sent in its turn',
   slowAnswers: 'an answer covers up to the time of its request',
   dateJumps: 'a Date that jumps ahead is ignored',
   dateJumpsToLocalClock: 'a Date that jumps to a wrong local clock is ignored while devices report by the right one',

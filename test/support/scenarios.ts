@@ -336,6 +336,19 @@ export const brokenDeliveries: Scenario = async (bench, program) => {
   return await finish(rig);
 };
 
+/** The same in many small batches, of which the next one is prepared while one is written and fails. */
+export const brokenBesidePrepared: Scenario = async (bench, program) => {
+  using rig = await rigFor(bench, program);
+  const to = destinationOf(bench, rig.database, rig.clock);
+  bench.proxy.setFaults(({ nth }) => (nth % 4 === 3 ? { kind: 'answer', status: 503 } : null));
+  try {
+    await rig.once({ destinations: [{ ...to, batchLines: 25 }] });
+  } finally {
+    bench.proxy.setFaults(null);
+  }
+  return await finish(rig);
+};
+
 export const SCENARIOS = {
   undisturbed,
   killedAtAnyEffect,
@@ -358,6 +371,7 @@ export const SCENARIOS = {
   firstAnswerEmpty,
   lateInsideGracePeriod,
   brokenDeliveries,
+  brokenBesidePrepared,
   slowAnswers,
   dateJumps,
   dateJumpsToLocalClock,
