@@ -11,7 +11,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { runJobs } from '../../src/scheduler/jobs.ts';
 import { openJobBoard } from '../../src/store/jobs.ts';
-import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { liveAsDaemon, MEASURING_DEVICES, worldOf } from '../support/daemon-rig.ts';
 import { replayArgs } from '../support/defaults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { dieAtEffect, Killed, liveOn, mortalCommits, mortalSink } from '../support/mortality.ts';
@@ -32,7 +32,7 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
   const bench = sharedBench(openBench);
 
   const filledRig = async (): Promise<Rig> => {
-    const rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: HISTORY_MS });
+    const rig = await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: HISTORY_MS });
     expect((await rig.once()).summary.exit_code).toBe(0);
     return rig;
   };
@@ -157,7 +157,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a replay into a Victo
   test('stores nothing twice, and brings back what is lost', async () => {
     await using bench = await openBench();
     await using victoria = await startVictoria();
-    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: HISTORY_MS });
+    using rig = await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: HISTORY_MS });
     const position = { url: victoria.url, org: '', bucket: '' };
     const real = createInfluxSink({ name: 'influx', ...position, token: null, timeoutMs: 30_000 }, 'victoriametrics');
     const sink = {

@@ -7,7 +7,7 @@ import type { NextStatus } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { configOf, reportOf } from '../commands/status/support.ts';
-import { leanWorldOf, liveAsDaemon } from '../support/daemon-rig.ts';
+import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
@@ -51,7 +51,7 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
   /** Lives until no history is left. */
   async function live({ devices: fleet, perMinute, perDay, days, lookMs }: Fleet) {
     using rig = await openRig(bench, {
-      world: leanWorldOf(fleet, 60 * DAY_MS),
+      world: worldOf(fleet, 60 * DAY_MS),
       historyMs: days * DAY_MS,
       settings: { plan: { requestsPerMinute: perMinute, requestsPerDay: perDay, historyMaxDays: 100 } },
     });
@@ -136,7 +136,7 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
 
   test('is there within a quarter of a minute where the plan is ample', async () => {
     using rig = await openRig(bench, {
-      world: leanWorldOf(devices(12, 4 * MINUTE_MS), 40 * DAY_MS),
+      world: worldOf(devices(12, 4 * MINUTE_MS), 40 * DAY_MS),
       historyMs: 30 * DAY_MS,
       settings: { plan: { requestsPerMinute: 900, requestsPerDay: 200_000, historyMaxDays: 100 } },
     });

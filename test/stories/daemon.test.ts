@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { configOf, reportOf } from '../commands/status/support.ts';
 import { DEVICES, eventsOf, expectExact, keyFile, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
@@ -222,7 +223,8 @@ describe.runIf(influxdAvailable())('the daemon', () => {
       { deviceId: 'silent', intervalMs: MINUTE_MS, silences: [{ fromMs: at(1), toMs: at(20) }] },
       { deviceId: 'retiree', intervalMs: MINUTE_MS, lifecycle: [{ atMs: at(2), value: 'retired' }] },
     ];
-    using rig = await rigOf({ world: worldOf(churn), historyMs: 6 * HOUR_MS });
+    const measured = churn.map((device) => ({ ...device, sensors: sensorsOf(2) }));
+    using rig = await rigOf({ world: worldOf(measured), historyMs: 6 * HOUR_MS });
     const schedules = { telemetry: cron('*/10 * * * *'), alerts: cron('0 * * * *') };
     const life = await liveAsDaemon(rig, { forMs: 9 * HOUR_MS, schedules });
     expect(life.error).toBeNull();

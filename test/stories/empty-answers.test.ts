@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { CONFIRMED_FOR_GOOD } from '../../src/core/state/telemetry.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '../../src/core/time.ts';
 import { createEmptyChecks } from '../../src/ingest/reread.ts';
+import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always, anyOf, falselyEmpty, onPath } from '../support/faults.ts';
@@ -108,7 +109,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
   test('of history that hid readings have the windows next to them asked for, and these come', async () => {
     using rig = await openRig(bench, {
       world: worldOf(
-        [{ ...CALM, silences: [{ fromMs: NOW_MS - 9 * DAY_MS, toMs: NOW_MS - 4 * DAY_MS }] }],
+        [{ ...CALM, sensors: sensorsOf(2), silences: [{ fromMs: NOW_MS - 9 * DAY_MS, toMs: NOW_MS - 4 * DAY_MS }] }],
         30 * DAY_MS,
       ),
       historyMs: 28 * DAY_MS,

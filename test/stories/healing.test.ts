@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
+import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
 import { type DaemonLife, DEVICES, eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
@@ -29,7 +30,7 @@ const FAULTS: readonly [string, FaultPlan][] = [
   ['several at once', anyOf(halfOf(falselyEmpty), often(atRate(0.3, [upsideDown, { kind: 'html' }], 4)))],
 ];
 
-const SELDOM = [{ deviceId: 'often', intervalMs: 5 * MINUTE_MS }];
+const SELDOM = [{ deviceId: 'often', intervalMs: 5 * MINUTE_MS, sensors: sensorsOf(2) }];
 /** Schedules that leave the most of a long life out. */
 const SELDOM_ASKED = { telemetry: cron('*/5 * * * *'), alerts: cron('0 * * * *'), devices: cron('*/30 * * * *') };
 

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
-import { DEVICES, eventsOf, expectExact, keyFile, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { eventsOf, expectExact, keyFile, liveAsDaemon, MEASURING_DEVICES, worldOf } from '../support/daemon-rig.ts';
 import { type Followed, follow, summaryOf, takingJobs } from '../support/follow-job.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig, type Rig } from '../support/rig.ts';
@@ -67,7 +67,7 @@ const WAYS: Readonly<Record<string, Way>> = {
     fill: async (rig) => {
       const all: Followed[] = [];
       const life = await liveAsDaemon(rig, {
-        forMs: 30 * MINUTE_MS,
+        forMs: MINUTE_MS,
         beside: takingJobs,
         meanwhile: async () => {
           await rig.clock.sleep(2 * SECOND_MS);
@@ -104,7 +104,8 @@ const WAYS: Readonly<Record<string, Way>> = {
 describe.runIf(influxdAvailable()).each(Object.keys(WAYS))('%s', (name) => {
   const bench = sharedBench(openBench);
   const { fill, goOn } = WAYS[name] as Way;
-  const rigOf = async (): Promise<Rig> => await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS });
+  const rigOf = async (): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: 2 * DAY_MS });
 
   test('stores exactly what the seed says, and leaves no gap', async () => {
     using rig = await rigOf();

@@ -92,24 +92,18 @@ export const DEVICES: readonly DeviceSpec[] = [
   { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },
 ];
 
+/** The same devices with several values in each reading, for tests that compare or count points. */
+export const MEASURING_DEVICES: readonly DeviceSpec[] = DEVICES.map((device) => ({ ...device, sensors: sensorsOf(4) }));
+
 /**
- * A world of such devices.
+ * A world of such devices. A device without sensors of its own gets one, or two where its readings may contradict each
+ * other: each value costs as much CPU time as its reading, and most tests count requests and time only.
  *
  * @param historyMs how far back it goes.
  */
 export function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY_MS): (nowMs: number) => World {
-  return (originMs) => createWorld({ seed: 33, originMs, historyMs, devices });
-}
-
-/**
- * The same with one value in a reading, or two where readings may contradict each other: for whoever counts requests and
- * time over long histories, of which each value costs as much as its reading.
- */
-export function leanWorldOf(devices: readonly DeviceSpec[], historyMs: number): (nowMs: number) => World {
-  return worldOf(
-    devices.map((device) => ({ sensors: sensorsOf(device.traits === undefined ? 1 : 2), ...device })),
-    historyMs,
-  );
+  const measured = devices.map((device) => ({ sensors: sensorsOf(device.traits === undefined ? 1 : 2), ...device }));
+  return (originMs) => createWorld({ seed: 33, originMs, historyMs, devices: measured });
 }
 
 /** The events of one kind, in their order. */

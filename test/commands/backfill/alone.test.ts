@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
-import { leanWorldOf } from '../../support/daemon-rig.ts';
+import { worldOf } from '../../support/daemon-rig.ts';
 import { always, onPath } from '../../support/faults.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
@@ -20,7 +20,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: leanWorldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
+    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
 
   const expectThere = async (rig: Rig, fromMs: number, least: number): Promise<void> => {
     const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(fromMs) * 1_000_000n });
@@ -72,7 +72,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
       { deviceId: 'young', intervalMs: 5 * MINUTE_MS, appearsAtMs: NOW_MS + HOUR_MS },
     ];
     using rig = await rigOf({
-      world: leanWorldOf(devices, 5 * DAY_MS),
+      world: worldOf(devices, 5 * DAY_MS),
       faults: onPath(/^\/devices$/, () => {
         failures -= 1;
         return failures >= 0 ? { kind: 'server-error' } : null;

@@ -7,7 +7,7 @@ import type { ProgressReport } from '../../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { openJobBoard } from '../../../src/store/jobs.ts';
 import { openToRead } from '../../../src/store/views/read-state.ts';
-import { type DaemonOptions, eventsOf, leanWorldOf, liveAsDaemon } from '../../support/daemon-rig.ts';
+import { type DaemonOptions, eventsOf, liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import type { Followed } from '../../support/follow-job.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
@@ -40,7 +40,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: leanWorldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
+    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
 
   const live = async (rig: Rig, forMs: number, more: Omit<DaemonOptions, 'forMs'> = {}) =>
     await liveAsDaemon(rig, { beside: takingJobs(rig), ...more, forMs });
@@ -118,7 +118,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('ends at once where the polls of the daemon have covered the range but for its last minutes', async () => {
     const fleet = Array.from({ length: 5 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS }));
-    using rig = await rigOf({ world: leanWorldOf(fleet, 40 * DAY_MS) });
+    using rig = await rigOf({ world: worldOf(fleet, 40 * DAY_MS) });
     await live(rig, MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(20 * MINUTE_MS);
@@ -142,7 +142,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     const plan = { requestsPerMinute: 20, requestsPerDay: 60_000, historyMaxDays: 31 };
     const fleet = Array.from({ length: 5 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS, jitter: 0.3 }));
     const meanLag = async (withBackfill: boolean): Promise<{ lag: number; backfill: number }> => {
-      using rig = await rigOf({ world: leanWorldOf(fleet, 40 * DAY_MS), historyMs: HOUR_MS, settings: { plan } });
+      using rig = await rigOf({ world: worldOf(fleet, 40 * DAY_MS), historyMs: HOUR_MS, settings: { plan } });
       const lags: number[] = [];
       await live(rig, MINUTE_MS, {
         meanwhile: async ({ report }) => {

@@ -6,7 +6,7 @@ import { type PlanParts, planOf } from '../../../src/commands/plan/command.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { besideFinishMs } from '../../../src/scheduler/estimate.ts';
 import { StateInUseError } from '../../../src/store/open/lock.ts';
-import { leanWorldOf, liveAsDaemon } from '../../support/daemon-rig.ts';
+import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { SCHEDULES } from '../../support/defaults.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
@@ -51,7 +51,7 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
   const rigOf = async ({ devices, everyMs, perMinute, perDay }: Fleet): Promise<Rig> => {
     const fleet = Array.from({ length: devices }, (_, n) => ({ deviceId: `d${n}`, intervalMs: everyMs, jitter: 0.2 }));
     return await openRig(bench, {
-      world: leanWorldOf(fleet, 60 * DAY_MS),
+      world: worldOf(fleet, 60 * DAY_MS),
       historyMs: HOUR_MS,
       settings: { plan: { requestsPerMinute: perMinute, requestsPerDay: perDay, historyMaxDays: 100 } },
     });

@@ -5,6 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { backfillEndText } from '../../../src/commands/backfill/result.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
+import { sensorsOf } from '../../../src/sim/sensors.ts';
 import type { SimReading } from '../../../src/sim/spec.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { always, anyOf, falselyEmpty, onPath, withoutLastSeen } from '../../support/faults.ts';
@@ -23,7 +24,7 @@ import {
 } from './support.ts';
 
 const DEVICES = [
-  { deviceId: 'often', intervalMs: 2 * MINUTE_MS, jitter: 0.5 },
+  { deviceId: 'often', intervalMs: 2 * MINUTE_MS, jitter: 0.5, sensors: sensorsOf(2) },
   { deviceId: 'tied', intervalMs: 10 * MINUTE_MS, traits: ['ties' as const] },
   {
     deviceId: 'silent',

@@ -10,7 +10,7 @@ import { UserError } from '../../../src/core/faults.ts';
 import type { Transport } from '../../../src/core/ports.ts';
 import { DAY_NS, HOUR_MS } from '../../../src/core/time.ts';
 import { rereadDay } from '../../../src/ingest/reread.ts';
-import { DEVICES, expectExact, worldOf } from '../../support/daemon-rig.ts';
+import { expectExact, MEASURING_DEVICES, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { destinationOf, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
@@ -35,7 +35,8 @@ function holding(transport: Transport, deviceId: string) {
 describe.runIf(influxdAvailable())('a device that is forgotten', () => {
   const bench = sharedBench(openBench);
 
-  const rigOf = async (): Promise<Rig> => await openRig(bench, { world: worldOf(DEVICES), historyMs: 48 * HOUR_MS });
+  const rigOf = async (): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: 48 * HOUR_MS });
   const destinationsOf = (rig: Rig): SyncOptions['destinations'] => [destinationOf(bench, rig.database, rig.clock)];
   /** Everything of the device in the state. */
   const tracesOf = ({ store }: ForgetParts, deviceId: string): unknown => [

@@ -10,7 +10,7 @@ import type { StatusReport } from '../../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';
 import { API_PROBLEM } from '../../../src/scheduler/api-state.ts';
 import type { FaultPlan } from '../../../src/sim/simulator.ts';
-import { DEVICES, liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
+import { liveAsDaemon, MEASURING_DEVICES, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
@@ -20,7 +20,7 @@ describe.runIf(influxdAvailable())('status', () => {
   const bench = sharedBench(openBench);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, ...options });
+    await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: 2 * DAY_MS, ...options });
 
   /** What of the seed is not in the database has to lie where the report says that it is not held, and nowhere else. */
   async function expectTrue(rig: Rig, report: StatusReport, least: number): Promise<void> {

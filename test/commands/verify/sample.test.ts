@@ -11,7 +11,7 @@ import { sample } from '../../../src/commands/verify/sample.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { openVerifyState } from '../../../src/store/views/verify.ts';
-import { DEVICES, worldOf } from '../../support/daemon-rig.ts';
+import { MEASURING_DEVICES, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
@@ -36,7 +36,7 @@ describe.runIf(influxdAvailable())('a sample', () => {
   };
 
   test('ends its job with the exit code of what it found', async () => {
-    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: DAY_MS });
+    using rig = await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: DAY_MS });
     await rig.once();
     const { context, close } = rig.open({ destinations: [] });
     const args = { windows: 5, from: null, to: null, devices: ['often'], repair: false };

@@ -16,7 +16,7 @@ import { ALL } from './support.ts';
 
 const DEVICES: readonly DeviceSpec[] = [
   { deviceId: 'hub', name: 'Cellar', intervalMs: 5 * MINUTE_MS, jitter: 0.5, sensors: sensorsOf(3) },
-  { deviceId: 'tied', intervalMs: 7 * MINUTE_MS, traits: ['ties'], parentDeviceId: 'hub' },
+  { deviceId: 'tied', intervalMs: 7 * MINUTE_MS, traits: ['ties'], parentDeviceId: 'hub', sensors: sensorsOf(3) },
   { deviceId: 'odd', intervalMs: 11 * MINUTE_MS, traits: ['hostile', 'oddValues'], sensors: sensorsOf(30) },
 ];
 
