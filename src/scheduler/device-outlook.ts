@@ -221,11 +221,18 @@ function certainFromMs(facts: DeviceFacts, { polls }: OutlookRules): number {
   if (hasHint(facts)) return NEVER_MS;
   if (facts.newestMs === NEVER_MS || !facts.isActive) return Number.POSITIVE_INFINITY;
   if (isToLearn(facts, polls)) return facts.polledMs;
-  if (!facts.isQuiet) return facts.newestMs + certainWithinMs(facts.rate);
-  if (isHinted(facts)) return Number.POSITIVE_INFINITY;
-  // Without a hint nothing shows when it reports again: it is polled at doubling distances until that is its idle poll.
-  const restMs = unhintedRestMs(facts);
-  return restMs >= polls.idlePollMs ? Number.POSITIVE_INFINITY : facts.polledMs + restMs;
+  if (facts.isQuiet && isHinted(facts)) return Number.POSITIVE_INFINITY;
+  const byRateMs = byRateFromMs(facts);
+  // However seldom it reports, its idle poll comes first: it may report more often by now.
+  return byRateMs >= idlePollDueMs(facts.polledMs, polls) ? Number.POSITIVE_INFINITY : byRateMs;
+}
+
+/**
+ * From when on a reading is there all but certainly by the rate alone. Without a hint nothing shows when a quiet device
+ * reports again: it is polled at doubling distances until that is its idle poll.
+ */
+function byRateFromMs(facts: DeviceFacts): number {
+  return facts.isQuiet ? facts.polledMs + unhintedRestMs(facts) : facts.newestMs + certainWithinMs(facts.rate);
 }
 
 function unhintedRestMs({ rate, emptiesInARow }: DeviceFacts): number {
@@ -256,12 +263,12 @@ export function needsRate(facts: DeviceFacts): boolean {
  *
  * @returns a time; `null` for a device that the listing follows, and where none is known.
  */
-export function nextReadingMs(facts: DeviceFacts): number | null {
+export function nextReadingMs(facts: DeviceFacts, polls: PollSettings): number | null {
   const { newestMs, polledMs, isActive, isQuiet, emptiesInARow, failures, liveGap } = facts;
   const isKnown = newestMs !== NEVER_MS && isActive && isRegular(facts.rate);
   if (!isKnown || isHinted(facts) || failures > 0 || liveGap !== null) return null;
-  if (!isQuiet) return newestMs + certainWithinMs(facts.rate);
-  return emptiesInARow > 1 ? null : polledMs + unhintedRestMs(facts);
+  if (isQuiet && emptiesInARow > 1) return null;
+  return Math.min(byRateFromMs(facts), idlePollDueMs(polledMs, polls));
 }
 
 /** When a device is due for its idle poll, as far as the listing shows whether it has something new. */
@@ -363,7 +370,7 @@ export function notePollAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: num
   facts.newestMs = Math.max(facts.newestMs, instantsMs[0] ?? NEVER_MS);
   if (isWrong) facts.hint.trust = 'dropped';
   if (newReadings > 0) noteFound(facts);
-  else noteEmpty(facts, { hadHint, isExpected: wasUnknown && facts.rate.intervalMs !== null });
+  else noteEmpty(facts, { hadHint, isExpected: isExpectedEmpty(facts, { wasUnknown, hadHint, atMs }) });
   // The answer shows that there was no newer reading.
   if (facts.newestMs + certainWithinMs(facts.rate) < (answer.untilMs ?? atMs)) facts.isQuiet = true;
   return facts.hint.trust === 'dropped' && !wasDropped;
@@ -388,7 +395,18 @@ function noteFound(facts: DeviceFacts): void {
   facts.hint.falseSigns = 0;
 }
 
-/** @param isExpected whether its rate is known by this page alone, so that no reading was due by it. */
+/**
+ * Whether no reading was due at a poll that found none: the rate is known by its page alone, or it was an idle poll
+ * before the next reading of a device that reports seldom.
+ */
+function isExpectedEmpty(
+  { rate, newestMs }: DeviceFacts,
+  { wasUnknown, hadHint, atMs }: { readonly wasUnknown: boolean; readonly hadHint: boolean; readonly atMs: number },
+): boolean {
+  return rate.intervalMs !== null && (wasUnknown || (!hadHint && atMs < newestMs + certainWithinMs(rate)));
+}
+
+/** @param isExpected whether no reading was due. */
 function noteEmpty(
   facts: DeviceFacts,
   { hadHint, isExpected }: { readonly hadHint: boolean; readonly isExpected: boolean },

@@ -562,8 +562,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'scheduler/device-outlook.ts',
-        find: 'return emptiesInARow > 1 ? null :',
-        replace: 'return emptiesInARow > 99 ? null :',
+        find: 'isQuiet && emptiesInARow > 1',
+        replace: 'isQuiet && emptiesInARow > 99',
       },
     ],
   },

@@ -117,9 +117,20 @@ describe('a device that the listing does not follow', () => {
   });
 
   test('has no overdue reading until its next poll is due, nor after one that found nothing', () => {
-    expect(nextReadingMs(reporting())).toBe(NOW + 11 * SECOND_MS);
-    expect(nextReadingMs(reporting({ isQuiet: true, emptiesInARow: 1 }))).toBe(NOW + 11 * SECOND_MS);
-    expect(nextReadingMs(reporting({ isQuiet: true, emptiesInARow: 2 }))).toBeNull();
+    expect(nextReadingMs(reporting(), POLLS)).toBe(NOW + 11 * SECOND_MS);
+    expect(nextReadingMs(reporting({ isQuiet: true, emptiesInARow: 1 }), POLLS)).toBe(NOW + 11 * SECOND_MS);
+    expect(nextReadingMs(reporting({ isQuiet: true, emptiesInARow: 2 }), POLLS)).toBeNull();
+  });
+
+  test('has its idle poll before its next reading where it reports seldom, and an empty one shows nothing', () => {
+    const facts = reporting({ rate: { intervalMs: 24 * HOUR_MS, deviationMs: 0 } });
+    for (const polledMs of [NOW, NOW + POLLS.idlePollMs]) {
+      expect(facts.polledMs).toBe(polledMs);
+      expect(outlookOf(facts, RULES), 'left to the idle poll').toBeNull();
+      expect(nextReadingMs(facts, POLLS)).toBe(polledMs + POLLS.idlePollMs);
+      notePollAnswer(facts, EMPTY, polledMs + POLLS.idlePollMs);
+      expect(facts).toMatchObject({ isQuiet: false, emptiesInARow: 0, rate: { intervalMs: 24 * HOUR_MS } });
+    }
   });
 
   test('may have one at any time where nothing shows when it reports', () => {
@@ -131,10 +142,10 @@ describe('a device that the listing does not follow', () => {
       { failures: 1 },
       { liveGap: { fromMs: 0, toMs: 1 } },
     ];
-    for (const changes of others) expect(nextReadingMs(reporting(changes))).toBeNull();
+    for (const changes of others) expect(nextReadingMs(reporting(changes), POLLS)).toBeNull();
     const listed = reporting();
     noteListed(listed, NOW, NOW);
-    expect(nextReadingMs(listed), 'the listing shows it').toBeNull();
+    expect(nextReadingMs(listed, POLLS), 'the listing shows it').toBeNull();
   });
 });
 

@@ -228,7 +228,7 @@ describe('what the queue shows', () => {
     expect(readingsPerMs(queue)).toBeCloseTo(3 / 10_000);
     dropDevice(queue, 'a');
     dropDevice(queue, 'b');
-    noteDeviceAnswer(queue, 'c', { newReadings: 0, instantsMs: [], liveGap: null }, NOW);
+    noteDeviceAnswer(queue, 'c', { newReadings: 0, instantsMs: [], liveGap: null }, NOW + MINUTE_MS);
     expect(ratesOf(queue)).toEqual({ knownMs: [], unknown: 1, quiet: 1 });
     expect(readingsPerMs(queue)).toBeCloseTo(0);
   });

@@ -8,7 +8,7 @@ import { onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, REAL_PROGRAM } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-import { checkFleet, type Listing, readyForMs, reportersOf } from '../support/unlisted-scenarios.ts';
+import { ageAfterFaster, checkFleet, type Listing, readyForMs, reportersOf } from '../support/unlisted-scenarios.ts';
 
 const LISTINGS: readonly Listing[] = ['shown', 'absent', 'stuck'];
 
@@ -37,6 +37,10 @@ describe.runIf(influxdAvailable())('a fleet whose last-seen times are', () => {
         expect(polls).toBeLessThan(readings + 8 * minutes.length);
       },
     );
+  });
+
+  test('absent is read at the idle poll where a device begins to report more often', async () => {
+    expect(await ageAfterFaster(bench, REAL_PROGRAM)).toBeLessThan(30 * MINUTE_MS);
   });
 
   test('is not ready any more as soon as any other where the API has all requests wait', async () => {

@@ -3,7 +3,7 @@
  * nothing, and the daemon polls a device when its next reading is due. Part of `scenarios.ts`.
  */
 import { partsOfState, type StatusConfig } from '../../src/commands/shared/state-report.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import { reportNow } from '../../src/report/report.ts';
 import type { FaultPlan } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
@@ -192,3 +192,24 @@ export const unlistedComesBack: Scenario = async (bench, program) => {
   });
   return wrong.slice(0, 1);
 };
+
+/**
+ * A device of every eight hours begins to report each minute, an hour after a reading.
+ *
+ * @returns how old its newest archived reading is an idle poll later, in ms.
+ */
+export async function ageAfterFaster(bench: Bench, program: Program): Promise<number> {
+  const lastMs = NOW_MS + 9 * HOUR_MS;
+  const seldom = [0, 1, 2, 3, 4, 5].map((back) => lastMs - back * 8 * HOUR_MS);
+  const often = Array.from({ length: 400 }, (_, minute) => lastMs + HOUR_MS + minute * MINUTE_MS);
+  const readings = [...seldom, ...often].map((ms) => ({ recordedAtNs: msToNs(ms), values: [['t', '1']] as const }));
+  using rig = await openRig(bench, {
+    world: worldOf([{ deviceId: 'faster', readings }], 3 * DAY_MS),
+    historyMs: 2 * DAY_MS,
+    faults: listedAs('absent'),
+    program,
+  });
+  const forMs = 15 * HOUR_MS + 10 * MINUTE_MS;
+  const { lastReport } = await liveAsDaemon(rig, { forMs, program });
+  return rig.clock.nowMs() - Date.parse(lastReport.devices[0]?.newest_reading_at ?? '');
+}
