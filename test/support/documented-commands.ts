@@ -82,6 +82,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'docker compose -f compose.demo.yaml up': COMPOSE,
   'docker compose exec grafana cat /run/tidemark/grafana-password': COMPOSE,
   'docker compose run --rm --no-deps -T --entrypoint sh tidemark -c \'cd /data && dir=before-$(date +%s) && mkdir "$dir" && mv tidemark.* "$dir"/ && cat > tidemark.db && chmod 0600 tidemark.db\' < backups/2026-11-22.db': RESTORE_COMPOSE,
+  'docker compose run --rm --no-deps -T --entrypoint sh tidemark -c \'cd /data && mkdir newer && mv tidemark.db* tidemark.lock newer/ && cp -p newer/tidemark.db.version-4 tidemark.db\'': RESTORE_COMPOSE,
   'docker compose stop tidemark': COMPOSE,
   'docker compose up -d': COMPOSE,
   'docker exec tidemark-home tidemark --backfill --from 90d': PODMAN,

@@ -67,7 +67,7 @@ function coverage({ totals, devices }: StatusReport): string {
       ? []
       : [row('', `${plural(rejected_records, 'record')} of the API rejected (tidemark --quarantine)`)];
   const whole = `${count(devices_complete)} of ${plural(kept, 'device')} complete${stateText}`;
-  return [row('Coverage', `${share}, ${plural(archived_readings, 'reading')}; ${whole}`), ...aside].join('');
+  return [row('Coverage', `${share}, ${plural(archived_readings, 'archived reading')}; ${whole}`), ...aside].join('');
 }
 
 function freshness({ freshness: fresh, next: { initial_devices }, destinations }: StatusReport): string {
