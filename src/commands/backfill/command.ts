@@ -10,6 +10,7 @@ import type { BackfillCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import { counted } from '../../core/text.ts';
+import { DAY_NS, msToNs, parseTimestamp } from '../../core/time.ts';
 import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
 import { argsOf, readBackfillOptions } from '../shared/options.ts';
@@ -33,21 +34,54 @@ export async function runBackfillCommand(
   const { command, config, terminal } = parts;
   const asked = readBackfillOptions(command, realClock.nowMs());
   const args = argsOf(asked, chosenDevices(config.dataDir, command.devices, false), command);
-  const summary = await doOrFollow(
-    {
-      kind: 'backfill',
-      args,
-      requestedBy: commandText(command, args),
-      alone: () => alone(parts, args, ports),
-      read: readBackfillSummary,
-      show: showProgress(terminal),
-      awaitMs: RESTART_MS,
-    },
-    { dataDir: config.dataDir, terminal },
-    ports,
-  );
+  const ask = async (wanted: BackfillArgs, onFound?: () => void): Promise<BackfillSummary> =>
+    await doOrFollow(
+      {
+        kind: 'backfill',
+        args: wanted,
+        requestedBy: commandText(command, args),
+        alone: () => alone(parts, wanted, ports),
+        read: readBackfillSummary,
+        show: showProgress(terminal),
+        awaitMs: RESTART_MS,
+        ...(onFound === undefined ? {} : { onFound }),
+      },
+      { dataDir: config.dataDir, terminal },
+      ports,
+    );
+  const summary = await askForWhole(ask, args);
   printAnswer({ command, terminal }, ports, { object: summary, text: () => backfillEndText(summary) });
   return summary.exit_code;
+}
+
+/**
+ * Requests a backfill. An open job of an equal request may have begun long before: it ends at an earlier time and does
+ * not know newer devices. So after its end the backfill is requested once more; what is covered takes no request. A
+ * recheck would read all again: only a range of a day or more that follows the range of that job is requested.
+ *
+ * @param ask requests it, and calls `onFound` where there is such a job.
+ * @returns the summary of that job if the request after it had nothing to read.
+ */
+export async function askForWhole(
+  ask: (wanted: BackfillArgs, onFound?: () => void) => Promise<BackfillSummary>,
+  args: BackfillArgs,
+): Promise<BackfillSummary> {
+  let isFound = false;
+  const found = await ask(args, () => {
+    isFound = true;
+  });
+  const rest = isFound && found.outcome !== 'interrupted' ? restAfter(found, args) : null;
+  if (rest === null) return found;
+  const last = await ask(rest);
+  return last.requests === 0 && last.exit_code === found.exit_code ? found : last;
+}
+
+/** The part of a request that is left after the job that its command has followed; `null` for nothing. */
+function restAfter({ to }: BackfillSummary, args: BackfillArgs): BackfillArgs | null {
+  if (args.recheck !== true) return args;
+  const from = parseTimestamp(to);
+  const end = args.to === null ? msToNs(realClock.nowMs()) : BigInt(args.to);
+  return from === null || end - from < DAY_NS ? null : { ...args, from: String(from), typed: undefined };
 }
 
 /** Device ids that the text of a command shows. */

@@ -51,6 +51,8 @@ interface Work<T> {
   readonly awaitMs?: number;
   /** Shows the progress that the daemon reports: unchecked, maybe of another version. */
   readonly show: (progress: unknown) => void;
+  /** Called where the daemon had the job of an equal request already. */
+  readonly onFound?: () => void;
 }
 
 /** Where the state is, and the output of the command. */
@@ -87,12 +89,15 @@ async function follow(
 ): Promise<JobEnd | null> {
   const opened = openJobBoard(dataDir);
   if (opened === null) return null;
-  const { kind, args, requestedBy, show, awaitMs = 0 } = work;
+  const { kind, args, requestedBy, show, onFound, awaitMs = 0 } = work;
   const parts: FollowParts = {
     board: opened.board,
     isLocked: opened.isLocked,
     clock: realClock,
-    onSeen: (isFound) => terminal.logger.write({ type: 'job-followed', dataDir, isFound }),
+    onSeen: (isFound) => {
+      if (isFound) onFound?.();
+      terminal.logger.write({ type: 'job-followed', dataDir, isFound });
+    },
     onWaiting: () => terminal.logger.write({ type: 'job-queued' }),
     onProgress: show,
     awaitMs,

@@ -1,9 +1,15 @@
-/** How long a backfill beside the daemon waits for the account and the device list before it begins. */
+/**
+ * How long a backfill beside the daemon waits for the account and the device list before it begins, and what its
+ * command requests after the job of an equal one.
+ */
 import { expect, test } from 'vitest';
+import { askForWhole } from '../../../src/commands/backfill/command.ts';
 import { createBackfillWorker } from '../../../src/commands/backfill/job.ts';
+import type { BackfillSummary } from '../../../src/commands/backfill/result.ts';
 import type { BackfillWorkParts } from '../../../src/commands/backfill/run.ts';
 import { ApiFault, UserError } from '../../../src/core/faults.ts';
-import { HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
+import type { BackfillArgs } from '../../../src/core/state/job-args.ts';
+import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { createApiState, noteFailed, noteRefused } from '../../../src/scheduler/api-state.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
 import { argsOf } from './support.ts';
@@ -64,4 +70,52 @@ test('a job fails at once where the key is refused', async () => {
   noteRefused(apiState, fault('unauthorized'), 'refused', MINUTE_MS);
   await clock.sleep(MINUTE_MS);
   expect(ended.error).toMatchObject({ exitCode: 77 });
+});
+
+/** What a backfill command asks a daemon that has an equal job: the requests of it, and the summary that it shows. */
+async function askedBeside(args: BackfillArgs, toMs: number, last: Partial<BackfillSummary> = {}) {
+  const asked: BackfillArgs[] = [];
+  const old = { outcome: 'complete', exit_code: 0, requests: 9, to: formatMs(toMs) } as BackfillSummary;
+  const ask: Parameters<typeof askForWhole>[0] = (wanted, onFound) => {
+    asked.push(wanted);
+    onFound?.();
+    return Promise.resolve(asked.length === 1 ? old : { ...old, requests: 0, ...last });
+  };
+  const shown = await askForWhole(ask, args);
+  return { asked, shown, old };
+}
+
+test('a command that has followed the job of an earlier one requests what that did not know of', async () => {
+  const args = argsOf({ fromMs: 0 });
+  const covered = await askedBeside(args, 0);
+  expect(covered.asked).toEqual([args, args]);
+  expect(covered.shown, 'nothing was left').toBe(covered.old);
+  expect((await askedBeside(args, 0, { requests: 2 })).shown).toMatchObject({ requests: 2 });
+  expect((await askedBeside(args, 0, { exit_code: 3 })).shown).toMatchObject({ exit_code: 3 });
+});
+
+test('a recheck that has followed an earlier one reads no range twice, but what came after that', async () => {
+  const [to, toMs] = [10 * DAY_MS, 9 * DAY_MS];
+  const args = argsOf({ fromMs: 0, toMs: to, recheck: true, typed: '30d' });
+  const rest = { ...args, from: String(msToNs(toMs)), typed: undefined };
+  expect((await askedBeside(args, toMs)).asked).toEqual([args, rest]);
+  expect((await askedBeside(args, toMs + HOUR_MS)).asked).toEqual([args]);
+  expect((await askedBeside({ ...args, to: null }, toMs)).asked).toHaveLength(2);
+});
+
+test('a command that has its own job, or whose job was cancelled, requests nothing else', async () => {
+  const summary = { outcome: 'complete', to: formatMs(0) } as BackfillSummary;
+  let calls = 0;
+  const own = (): Promise<BackfillSummary> => {
+    calls += 1;
+    return Promise.resolve(summary);
+  };
+  expect(await askForWhole(own, argsOf({ fromMs: 0 }))).toBe(summary);
+  const cancelled = (_: BackfillArgs, onFound?: () => void): Promise<BackfillSummary> => {
+    onFound?.();
+    calls += 1;
+    return Promise.resolve({ ...summary, outcome: 'interrupted' });
+  };
+  await askForWhole(cancelled, argsOf({ fromMs: 0 }));
+  expect(calls).toBe(2);
 });
