@@ -406,6 +406,11 @@ describe('for systemd', () => {
     expect(read(file)).toContain(`TIDEMARK_API_URL=${api.url}\n`);
     expect(read(file)).toContain('TIDEMARK_LISTEN=127.0.0.1:9466\n');
     expect(read(settings, 'tidemark_api_key')).toBe(`${KEY}\n`);
+    // The key goes into no file that everyone can read.
+    install(text);
+    for (const path of files) chmodSync(path, 0o644);
+    expect((await init(folder, ...given)).code).toBe(0);
+    expect(rights()).toEqual(before);
     // A value that somebody has changed, or added, is not lost.
     for (const changed of [text.replace('my-org', 'our-org'), `${text}HTTPS_PROXY=http://proxy.example:3128\n`]) {
       install(changed);

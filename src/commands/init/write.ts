@@ -4,10 +4,12 @@
  * that was confirmed.
  */
 import {
-  chmodSync,
-  chownSync,
+  closeSync,
   existsSync,
+  fchmodSync,
+  fchownSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -27,7 +29,7 @@ interface NewFile {
   readonly text: string;
   /** The permissions, by default 0600. */
   readonly mode?: number;
-  /** Whether a file that is replaced keeps its owner, group and mode: the user of the daemon reads it. */
+  /** Whether a file that is replaced keeps its owner, group and their rights: the user of the daemon reads it. */
   readonly keepsOwner?: boolean;
 }
 
@@ -92,10 +94,16 @@ export function writeFiles(files: readonly NewFile[]): void {
       const before = keepsOwner && existsSync(path) ? statSync(path) : null;
       makeParents(dirname(path));
       rmSync(part, { force: true });
-      writeFileSync(part, text, { mode: 0o600, flag: 'wx' });
-      if (before !== null) chownSync(part, before.uid, before.gid);
-      // The mask of this process would take the rights of others away.
-      chmodSync(part, before === null ? mode : before.mode & 0o777);
+      const file = openSync(part, 'wx', 0o600);
+      try {
+        writeFileSync(file, text);
+        // By the open file: in a directory of another user the name may lead elsewhere by now.
+        if (before !== null) fchownSync(file, before.uid, before.gid);
+        // The mask of this process would take the rights of others away. No replaced file gives everyone its secret.
+        fchmodSync(file, before === null ? mode : before.mode & 0o770);
+      } finally {
+        closeSync(file);
+      }
       renameSync(part, path);
     } catch (error) {
       if (!(error instanceof Error && 'code' in error)) throw error;
