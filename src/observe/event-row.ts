@@ -138,7 +138,7 @@ export const FIELDS = {
   file: field('path', 'the file that was written'),
   from: field('RFC 3339', 'the start of the range'),
   gaps: field('count', 'the number of gaps'),
-  grace_period_seconds: field('seconds', 'the new grace period of the device'),
+  grace_period_seconds: field('seconds', 'the longer grace period that the device has from now on, because its readings arrive late'),
   job: field('number', 'the number of the job in `--status`'),
   kind: field('word', 'the kind of job, or of database'),
   lane: field('word', `the purpose of the request: ${codes(REQUEST_LANES)}`),

@@ -41,8 +41,8 @@ sync:
   \`alert\` or \`telemetry\` points of it. Its \`coverage\` points have the state \`excluded\`, and its gaps have the reason
   \`excluded\`. \`--once\` and \`/readyz\` do not wait for it.
 - **Sensors** match by the name that the device reports. A nested value matches by its full dotted name: \`env\` does not
-  match \`env.temperature\`, \`env.*\` does. Values of excluded sensors are not written. Coverage does not depend on that; a
-  reading without any written value is not counted in \`coverage_hour\`. Alerts about an excluded sensor are written.
+  match \`env.temperature\`, \`env.*\` does. Values of excluded sensors are not written. The range still counts as
+  covered; only the hourly count of readings (\`coverage_hour\`) leaves out a reading without any written value. Alerts about an excluded sensor are written.
 - **\`location: false\`**: latitude, longitude and the time of the location are neither written nor stored in the state.
 - **When a change takes effect**: at the next start. Points that are already archived or written stay. A device that you
   include again is read as far back as \`sync.history\`, with its alerts. A sensor that you include again is written from

@@ -105,8 +105,8 @@ const ALERTS = `
 From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert have the first step; for more, follow the link in the column *what to do* and search that section for the alert's name. \`runbook_url\` links to the documentation;
 set the address of its folder \`docs\` as the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose,
 \`docsUrl\` in the chart), or the link leads nowhere. \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a
-backfill of history does not cause it. Its limit, \`tidemark_freshness_target_seconds\`, is twice the poll interval that the quota allows, but
-at least five minutes, plus \`sync.grace_period\`: 420 s by default.
+backfill of history does not cause it. The limit of this alert, \`tidemark_freshness_target_seconds\`, is
+\`sync.grace_period\` plus the longer of five minutes and twice the poll interval that the quota allows: 420 s by default.
 
 **Many workspaces.** If one cause (such as a shared database) affects at least 5 workspaces and more than 20 % of all (of 40: at least 9), one of the three
 \`TidemarkMany…\` alerts fires, earlier than the alerts of the single workspaces. \`config/prometheus/alertmanager.yml\` then suppresses
