@@ -2,16 +2,20 @@
  * Which false pages have to be believed: several about one device in a row, as nobody could tell them from true ones.
  * They are asked for again after an hour and after a day.
  */
-import { type EpochMs, MINUTE_MS } from '../../src/core/time.ts';
+import { type EpochMs, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { Stage } from './stage.ts';
 import type { Misfortune } from './story.ts';
 
-/** A false page that was served. */
-export interface ServedLie {
-  /** The name of the misfortune. */
-  readonly name: string;
+/** A page that was served. */
+export interface ServedPage {
   readonly path: string;
   readonly atMs: EpochMs;
+}
+
+/** A false one. */
+export interface ServedLie extends ServedPage {
+  /** The name of the misfortune. */
+  readonly name: string;
 }
 
 /** For how long false pages go on until they are believed although something known speaks against them. */
@@ -20,6 +24,8 @@ export const BELIEVED_AFTER_MS = 30 * MINUTE_MS;
 const VOUCHES_MS = 2 * MINUTE_MS;
 /** Within what time a further false page confirms the first. */
 const CONFIRMED_WITHIN_MS = 5 * MINUTE_MS;
+/** How long an answer is under way at the most: what comes meanwhile is there before it. */
+const UNDER_WAY_MS = 30 * SECOND_MS;
 
 /** Whether answers about devices were true so shortly before all of them became empty that one vouches for these. */
 export function isVouchedFor({ simulator }: Stage, { what, fromMs }: Misfortune): boolean {
@@ -36,7 +42,7 @@ export function isVouchedFor({ simulator }: Stage, { what, fromMs }: Misfortune)
  * Since when false pages about a device may be believed; infinite where they may not.
  *
  * - Two empty ones shortly after each other: at once beside true pages of others, or where the device list may lack the
- *   time at which a device was seen; else after half an hour.
+ *   time at which a device was seen; else after half an hour. True pages come beside a rate of 1, too: slow ones are true.
  * - Pages without their newest readings: once they have lacked these for half an hour; three that stop short of the sign
  *   of life at once where answers have no `Date`.
  * - Old windows without a reading, more than a window away from every stored one: at once.
@@ -55,7 +61,16 @@ export function believedFromMs(stage: Stage, each: Misfortune, deviceId: string)
     return reported.find((atMs) => atMs - first >= BELIEVED_AFTER_MS) ?? Infinity;
   }
   if (what.lie !== 'empty') return Infinity;
-  const second = reported.find((atMs, index) => atMs - (reported[index - 1] ?? -Infinity) < CONFIRMED_WITHIN_MS);
-  const isAtOnce = what.rate < 1 || isVouchedFor(stage, each) || (stage.story.api.surprises?.missingFields ?? 0) > 0;
-  return (second ?? Infinity) + (isAtOnce ? 0 : BELIEVED_AFTER_MS);
+  const seconds = reported.filter((atMs, index) => atMs - (reported[index - 1] ?? -Infinity) < CONFIRMED_WITHIN_MS);
+  const second = seconds[0] ?? Infinity;
+  if (what.rate < 1 || isVouchedFor(stage, each) || (stage.story.api.surprises?.missingFields ?? 0) > 0) return second;
+  const vouched = seconds.find((atMs) => isBesideTruePage(stage, { path, atMs })) ?? Infinity;
+  return Math.min(vouched, second + BELIEVED_AFTER_MS);
+}
+
+/** Whether a true page of another device with readings came shortly before an empty one. */
+function isBesideTruePage({ truePages }: Stage, empty: ServedPage): boolean {
+  return truePages.some(
+    ({ path, atMs }) => path !== empty.path && empty.atMs - VOUCHES_MS <= atMs && atMs <= empty.atMs + UNDER_WAY_MS,
+  );
 }

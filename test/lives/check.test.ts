@@ -6,6 +6,7 @@ import { createSettings } from '../../src/sim/settings.ts';
 import { createSimulator } from '../../src/sim/simulator.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
+import type { ServedPage } from './believed-lies.ts';
 import { excuseOf, localBehindMs } from './claims.ts';
 import { drawStory } from './draw.ts';
 import { liveStory } from './live.ts';
@@ -269,6 +270,7 @@ describe('what is excused', () => {
     const quiet = {
       lifeStartedMs: at,
       datedMs: [],
+      truePages: [],
       planReadMs: Number.NEGATIVE_INFINITY,
       fate: { hit: new Set(), reported: [] },
     };
@@ -372,23 +374,34 @@ describe('what is excused', () => {
   });
 
   test.each([
-    ['empty', 1, [0, 1], 31],
-    ['empty', 0.6, [0, 1], 1],
-    ['empty', 1, [0, 10], null],
-    ['without the newest', 1, [0, 1, 32], 32],
-    ['without the newest', 1, [0, 1, 2], null],
-    ['oldest first', 1, [0, 1, 32], null],
-  ] as const)('%s pages at a rate of %s, told after %s minutes, are believed after %s', (lie, rate, minutes, after) => {
-    const story = quietStory({}, [named('lies', { kind: 'lies', lie, rate, seed: 1 })]);
-    const atMs = (minute: number): number => during.fromMs + minute * MINUTE_MS;
-    const reported = minutes.map((minute) => ({ name: 'lies', path: '/devices/d/telemetry', atMs: atMs(minute) }));
-    const excusedAt = (minute: number): number =>
-      excusedOf(stageAt(HOUR_MS + minute * MINUTE_MS, story, { fate: { hit: new Set(), reported } as never })).length;
-    if (after === null) return expect(excusedAt(59)).toBe(0);
-    expect(excusedAt(after - 1)).toBe(0);
-    expect(excusedAt(after)).toBeGreaterThan(0);
-    expect(excusedAt(30 * 60), 'asked for again').toBe(0);
-  });
+    ['empty', 1, [0, 1], {}, 31],
+    ['empty', 0.6, [0, 1], {}, 1],
+    ['empty', 1, [0, 10], { e: [10] }, null],
+    ['empty', 1, [9, 10], { e: [8] }, 10],
+    ['empty', 1, [9, 10], { e: [10.5] }, 10.5],
+    ['empty', 1, [9, 10], { e: [7.9, 10.6], d: [9] }, 40],
+    ['without the newest', 1, [0, 1, 32], { e: [1] }, 32],
+    ['without the newest', 1, [0, 1, 2], {}, null],
+    ['oldest first', 1, [0, 1, 32], {}, null],
+  ] as const)(
+    '%s pages at a rate of %s after %s minutes, true ones after %o: believed after %s',
+    (lie, rate, minutes, truth, after) => {
+      const story = quietStory({}, [named('lies', { kind: 'lies', lie, rate, seed: 1 })]);
+      const pagesOf = (id: string, all: readonly number[]): ServedPage[] =>
+        all.map((minute) => ({ path: `/devices/${id}/telemetry`, atMs: during.fromMs + minute * MINUTE_MS }));
+      const reported = pagesOf('d', minutes).map((page) => ({ name: 'lies', ...page }));
+      const excusedAt = (minute: number): number => {
+        const pages = Object.entries(truth).flatMap(([id, all]) => pagesOf(id, all));
+        const truePages = pages.filter(({ atMs }) => atMs <= during.fromMs + minute * MINUTE_MS);
+        const facts = { fate: { hit: new Set(), reported } as never, truePages };
+        return excusedOf(stageAt(HOUR_MS + minute * MINUTE_MS, story, facts)).length;
+      };
+      if (after === null) return expect(excusedAt(59)).toBe(0);
+      expect(excusedAt(after - 1)).toBe(0);
+      expect(excusedAt(after)).toBeGreaterThan(0);
+      expect(excusedAt(30 * 60), 'asked for again').toBe(0);
+    },
+  );
 
   test('three pages without their newest readings at once, where answers have no Date', () => {
     const lies = { kind: 'lies', lie: 'without the newest', rate: 1, seed: 1 } as const;

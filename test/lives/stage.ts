@@ -7,17 +7,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import type { AppEvent } from '../../src/core/events.ts';
-import type { Sink, Transport } from '../../src/core/ports.ts';
+import type { HttpAnswer, Sink, Transport } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { aroundWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
-import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
+import { BASE_PATH, createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import { cron, SCHEDULES, syncSettings } from '../support/defaults.ts';
 import { mortalSink, mortalTransport } from '../support/mortality.ts';
 import type { Program } from '../support/rig.ts';
 import { transportOf } from '../support/sim-transport.ts';
 import { createVirtualClock, type VirtualClock, withWallOffset } from '../support/virtual-clock.ts';
+import type { ServedPage } from './believed-lies.ts';
 import { openDatabase } from './database.ts';
 import { createDice } from './dice.ts';
 import { createLineStore, type LineStore } from './line-store.ts';
@@ -52,6 +53,8 @@ export interface Stage extends Disposable {
   readonly sentMs: number[];
   /** When each answer with a `Date` came, by the story's clock. */
   readonly datedMs: number[];
+  /** The true pages of devices with readings that came, by the story's clock. */
+  readonly truePages: ServedPage[];
   /** When the account was read first, by that clock; `null` where it was not. */
   accountReadMs: number | null;
   /** When the account was read last, by the story's clock. */
@@ -113,6 +116,7 @@ export function openStage(story: Story, program: Program): Stage {
     counts,
     sentMs: [],
     datedMs: [],
+    truePages: [],
     accountReadMs: null,
     planReadMs: Number.NEGATIVE_INFINITY,
     dataDir: mkdtempSync(join(tmpdir(), 'tidemark-lives-')),
@@ -183,16 +187,30 @@ function optionsOf(stage: Stage, connect: Connect, { life, observe, bucket }: Op
   };
 }
 
-function stageTransport({ simulator, fate, counts, sentMs, datedMs, clock }: Stage): Transport {
+function stageTransport({ simulator, fate, counts, sentMs, datedMs, truePages, clock }: Stage): Transport {
   return async (request, signal) => {
     counts.requests += 1;
     if (counts.requests > MOST_REQUESTS) throw new Error(`more than ${MOST_REQUESTS} requests`);
     sentMs.push(clock.monoMs());
     fate.turn();
+    const before = fate.reported.length;
     const answer = fate.undate(await transportOf(simulator)(request, signal));
     if (answer.headers.date !== undefined) datedMs.push(clock.nowMs());
+    const path = new URL(request.url).pathname.slice(BASE_PATH.length);
+    const isTrue = !fate.reported.slice(before).some((lie) => lie.path === path);
+    if (isTrue && path.endsWith('/telemetry') && hasReadings(answer)) truePages.push({ path, atMs: clock.nowMs() });
     return answer;
   };
+}
+
+/** Whether an answer is a whole page with readings. */
+function hasReadings({ status, body }: HttpAnswer): boolean {
+  if (status !== 200) return false;
+  try {
+    return JSON.parse(Buffer.from(body).toString()).data.length > 0;
+  } catch {
+    return false;
+  }
 }
 
 /** What a write takes at the least, in virtual time: so what else happens then does not depend on the machine. */
