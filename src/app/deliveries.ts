@@ -101,11 +101,11 @@ function watchedDelivery(
   const pulse = heartbeats.pulse(`delivery ${to.sink.name}`);
   const withinMs = TRIES * (to.timeoutMs ?? LONGEST_TIMEOUT_MS);
   const beating = async <T>(work: () => Promise<T>): Promise<T> => {
-    pulse.beat(withinMs);
+    const end = pulse.begin(withinMs);
     try {
       return await work();
     } finally {
-      pulse.beat();
+      end();
     }
   };
   const watched = (sink: Sink): Sink => aroundWrites(sink, beating);

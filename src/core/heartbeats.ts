@@ -21,6 +21,12 @@ export interface Pulse {
   beat(withinMs?: number): void;
   /** A part of the loop's work has moved: counts while the loop is watched. */
   sign(withinMs?: number): void;
+  /**
+   * The loop begins to wait for something that takes at most so long.
+   *
+   * @returns called at its end: the loop has turned, but what else it waits for keeps its time
+   */
+  begin(withinMs: number): () => void;
   /** The loop has ended, or has nothing to do: it is not watched until its next heartbeat. */
   rest(): void;
 }
@@ -49,11 +55,22 @@ export function createHeartbeats({ monoMs }: Pick<Clock, 'monoMs'>): Heartbeats 
   return {
     pulse: (loop) => {
       if (!due.has(loop)) due.set(loop, Number.POSITIVE_INFINITY);
+      const waits = new Set<{ readonly dueMs: number }>();
+      const show = (): void => void due.set(loop, Math.max(monoMs(), ...[...waits].map(({ dueMs }) => dueMs)));
       return {
         beat: (withinMs = 0) => put(loop, withinMs),
         sign: (withinMs = 0) => {
           const now = due.get(loop) ?? Number.POSITIVE_INFINITY;
           if (Number.isFinite(now)) due.set(loop, Math.max(now, monoMs() + withinMs));
+        },
+        begin: (withinMs) => {
+          const wait = { dueMs: monoMs() + withinMs };
+          waits.add(wait);
+          show();
+          return () => {
+            waits.delete(wait);
+            show();
+          };
         },
         rest: () => void due.set(loop, Number.POSITIVE_INFINITY),
       };
@@ -68,21 +85,17 @@ export function createHeartbeats({ monoMs }: Pick<Clock, 'monoMs'>): Heartbeats 
   };
 }
 
-/**
- * A clock whose sleeps are the rests of a loop: each sleep is a sign of life. A turn for others (0 ms) does not shorten
- * the time of a request that is under way.
- */
-export function beatingClock(clock: Clock, pulse: Pick<Pulse, 'beat' | 'sign'>): Clock {
+/** A clock whose sleeps are the rests of a loop: each sleep is a sign of life. */
+export function beatingClock(clock: Clock, pulse: Pick<Pulse, 'begin'>): Clock {
   return {
     nowMs: clock.nowMs,
     monoMs: clock.monoMs,
     sleep: async (ms, signal) => {
-      const beat = ms > 0 ? pulse.beat : pulse.sign;
-      beat(ms);
+      const end = pulse.begin(ms);
       try {
         await clock.sleep(ms, signal);
       } finally {
-        beat();
+        end();
       }
     },
   };

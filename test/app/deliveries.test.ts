@@ -2,14 +2,19 @@
  * A database that has telemetry of the workspace before anything was sent to it: found by one query, on real databases.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkingOldPoints } from '../../src/app/deliveries.ts';
+import { checkingOldPoints, createWorkspaceConfirmation, openDeliveries } from '../../src/app/deliveries.ts';
 import type { AppEvent } from '../../src/core/events.ts';
+import { createHeartbeats, healthOf } from '../../src/core/heartbeats.ts';
 import type { DestinationKind } from '../../src/core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
+import { MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import type { Deliverer } from '../../src/delivery/deliver.ts';
 import { createPointSource } from '../../src/influx/point-source.ts';
 import type { InfluxSinkOptions } from '../../src/influx/sink.ts';
+import { scratchStore } from '../store/support.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../support/influxd.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../support/victoria.ts';
+import { createVirtualClock, type VirtualClock } from '../support/virtual-clock.ts';
 
 const signal = new AbortController().signal;
 const LINES = [
@@ -136,5 +141,85 @@ describe.runIf(influxdAvailable())('before the first write', () => {
     place = at(influxd.url, 'full');
     await to.sink.write([], signal);
     expect(reported, 'it was accepted while nobody could tell').toEqual([]);
+  });
+});
+
+describe('a delivery that waits is no loop that is stuck', () => {
+  const TIMEOUT_MS = 2 * MINUTE_MS;
+  const ACCEPTED: WriteAnswer = { kind: 'accepted' };
+
+  /** Delivers five lines, one a batch, and returns after how many seconds the delivery counted as stuck. */
+  async function stuckAt(
+    answer: (nth: number, clock: VirtualClock, signal: AbortSignal) => Promise<WriteAnswer>,
+    beside: (deliverer: Deliverer, clock: VirtualClock) => Promise<unknown> = () => Promise.resolve(),
+  ): Promise<number[]> {
+    using state = scratchStore();
+    const clock = createVirtualClock(1_700_000_000_000);
+    const line = (n: number): string => `device,device_id=d value=${n} 170000000000000000${n}`;
+    state.store.append([1, 2, 3, 4, 5].map(line), 'live');
+    const heartbeats = createHeartbeats(clock);
+    let nth = 0;
+    const write: Sink['write'] = async (_lines, stopped) => {
+      nth += 1;
+      return await answer(nth, clock, stopped);
+    };
+    const sink: Sink = { name: 'influx', write };
+    const confirmation = createWorkspaceConfirmation();
+    confirmation.confirm();
+    const serverClock = { isKnown: () => false, latestNs: () => 0n };
+    const parts = {
+      store: state.store,
+      clock,
+      random: () => 0.5,
+      observe: () => {},
+      heartbeats,
+      confirmation,
+      serverClock,
+    };
+    const [deliverer] = openDeliveries([{ sink, identity: 'here', batchLines: 1, timeoutMs: TIMEOUT_MS }], parts);
+    if (deliverer === undefined) throw new Error('no delivery');
+    const stop = new AbortController();
+    const running = deliverer.run(stop.signal).catch(() => undefined);
+    const other = beside(deliverer, clock);
+    const found: number[] = [];
+    for (let second = 0; second < 310; second += 1) {
+      await clock.sleep(SECOND_MS);
+      heartbeats.tick();
+      if (!healthOf(heartbeats.loops()).healthy) found.push(second);
+    }
+    stop.abort();
+    await Promise.all([running, other]);
+    return found;
+  }
+
+  test('while one of several writes takes long and the others have ended', async () => {
+    const found = await stuckAt(async (nth, clock) => {
+      await clock.sleep(nth === 4 ? TIMEOUT_MS - SECOND_MS : 300);
+      return ACCEPTED;
+    });
+    expect(found).toEqual([]);
+  });
+
+  test('while it rests as long as the database asks, and a replay has written beside it', async () => {
+    const later: WriteAnswer = { kind: 'later', message: 'HTTP 503', waitMs: 3 * MINUTE_MS };
+    const found = await stuckAt(
+      async (_nth, clock) => {
+        await clock.sleep(10);
+        return later;
+      },
+      async (deliverer, clock) => {
+        await clock.sleep(SECOND_MS);
+        await deliverer.resend(['device,device_id=d value=1 1700000000000000001'], signal);
+      },
+    );
+    expect(found).toEqual([]);
+  });
+
+  test('but one that waits for longer than a write may take is', async () => {
+    const found = await stuckAt(async (nth, clock, stopped) => {
+      await clock.sleep(nth === 4 ? Number.POSITIVE_INFINITY : 300, stopped);
+      return ACCEPTED;
+    });
+    expect(found[0]).toBe(300);
   });
 });

@@ -95,7 +95,8 @@ function hooks(): Hooks {
 function connect() {
   const base = createBase(options, state.store);
   const signs: (number | undefined)[] = [];
-  const pulse = { beat: () => {}, sign: (restMs?: number) => void signs.push(restMs), rest: () => {} };
+  const sign = (restMs?: number) => void signs.push(restMs);
+  const pulse = { beat: () => {}, sign, begin: () => () => {}, rest: () => {} };
   return { base, connection: openApi(options, state, { ...base, pulse, hooks: hooks() }), signs };
 }
 

@@ -90,7 +90,7 @@ test('a turn for others does not shorten the time of a request that is under way
   const { time, beats } = open();
   const clock: Clock = { nowMs: () => 0, monoMs: () => time.ms, sleep: () => Promise.resolve() };
   const pulse = beats.pulse('delivery');
-  pulse.beat(100_000);
+  pulse.begin(100_000);
   await beatingClock(clock, pulse).sleep(0);
   time.ms += 100_000;
   expect(beats.loops()).toEqual([{ loop: 'delivery', idleMs: 0 }]);

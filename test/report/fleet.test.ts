@@ -3,6 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { createFilter } from '../../src/core/filter.ts';
+import { createHeartbeats } from '../../src/core/heartbeats.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { KnownDevice } from '../../src/core/state/inventory.ts';
 import { type CoverageNow, NEVER_LATE } from '../../src/core/state/telemetry.ts';
@@ -87,7 +88,7 @@ function lookAt(
       },
     },
     staleMs: () => staleMs,
-    pulse: { beat: () => {}, sign: () => {}, rest: () => {} },
+    pulse: createHeartbeats({ monoMs: () => time.ms }).pulse('figures'),
   } as unknown as FleetScannerParts);
   return { look, time };
 }
