@@ -289,7 +289,8 @@ export function unlistedPollDueMs(
   const dueMs = idlePollDueMs(polledMs, polls);
   const withinMs = certainWithinMs(facts.rate);
   const silentMs = polledMs - facts.newestMs;
-  if (!facts.isActive || !(silentMs < polls.idlePollMs)) return dueMs;
+  // A device with readings that was not polled since the start is due now: it has no silence to count from.
+  if (!facts.isActive || polledMs === NEVER_MS || !(silentMs < polls.idlePollMs)) return dueMs;
   const nextMs = withinMs > silentMs ? withinMs - silentMs : withinMs * 2 ** Math.min(facts.emptiesInARow, 20);
   return Math.min(dueMs, polledMs + Math.max(freshnessMs, nextMs));
 }

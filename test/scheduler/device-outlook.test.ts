@@ -290,4 +290,9 @@ describe('the idle poll', () => {
     expect(due({ isActive: false })).toBe(6 * HOUR_MS);
     expect(due({ newestMs: NEVER_MS }), 'it never had a reading').toBe(6 * HOUR_MS);
   });
+
+  test('of a device without a listing is due at once if it has readings and was not polled since the start', () => {
+    for (const rate of [EVERY_TEN, UNKNOWN_RATE])
+      expect(unlistedPollDueMs(reporting({ polledMs: NEVER_MS, rate }), RULES)).toBe(NEVER_MS);
+  });
 });
