@@ -153,10 +153,14 @@ function reservedRequest(state: PlannerState, nowMs: number): Decision | null {
   return lane === null ? null : requestIn(state, lane, nowMs);
 }
 
-/** A listing that saves more than it costs. While pages are short, only the first listing goes beyond its reserve. */
+/** A listing that saves more than it costs. */
 function worthwhileListing(state: PlannerState, nowMs: number): Decision | null {
-  const isWorthIt = !state.commitment.isOver || state.streams.devices.readMs === Number.NEGATIVE_INFINITY;
-  return isWorthIt && isDue(state, 'devices', nowMs) ? streamDecision('devices') : null;
+  return isBeyondReserve(state) && isDue(state, 'devices', nowMs) ? streamDecision('devices') : null;
+}
+
+/** While pages are short, only the first listing, and one that someone asks for, goes beyond its reserve. */
+function isBeyondReserve({ commitment, streams: { devices } }: PlannerState): boolean {
+  return !commitment.isOver || devices.readMs === Number.NEGATIVE_INFINITY || devices.isHastened;
 }
 
 /** The stream that is furthest behind its schedule, if any is. */
@@ -256,10 +260,11 @@ function isTelemetryOff({ telemetryOffMs, postpone }: PlannerState, nowMs: numbe
   return nowMs < telemetryOffMs || postpone === 'telemetry';
 }
 
-/** When live work, or a stream, is due next. */
+/** When live work, or a stream, is due next. A listing that waits for its reserve is not: it follows other requests. */
 function nextDueMs(state: PlannerState, nowMs: number): number {
   const telemetryMs = isTelemetryOff(state, nowMs) ? state.telemetryOffMs : nextReadyMs(state.devices);
-  return Math.min(telemetryMs, ...WHOLE_STREAMS.map((kind) => dueMs(state.streams[kind], everyMs(state, kind))));
+  const kinds = WHOLE_STREAMS.filter((kind) => kind !== 'devices' || isBeyondReserve(state));
+  return Math.min(telemetryMs, ...kinds.map((kind) => dueMs(state.streams[kind], everyMs(state, kind))));
 }
 
 function isDue(state: PlannerState, kind: WholeStream, nowMs: number): boolean {

@@ -77,6 +77,21 @@ describe('the order of decisions', () => {
     expect(said(state)).toBe('rest idle');
   });
 
+  test('does not come back at once for a listing that waits for its reserve', () => {
+    const state = createPlannerState(SETTINGS);
+    for (const stream of ['account', 'alerts'] as const) read(state, stream);
+    state.streams.devices = { ...UNREAD_STREAM, readMs: NOW - 2 * HOUR_MS };
+    state.telemetryOffMs = NOW + HOUR_MS;
+    expect(said(state)).toBe('devices inventory');
+    Object.assign(state.commitment, { isOver: true });
+    const rest = decide(state, NOW) as Rest;
+    expect(rest.kind).toBe('rest');
+    expect(rest.untilMs).toBeGreaterThanOrEqual(NOW + MINUTE_MS);
+    // Another request earns it its reserve.
+    state.credit.devices = 1;
+    expect(said(state)).toBe('devices inventory');
+  });
+
   test('puts a stream that somebody asks for before all others', () => {
     const state = busyState();
     expect(said(state)).toBe('account inventory');
