@@ -253,7 +253,7 @@ test('docs/databases.md says which queries were run on InfluxDB 3', () => {
     ' ',
   );
   expect(docs).toContain(
-    `${RUN.length} of the ${asked.size} queries of the dashboards and alert rules were run on it as they are`,
+    `${RUN.length} of today's ${asked.size} queries of the dashboards and alert rules were run on it;`,
   );
   const boards = BOARDS.filter(({ uid }) => QUERIES.some(([where]) => where.startsWith(`${uid}: `)));
   const ran = boards.flatMap((board) => {
