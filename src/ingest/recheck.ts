@@ -119,7 +119,7 @@ function rechecked(
 
 /** The result of a page of a recheck. */
 interface RereadPage {
-  /** The range, from the end of the range, that the page has read again; `null` where its answers were no use. */
+  /** The part of the range, down from its end, that the page has read again; `null` where its answers were no use. */
   readonly read: Interval | null;
   readonly newReadings: number;
 }

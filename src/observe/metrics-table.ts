@@ -102,7 +102,7 @@ export const METRICS = {
     'Devices that send nothing and were paused, shelved or retired: no readings are expected of them.'),
   tidemark_devices_complete: gauge('devices', [], 'Devices that are complete: their whole sync range is covered.'),
   tidemark_freshness_seconds: gauge('seconds', ['percentile'],
-    'Lag of the polled devices, as percentiles: the time between the end of the complete range of a device and the coverage limit (now minus sync.grace_period). A device whose first sync is not finished is left out, unless its lag exceeds tidemark_freshness_target_seconds. No series while most devices are left out.'),
+    'Lag of the polled devices, as percentiles: the time between the end of the complete range of a device and the coverage limit (now minus sync.grace_period). A device whose first sync is not finished is left out, unless its newest readings are missing for longer than tidemark_freshness_target_seconds. No series while most devices are left out.'),
   tidemark_freshness_worst_seconds: gauge('seconds', [], 'Lag of the device with the largest lag.'),
   tidemark_freshness_target_seconds: gauge('seconds', [],
     'Target lag, the behind_after_seconds of /status.json; larger while the quota is too small for all schedules.'),
@@ -179,7 +179,7 @@ export const PER_DEVICE = {
   tidemark_device_freshness_seconds: gauge(
     'seconds',
     ['device_id', 'device_name'],
-    'Lag of the device: the time between the end of its complete range and the coverage limit (now minus sync.grace_period). Absent in its initial sync, unless it exceeds tidemark_freshness_target_seconds.',
+    'Lag of the device: the time between the end of its complete range and the coverage limit (now minus sync.grace_period). Absent in its initial sync, unless its newest readings are missing for longer than tidemark_freshness_target_seconds.',
   ),
   tidemark_device_gap_seconds: gauge('seconds', ['device_id', 'device_name'], 'Length of all gaps of the device.'),
   tidemark_devices_left_out: gauge(

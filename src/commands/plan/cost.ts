@@ -170,7 +170,7 @@ function alertAssumptions({ account, openAlerts }: PlanFacts): string[] {
   const open = account?.openAlerts ?? 0;
   if (open === 0 || openAlerts.sinceOldest > 0) return [];
   return [
-    `an alert poll takes one request: the ${counted(open, 'open alert')} of the account are not read yet, and those that are not on the first page take more`,
+    `an alert poll takes one request: the account has ${counted(open, 'open alert')}, not read yet; those beyond the first page take more`,
   ];
 }
 

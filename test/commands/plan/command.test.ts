@@ -293,7 +293,7 @@ describe('what it says', () => {
     using rig = openPlanRig({ devices: fleet(1, 10 * MINUTE_MS), alerts });
     const first = await rig.plan();
     expect(first.requests_per_day.needed.alerts, 'nothing is known yet').toBe(720);
-    const assumed = /^an alert poll takes one request: the \d+ open alerts? of the account are not read yet/;
+    const assumed = /^an alert poll takes one request: the account has \d+ open alerts?, not read yet;/;
     expect(first.basis.assumptions.at(-1)).toMatch(assumed);
     await rig.once();
     const before = asked(rig).length;
