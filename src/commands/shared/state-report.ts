@@ -61,6 +61,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   const quota = quotaOf(state, config, nowMs);
   const schedules = (state.isLocked ? keptSchedules(store) : null) ?? config.sync.schedules;
   const { gracePeriodMs } = config.sync;
+  const coveragePoints = store.coveragePoints();
   const context = {
     store,
     serverClock: clockAt(nowMs),
@@ -68,7 +69,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     // Only the daemon knows the rates. Up to the watermark of the last point nothing was overdue, and a running daemon
     // writes another one as soon as the watermark has moved so far.
     nextReadingMs: (deviceId: string): EpochMs | null => {
-      const watermarkNs = store.coveragePoints().get(deviceId)?.watermarkNs ?? null;
+      const watermarkNs = coveragePoints.get(deviceId)?.watermarkNs ?? null;
       if (watermarkNs === null) return null;
       return nsToMs(watermarkNs + MOVED_NS) + gracePeriodOf(gracePeriodMs, store.telemetry(deviceId).late);
     },

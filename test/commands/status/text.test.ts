@@ -416,8 +416,8 @@ describe('what is odd', () => {
     const config = configOfDirectory(place.path);
     const beganMs = performance.now();
     const text = textOf(config, clock);
-    // Some hundred milliseconds; what is quadratic takes minutes.
-    expect(performance.now() - beganMs).toBeLessThan(patient(20_000));
+    // Some hundred milliseconds; with a query of all devices for each it is ten seconds.
+    expect(performance.now() - beganMs).toBeLessThan(patient(2_500));
     expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(37);
     const report = reportOf(config, clock);
     expect(report.devices).toHaveLength(10_000);
