@@ -20,7 +20,7 @@ const halfOf = (fault: Fault): FaultPlan => often(atRate(0.5, [fault], 3));
 
 const ofAnother: Fault = { kind: 'mangle', change: (page) => ({ ...page, deviceId: 'another' }) };
 
-/** What is wrong with one device for two hours. */
+/** What is wrong with one device for an hour. */
 const FAULTS: readonly [string, FaultPlan][] = [
   ['every second answer is empty', halfOf(falselyEmpty)],
   ['two readings are exchanged', halfOf(twoExchanged)],
@@ -39,10 +39,10 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: DAY_MS });
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
     const life = await liveAsDaemon(rig, {
-      forMs: 2.5 * HOUR_MS,
+      forMs: 1.5 * HOUR_MS,
       meanwhile: async () => {
         rig.simulator.faults = plan;
-        await rig.clock.sleep(2 * HOUR_MS);
+        await rig.clock.sleep(HOUR_MS);
         rig.simulator.faults = null;
       },
     });

@@ -21,14 +21,14 @@ describe.runIf(influxdAvailable())('a fleet whose last-seen times are', () => {
       async (minutes) => {
         const fleet = { devices: reportersOf(...minutes), listing };
         // After a restart, a time that is stuck is believed until the idle poll has disproved it.
-        const livesMs = listing === 'stuck' ? [7 * HOUR_MS] : [3 * HOUR_MS, 4 * HOUR_MS];
+        const livesMs = listing === 'stuck' ? [5 * HOUR_MS] : [2 * HOUR_MS, 3 * HOUR_MS];
         const { made, notReady, behind, worstLagSeconds, behindAfterSeconds, polls } = await checkFleet(
           bench,
           REAL_PROGRAM,
           fleet,
           livesMs,
         );
-        expect(made).toBeGreaterThan(120);
+        expect(made).toBeGreaterThan(85);
         expect({ notReady, behind }).toEqual({ notReady: 0, behind: 0 });
         expect(worstLagSeconds).toBeLessThanOrEqual(behindAfterSeconds);
         // A poll for each reading, and a few more after the start.
