@@ -60,19 +60,11 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   });
   const quota = quotaOf(state, config, nowMs);
   const schedules = (state.isLocked ? keptSchedules(store) : null) ?? config.sync.schedules;
-  const { gracePeriodMs } = config.sync;
-  const coveragePoints = store.coveragePoints();
   const context = {
     store,
     serverClock: clockAt(nowMs),
     settings: { ...config.sync, schedules, filter },
-    // Only the daemon knows the rates. Up to the watermark of the last point nothing was overdue, and a running daemon
-    // writes another one as soon as the watermark has moved so far.
-    nextReadingMs: (deviceId: string): EpochMs | null => {
-      const watermarkNs = coveragePoints.get(deviceId)?.watermarkNs ?? null;
-      if (watermarkNs === null) return null;
-      return nsToMs(watermarkNs + MOVED_NS) + gracePeriodOf(gracePeriodMs, store.telemetry(deviceId).late);
-    },
+    nextReadingMs: nextReadings(store, config.sync.gracePeriodMs),
   };
   return {
     context,
@@ -93,6 +85,22 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     isRunning: () => state.isLocked,
     version: VERSION,
     polls: config.sync.polls,
+  };
+}
+
+/**
+ * Until when no reading of a device is overdue, in ms. Only the daemon knows the rates: up to the watermark of the last
+ * point nothing was overdue, and a running daemon writes another one as soon as the watermark has moved so far.
+ */
+function nextReadings(
+  store: Pick<ReadState['store'], 'coveragePoints' | 'telemetry'>,
+  gracePeriodMs: number,
+): (deviceId: string) => EpochMs | null {
+  const points = store.coveragePoints();
+  return (deviceId) => {
+    const watermarkNs = points.get(deviceId)?.watermarkNs ?? null;
+    if (watermarkNs === null) return null;
+    return nsToMs(watermarkNs + MOVED_NS) + gracePeriodOf(gracePeriodMs, store.telemetry(deviceId).late);
   };
 }
 
