@@ -126,10 +126,10 @@ file is used where it is (copied for --workspace); typed secrets are written to
 secrets/ beside the configuration file.
 
   --config FILE              the file to write (with --workspace: the directory)
-  --influx-url URL           the database, or none: only Tidemark's archive, in
-                             data_dir; default: none, for Kubernetes the base's
+  --influx-url URL           the database, or the word none: only the archive;
+                             default: none, for Kubernetes that of the base
   --influx-bucket NAME       the bucket; leave it out for VictoriaMetrics
-  --history T                default: 30d; for Kubernetes the base's
+  --history T                default: 30d; for Kubernetes, that of the base
   --listen HOST:PORT         where the status page listens (127.0.0.1:9464)
   --overwrite                replace existing files
   --workspace NAME           write the files for one additional workspace next

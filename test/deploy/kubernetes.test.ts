@@ -176,6 +176,31 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     expect(outside).toEqual([]);
   });
 
+  test('the commands that remove a workspace name all that belongs to it', () => {
+    const page = readFileSync(join(ROOT, 'docs', 'container.md'), 'utf8');
+    const [, kinds = '', label] = /delete (statefulset\S*) -l tidemark\/workspace=(\w+)$/m.exec(page) ?? [];
+    expect([label, page]).toEqual(['office', expect.stringContaining('delete pvc -l tidemark/workspace=office')]);
+    const all = parsed(rendered[1] ?? '').filter(({ metadata }) => metadata.name.startsWith('office-tidemark'));
+    expect(new Set(all.map(({ kind }) => kind.toLowerCase()))).toEqual(new Set(kinds.split(',')));
+    for (const { metadata } of all) expect(metadata['labels']).toMatchObject({ 'tidemark/workspace': 'office' });
+    // The controller gives the labels of the selector to the claims of volumes.
+    const selectors = all.flatMap(({ kind, spec }) => (kind === 'StatefulSet' ? [spec.selector.matchLabels] : []));
+    expect(selectors).toMatchObject([{ 'tidemark/workspace': 'office' }]);
+    const edit =
+      page
+        .split('\n')
+        .find((line) => line.startsWith('sed') && line.includes('office$'))
+        ?.split(' && ')[0] ?? '';
+    expect(edit).toContain('workspaces/kustomization.yaml');
+    const list = join(copy, 'workspaces', 'kustomization.yaml');
+    const before = readFileSync(list, 'utf8');
+    writeFileSync(list, `${before.trimEnd()}\n  - office\n`);
+    expect(spawnSync('sh', ['-c', edit], { cwd: join(copy, '..', '..') }).status).toBe(0);
+    const after = readFileSync(list, 'utf8');
+    writeFileSync(list, before);
+    expect(after).toBe(before.replace('  - office\n', ''));
+  });
+
   test('with the monitor, each pod is scraped once', () => {
     const file = join(copy, 'workspaces', 'kustomization.yaml');
     const before = readFileSync(file, 'utf8');

@@ -63,6 +63,9 @@ const RESTORE_COMPOSE = {
 const RESTORE_UNIT = {
   by: 'not run, as no systemd runs here; the start from such a copy: test/process/upkeep.test.ts',
 };
+const REMOVAL = {
+  by: 'not run, as there is no cluster; the kinds and labels that kustomize renders: test/deploy/kubernetes.test.ts',
+};
 const FLEET = { by: 'kustomize, over such a directory: test/deploy/kubernetes.test.ts' };
 
 // biome-ignore format: a table, a row a command
@@ -101,6 +104,8 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   "docker run --rm -i -v tidemark-home:/data --user 0 --entrypoint sh tidemark -c 'cat > /data/tidemark.db && chmod 0600 /data/tidemark.db && chown 1000 /data /data/tidemark.db' < tidemark.db": { by: 'not run, as there is no Docker; the start from such a copy: test/process/upkeep.test.ts' },
   'docker stop tidemark-home && docker cp tidemark-home:/data/copy.db tidemark.db': { by: 'not run, as there is no Docker; the start from such a copy: test/process/upkeep.test.ts' },
   'kubectl -n tidemark delete pod state': RESTORE,
+  'kubectl -n tidemark delete pvc -l tidemark/workspace=office': REMOVAL,
+  'kubectl -n tidemark delete statefulset,service,configmap,secret,networkpolicy -l tidemark/workspace=office': REMOVAL,
   'kubectl -n tidemark exec state -- cp /backups/2026-11-22T0315.db /data/tidemark.db': RESTORE,
   'kubectl -n tidemark exec state -- sh -c \'cd /data && dir=before-$(date +%s) && mkdir "$dir" && mv tidemark.* "$dir"/\'': RESTORE,
   'kubectl -n tidemark scale statefulset office-tidemark --replicas=0': RESTORE,

@@ -23,8 +23,16 @@ recording rules and alert rules with unit tests. This page is generated from the
 | address | answers |
 | --- | --- |
 | \`/healthz\` | 200 while all loops of the daemon make progress; 503 with \`reasons\` and the code \`loop_stalled\` if the heartbeat of one is overdue by a minute. Only problems that a restart repairs count: waiting for quota, an outage of the API or a database and a full disk are healthy |
-| \`/readyz\` | 200 once the last 24 hours of every device are synced, and while nothing prevents the sync (older history may still be missing); else 503 with \`reasons\` for people, and \`codes\` and \`names\` (the stream or destination, or \`null\`) for programs, in the same order: \`key_refused\`, \`api_unreachable\`, \`stream_failing\` (for ten minutes), \`scope_missing\` (\`telemetry:read\`), \`clock_unconfirmed\` (the API's clock agrees neither with this machine's clock nor with the newest readings; or the API sends no \`Date\` and its readings are newer than this machine's clock), \`state_full\`, \`destination_blocked\`, \`devices_not_listed\`, \`last_day_missing\`. Waiting for quota alone is ready |
+| \`/readyz\` | 200 once the last 24 hours of every device are synced, and while nothing prevents the sync (older history may still be missing); else 503 with \`reasons\` for people, and for programs a code (\`codes\`, below) and a name (\`names\`: the stream or destination, or \`null\`) for each reason, in the same order. Waiting for quota alone is ready |
 | \`tidemark --health\` | requests \`/healthz\` from the daemon on this machine, at the configured \`listen\`: exit code 0 or 1. For the health check of a container; needs no key and no curl |
+
+The codes of \`/readyz\` ([what to do](troubleshooting.md#it-runs-but-is-unhealthy-or-not-ready)):
+
+- \`key_refused\`, \`api_unreachable\`, \`scope_missing\` (\`telemetry:read\`), \`stream_failing\` (for ten minutes)
+- \`devices_not_listed\`, \`last_day_missing\`
+- \`clock_unconfirmed\`: the API's clock agrees neither with this machine's clock nor with the newest readings; or the API sends no
+  \`Date\`, and its readings are newer than this machine's clock
+- \`state_full\`, \`destination_blocked\`
 
 ## Scraping
 
@@ -111,7 +119,20 @@ backfill of history does not cause it. The limit of this alert, \`tidemark_fresh
 **Many workspaces.** If one cause (such as a shared database) affects at least 5 workspaces and more than 20 % of all (of 40: at least 9), one of the three
 \`TidemarkMany…\` alerts fires, earlier than the alerts of the single workspaces. \`config/prometheus/alertmanager.yml\` then suppresses
 these. It also suppresses alerts that another alert of the same workspace explains, and sends one notification per alert for all
-workspaces. If you have your own Alertmanager, copy \`inhibit_rules\` and \`group_by\` into its configuration.
+workspaces. If you have your own Alertmanager, copy \`inhibit_rules\` and add this route before your others, with your own receivers
+(without it, \`TidemarkWatchdog\`, which always fires, and alerts of severity \`info\` would notify your default receiver):
+
+\`\`\`yaml
+routes:
+  - matchers: ['alertname =~ "Tidemark.*"']
+    receiver: owner
+    group_by: [alertname]
+    routes:
+      - matchers: ['severity =~ "none|info"']
+        receiver: nobody
+receivers:
+  - name: nobody
+\`\`\`
 
 **Is the alerting itself alive?** \`TidemarkWatchdog\` always fires. Send it to a service that calls you when it stops arriving: \`alertmanager.yml\` has the
 route as a comment.

@@ -143,7 +143,7 @@ function noteSecret(
 ): void {
   if (!place.hasSecret) {
     if (place.file !== null)
-      notes.ok(`${place.secretKey}_file`, `${place.file}: the file is empty, so no token is sent`);
+      notes.ok(`${place.secretKey}_file`, `${place.file}: the file is empty: no token is configured`);
     return;
   }
   const variable = `TIDEMARK_${place.secretKey.toUpperCase().replaceAll('.', '_')}`;

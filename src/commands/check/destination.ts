@@ -200,7 +200,9 @@ function noteWrite(
 function provenText(kind: DestinationFacts['kind'], hasToken: boolean): string {
   const hasBucket = kind !== 'victoriametrics';
   if (hasToken) return hasBucket ? 'address, token and bucket are right' : 'address and token are right';
-  return hasBucket ? 'address and bucket are right; no token is sent' : 'the address is right; no token is sent';
+  return hasBucket
+    ? 'address and bucket are right (no token is configured)'
+    : 'the address is right (no token is configured)';
 }
 
 /** A database that InfluxDB 3 would create, or cannot create. */

@@ -141,7 +141,7 @@ function backfillOf({ basis, backfill }: CostPlan): string[] {
   };
   return [
     `${head}: about ${counted(readings, 'reading')} in ${counted(requests, 'request')}${open}`,
-    `  while the daemon runs, with the requests that its schedules leave: ${time(beside_daemon)}`,
+    `  while the daemon runs, with the requests that its polls leave over: ${time(beside_daemon)}`,
     ...(awaitsPoll(basis, to) ? [`    ${POLL_WAIT}`] : []),
     `  without a daemon, with the whole budget: ${time(alone)}`,
     ...(rate === null

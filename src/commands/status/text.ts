@@ -228,7 +228,7 @@ function quotaLines({ allowance }: StatusReport): string {
   const wait = quotaWaitText(allowance);
   return [
     row('Quota', `last minute ${windowText(ofMinute)}; last 24 hours ${windowText(day)}`),
-    ...(byLane.length === 0 ? [] : [row('', `by purpose, minute/day: ${byLane.join(', ')}`)]),
+    ...(byLane.length === 0 ? [] : [row('', `by purpose, in the last minute/24 hours: ${byLane.join(', ')}`)]),
     ...(wait === null ? [] : [row('', `${wait.text} ${moment(wait.at)}`)]),
   ].join('');
 }

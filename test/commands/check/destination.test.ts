@@ -247,7 +247,7 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
     expect(line(report, 'retention').facts).toMatchObject({ retention_seconds: 3_153_600_000 });
     expect(samples).toBe(0);
     expect(line(report, 'kind').message).toMatch(/^VictoriaMetrics/);
-    expect(line(report, 'write').message).toMatch(/: the address is right; no token is sent$/);
+    expect(line(report, 'write').message).toMatch(/: the address is right \(no token is configured\)$/);
   });
 
   test('its default retention of a month: a warning, although the history is shorter', async () => {
