@@ -20,8 +20,21 @@ umask 022
 
 fail() { echo "install.sh: $1" >&2; exit 1; }
 
+for given in "$@"; do
+  case "$given" in
+    # The lines at the beginning of this file.
+    -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+    --root | --all | --back | --remove) ;;
+    -*) fail "unknown option \"$given\". \"install.sh --help\" lists the options" ;;
+  esac
+done
+
 root=
-if [ "${1:-}" = --root ]; then root=${2%/}; shift 2; fi
+if [ "${1:-}" = --root ]; then
+  [ $# -ge 2 ] || fail '--root needs a folder'
+  root=${2%/}
+  shift 2
+fi
 mode=
 case "${1:-}" in
   --all)

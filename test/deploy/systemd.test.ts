@@ -439,13 +439,23 @@ describe.runIf(available())('the installation for systemd', () => {
     [['../x'], /may have a-z, 0-9 and - only/],
     // As `tidemark init --workspace` has it.
     [['1a'], /has to begin with a letter/],
-    [['-a'], /has to begin with a letter/],
+    [['-a'], /unknown option "-a"\. "install\.sh --help" lists the options/],
+    [['home', '--bakc'], /unknown option "--bakc"/],
     [['a-'], /may not end with -/],
     [['a'.repeat(21)], /longer than 20/],
   ])('refuses %j', (args, words) => {
     const { status, stderr } = install('--root', root, ...args);
     expect(status).toBe(1);
     expect(stderr).toMatch(words);
+  });
+
+  test.each(['--help', '-h'])('%s prints the comment at the beginning of the script', (option) => {
+    const script = readFileSync(join(place, 'config', 'systemd', 'install.sh'), 'utf8');
+    const [, comment = ''] = /^#!.*\n((?:#.*\n)+)/.exec(script) ?? [];
+    const { status, stdout, stderr } = install(option);
+    expect([status, stderr]).toEqual([0, '']);
+    expect(stdout).toBe(comment.replaceAll(/^# ?/gm, ''));
+    expect(stdout).toMatch(/^Installs Tidemark .*\n[\s\S]* {2}sudo config\/systemd\/install\.sh --back home /);
   });
 
   test('--remove takes a workspace away, keeps its settings, and takes the program with the last one', () => {
