@@ -38,7 +38,7 @@ test('beside a daemon, the daemon sends the requests with its own key and quota'
   const report = JSON.parse(check.stdout) as CheckReport;
   expect([bad(report), report.ok]).toEqual([[], true]);
   expect(report.requests).toBeLessThanOrEqual(6);
-  expect(line(report, 'holder').facts).toEqual({ locked: true });
+  expect(line(report, 'in use').facts).toEqual({ locked: true });
   expect(line(report, 'workspace').message).toMatch(/the same as in the state$/);
   expect(line(report, 'page size').facts).toMatchObject({ accepted: 200 });
   expect(line(report, 'key').message).toMatch(/^accepted: the daemon's key \(the key of this command was not tested\)/);

@@ -107,7 +107,7 @@ const WORST_FIRST = [78, 77, 1] as const;
 
 /** Beside a wrong configuration: the checks that fail where a daemon exits at its start. */
 const NEEDED_TO_START: Partial<Readonly<Record<CheckArea, readonly string[]>>> = {
-  state: ['directory', 'file', 'holder'],
+  state: ['directory', 'file', 'in use'],
   api: ['workspace'],
   page: ['listen'],
 };

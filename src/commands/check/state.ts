@@ -91,7 +91,7 @@ function noteNoDirectory(notes: CheckNotes, { place: { directory }, found }: Sta
   const facts = { path: directory };
   const known = found !== null && 'problem' in found ? errorText(found.problem) : { message, remedy };
   notes.fail('directory', { ...known, facts });
-  for (const name of ['file', 'holder']) notes.skip(name, 'unknown, because there is no directory');
+  for (const name of ['file', 'in use']) notes.skip(name, 'unknown, because there is no directory');
 }
 
 function noteRefusal(
@@ -231,9 +231,10 @@ function noteDisk(
 }
 
 function noteLock(notes: CheckNotes, isLocked: StateView['isLocked']): void {
-  if (typeof isLocked !== 'boolean') notes.fail('holder', errorText(isLocked.problem));
-  else if (isLocked) notes.ok('holder', 'a process uses the state', { locked: isLocked });
-  else notes.ok('holder', 'no process uses the state', { locked: isLocked });
+  if (typeof isLocked !== 'boolean') notes.fail('in use', errorText(isLocked.problem));
+  else if (isLocked)
+    notes.ok('in use', 'yes: a Tidemark process, normally the daemon, works with this state', { locked: isLocked });
+  else notes.ok('in use', 'no: no Tidemark process works with this state', { locked: isLocked });
 }
 
 function octal(mode: number): string {

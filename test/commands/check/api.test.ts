@@ -63,7 +63,7 @@ describe('a key that is right', () => {
         "state directory",
         "state file",
         "state disk",
-        "state holder",
+        "state in use",
         "api connection",
         "api key",
         "api account:read",

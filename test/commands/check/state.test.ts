@@ -160,7 +160,7 @@ describe('the place of the state', () => {
   test.each([
     ['directory', ''],
     ['file', 'tidemark.db'],
-    ['holder', 'tidemark.lock'],
+    ['in use', 'tidemark.lock'],
   ])('a link to nowhere fails once, in the words of the daemon: %s', async (name, file) => {
     await using stage = await openStage();
     if (file !== '') mkdirSync(stage.dataDir, { mode: 0o700 });
@@ -355,7 +355,7 @@ describe('the file of the state', () => {
     const { close } = openStore(stage.dataDir);
     try {
       const report = await stage.report();
-      expect(line(report, 'holder').facts).toEqual({ locked: true });
+      expect(line(report, 'in use').facts).toEqual({ locked: true });
       expect(bad(report).filter((each) => !each.startsWith('skip '))).toEqual([]);
       expect(line(report, 'requests')).toMatchObject({
         status: 'skip',
