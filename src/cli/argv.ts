@@ -206,6 +206,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
     influxTokenFile: single(given, 'influx-token-file'),
     influxOrg: single(given, 'influx-org'),
     influxBucket: single(given, 'influx-bucket'),
+    influxKind: influxKind(given),
     history: single(given, 'history'),
     listen: single(given, 'listen'),
     dataDir: single(given, 'data-dir'),
@@ -295,7 +296,20 @@ function onlyDevice(given: Given, mode: Mode): string | null {
   return device ?? null;
 }
 
-const INFLUX_FLAGS = ['influx-url', 'influx-token-file', 'influx-org', 'influx-bucket'] as const;
+const INFLUX_FLAGS = ['influx-url', 'influx-token-file', 'influx-org', 'influx-bucket', 'influx-kind'] as const;
+
+/** The kind of the database that `init` is given. */
+function influxKind(given: Given): InitCommand['influxKind'] {
+  const text = single(given, 'influx-kind');
+  if (text === null) return null;
+  const kind = oneOf('influx-kind', text, ['influxdb', 'victoriametrics'] as const);
+  if ([null, 'none'].includes(single(given, 'influx-url')))
+    throw mistake('--influx-kind needs a database: give --influx-url URL.');
+  if (kind === 'victoriametrics' && given.has('influx-bucket')) {
+    throw mistake('--influx-bucket cannot be used with --influx-kind victoriametrics, which has no buckets.');
+  }
+  return kind;
+}
 
 /** Where the port of the page is in the files that `init` writes for a container; `null`: it is a setting. */
 const PAGE_PORTS: Readonly<Record<InitTarget, string | null>> = {

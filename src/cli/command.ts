@@ -3,6 +3,7 @@
  * each mode parses. `null` means that an option was not given.
  */
 import type { WhatIfText } from '../core/fleet.ts';
+import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Mode } from './flags.ts';
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
@@ -104,6 +105,7 @@ export interface InitCommand {
   readonly influxTokenFile: string | null;
   readonly influxOrg: string | null;
   readonly influxBucket: string | null;
+  readonly influxKind: DestinationKind | null;
   readonly history: string | null;
   /** Where the page listens, as `host:port`. */
   readonly listen: string | null;

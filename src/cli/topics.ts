@@ -111,9 +111,9 @@ Examples:
 
   init: `tidemark --init [--config FILE] [--api-url URL] [--api-key-file FILE]
                 [--influx-url URL] [--influx-token-file FILE]
-                [--influx-org NAME] [--influx-bucket NAME] [--history T]
-                [--listen HOST:PORT] [--data-dir DIR] [--overwrite]
-                [--workspace NAME [--for TARGET]]
+                [--influx-org NAME] [--influx-bucket NAME]
+                [--influx-kind KIND] [--history T] [--listen HOST:PORT]
+                [--data-dir DIR] [--overwrite] [--workspace NAME [--for TARGET]]
 
 Asks for the address of the API, the key, the database and the history, tests
 each answer immediately, and writes the configuration file and a file for each
@@ -129,6 +129,7 @@ secrets/ beside the configuration file.
   --influx-url URL           the database, or the word none: only the archive;
                              default: none, for Kubernetes that of the base
   --influx-bucket NAME       the bucket; leave it out for VictoriaMetrics
+  --influx-kind KIND         influxdb or victoriametrics; default: detected
   --history T                default: 30d; for Kubernetes, that of the base
   --listen HOST:PORT         where the status page listens (127.0.0.1:9464)
   --overwrite                replace existing files
@@ -144,7 +145,6 @@ already exists; 2 the command line is wrong, or an answer is missing; 3
 interrupted; 77 the API refuses the key; 78 the answers contradict each other.
 
 Examples:
-  tidemark --init
   tidemark --init --api-url https://api.example/external/v1 --api-key-file ./key
   tidemark --init --workspace office --for systemd
 `,

@@ -248,17 +248,28 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
   test('with the settings outside of the checkout, as docs/container.md shows, the base stays as it is', () => {
     const page = readFileSync(join(ROOT, 'docs', 'container.md'), 'utf8');
     const [, script = ''] = /```sh\n(mkdir -p fleet\/base[\s\S]*?)```/.exec(page) ?? [];
+    // With the patch of the network policy.
+    const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(page) ?? [];
     const place = mkdtempSync(join(tmpdir(), 'tidemark-fleet-'));
     mkdirSync(join(place, 'tidemark'));
     cpSync(join(copy, '..'), join(place, 'tidemark', 'config'), { recursive: true, verbatimSymlinks: true });
-    const { status, stdout, stderr } = spawnSync('/bin/sh', ['-ec', script], {
-      cwd: place,
-      env: { PATH: `${join(copy, '..', '..', 'bin')}:/usr/bin:/bin`, HOME: place },
-      encoding: 'utf8',
-    });
+    const { status, stdout, stderr } = spawnSync(
+      '/bin/sh',
+      ['-ec', script.replace('END\nkubectl', () => `${patch}END\nkubectl`)],
+      {
+        cwd: place,
+        env: { PATH: `${join(copy, '..', '..', 'bin')}:/usr/bin:/bin`, HOME: place },
+        encoding: 'utf8',
+      },
+    );
     rmSync(place, { recursive: true });
     expect([status, stderr]).toEqual([0, '']);
     expect(complaints(stdout, 'v1.29.0')).toBe('');
+    const policies = parsed(stdout).filter(({ kind }) => kind === 'NetworkPolicy');
+    expect(policies.map(({ spec }) => spec.egress.at(-1).ports)).toEqual(
+      policies.map(() => [{ port: 9999, protocol: 'TCP' }]),
+    );
+    expect(policies.length).toBeGreaterThan(0);
     const sets = parsed(stdout).filter(({ kind }) => kind === 'StatefulSet');
     const images = sets.flatMap(({ spec }) =>
       spec.template.spec.containers.map(({ image }: { image: string }) => image),

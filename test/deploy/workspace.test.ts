@@ -17,6 +17,8 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -85,6 +87,14 @@ async function init(folder: string, ...args: readonly string[]): Promise<{ code:
     return error.exitCode;
   });
   return { code, text };
+}
+
+/** Serves a database that gives every request this answer. */
+async function serve(headers: Readonly<Record<string, string>>, status = 204): Promise<string> {
+  const database = createServer((_request, response) => void response.writeHead(status, headers).end());
+  await new Promise<void>((resolve) => void database.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void database.close());
+  return `http://127.0.0.1:${(database.address() as AddressInfo).port}`;
 }
 
 const read = (...path: readonly string[]): string => readFileSync(join(...path), 'utf8');
@@ -211,7 +221,7 @@ describe('for Kubernetes', () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     for (const overwrite of [[], ['--overwrite']]) {
       const { code, text } = await init(folder, '--workspace', 'no', '--for', 'kubernetes', ...overwrite);
-      expect([code, text]).toEqual([0, expect.stringMatching(/have no key: home\. .*\n$/)]);
+      expect([code, text]).toEqual([0, expect.stringMatching(/have no key: home\. .*\nStart it: .*\n$/)]);
     }
     expect(read(folder, 'kustomization.yaml').match(/- "no"/g)).toHaveLength(1);
     expect((await init(folder, '--workspace', 'barn', '--for', 'kubernetes')).text).toMatch(/have no key: home\. /);
@@ -234,11 +244,11 @@ describe('for Kubernetes', () => {
       (await init(folder, '--workspace', name, '--for', 'kubernetes')).text;
     for (const name of ['office', 'barn']) {
       expect(await add(name)).toMatch(
-        /Start it: .*\nBefore that: these workspaces of the list have no key: home\. Write tidemark_api_key .* or remove its line from .*kustomization\.yaml\n$/,
+        /\nFirst: {5}these workspaces of the list have no key: home\. Write tidemark_api_key .* or remove its line from .*kustomization\.yaml\.\nStart it: .*\n$/,
       );
     }
     writeFileSync(join(folder, 'home', 'tidemark_api_key'), 'x');
-    expect(await add('shop')).toMatch(/\nStart it: .*\n$/);
+    expect(await add('shop')).not.toContain('have no key');
   });
 
   test('without a word about a database, that of the base stays, and the output names it', async () => {
@@ -269,9 +279,9 @@ describe('for Kubernetes', () => {
       parse(read(folder, name, 'kustomization.yaml')).configMapGenerator[0].literals.map(String);
     const without = await init(folder, '--workspace', 'office', '--for', 'kubernetes', '--influx-url', 'none');
     expect(without).toMatchObject({ code: 0, text: expect.stringMatching(/^Database: {2}none; readings/m) });
-    const none = ['TIDEMARK_INFLUX_URL=', 'TIDEMARK_INFLUX_ORG=', 'TIDEMARK_INFLUX_BUCKET='];
+    const none = ['URL', 'ORG', 'BUCKET', 'KIND'].map((each) => `TIDEMARK_INFLUX_${each}=`);
     expect(values('office')).toEqual(expect.arrayContaining(none));
-    const victoria = ['--influx-url', 'http://127.0.0.1:1'];
+    const victoria = ['--influx-url', 'http://127.0.0.1:1', '--influx-kind', 'victoriametrics'];
     expect((await init(folder, '--workspace', 'barn', '--for', 'kubernetes', ...victoria)).code).toBe(0);
     expect(values('barn')).toEqual(
       expect.arrayContaining([
@@ -312,7 +322,7 @@ describe('for Kubernetes', () => {
       writeFileSync(policy, `${read(policy).trimEnd()}\n        - { port: ${number}, protocol: TCP }\n`);
     allow(port);
     expect(await add('--influx-url', 'none')).toEqual(itself.slice(0, 1));
-    expect((await add('--influx-url', 'http://localhost:1')).slice(1)).toEqual([
+    expect((await add('--influx-url', 'http://localhost:1', '--influx-bucket', 'b')).slice(1)).toEqual([
       expect.stringMatching(
         /^Warning: in a pod, localhost \(TIDEMARK_INFLUX_URL\) is .* reach in .*kustomization\.yaml, line \d+\.$/,
       ),
@@ -320,7 +330,7 @@ describe('for Kubernetes', () => {
     ]);
     // Each port of the policy, and the database of the base.
     for (const [, number] of before.matchAll(/- port: (\d+)\n +protocol: TCP/g)) {
-      const warned = await add('--influx-url', `http://db.invalid:${number}`);
+      const warned = await add('--influx-url', `http://db.invalid:${number}`, '--influx-bucket', 'b');
       expect(warned.slice(1), number).toEqual(number === '9464' ? [blocked(number, 'TIDEMARK_INFLUX_URL')] : []);
     }
     expect(await add()).toHaveLength(1);
@@ -331,6 +341,101 @@ describe('for Kubernetes', () => {
       ),
       blocked('9999', 'TIDEMARK_INFLUX_URL'),
     ]);
+  });
+
+  test('with a base outside of the checkout, a blocked port is for a patch there, as docs/container.md shows', async () => {
+    const fleet = join(checkout(), 'fleet');
+    cpSync(join(ROOT, 'config', 'kubernetes', 'workspaces'), join(fleet, 'workspaces'), { recursive: true });
+    mkdirSync(join(fleet, 'base'));
+    const base = join(fleet, 'base', 'kustomization.yaml');
+    writeFileSync(base, 'resources: [../../tidemark/config/kubernetes/base]\n');
+    const blocked = async (): Promise<string[]> => {
+      const given = ['--workspace', 'office', '--for', 'kubernetes', '--overwrite', '--influx-url', 'none'];
+      expect((await init(join(fleet, 'workspaces'), ...given)).code).toBe(0);
+      return shown.split('\n').filter((line) => line.includes('network policy'));
+    };
+    const { port } = new URL(api.url);
+    expect(await blocked()).toEqual([
+      `Warning: the network policy blocks port ${port} (TIDEMARK_API_URL). Add the port by a patch of the policy in ${base}, as docs/container.md (Network) shows.`,
+    ]);
+    const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(read(ROOT, 'docs', 'container.md')) ?? [];
+    writeFileSync(base, `${read(base)}${patch.replace('9999', port)}`);
+    expect(await blocked()).toEqual([]);
+  });
+
+  test('names the file for the token of a database that may require one, before the command that starts it', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    const base = join(folder, '..', 'base', 'kustomization.yaml');
+    const file = join(folder, 'office', 'tidemark_influx_token');
+    const own = join(folder, 'token');
+    writeFileSync(own, 'the-token');
+    const isAsked = async (...flags: readonly string[]): Promise<boolean> => {
+      const { code, text } = await init(
+        folder,
+        '--workspace',
+        'office',
+        '--for',
+        'kubernetes',
+        '--overwrite',
+        ...flags,
+      );
+      expect(code, shown).toBe(0);
+      const words = `First:     write the token of the database into ${file} (empty: no token), or run init again with --influx-token-file FILE --overwrite. InfluxDB 2 and 3 require one.\nStart it: `;
+      expect(text.includes('write the token')).toBe(text.includes(words));
+      return text.includes(words);
+    };
+    const away = ['--influx-url', 'http://127.0.0.1:1', '--influx-bucket', 'b'];
+    writeFileSync(join(folder, 'home', 'tidemark_api_key'), 'x');
+    expect(await isAsked()).toBe(true);
+    expect(await isAsked(...away)).toBe(true);
+    expect(await isAsked('--influx-token-file', own)).toBe(false);
+    expect(await isAsked(...away, '--influx-token-file', own)).toBe(false);
+    expect(await isAsked('--influx-url', 'none')).toBe(false);
+    expect(await isAsked('--influx-url', 'http://127.0.0.1:1', '--influx-kind', 'victoriametrics')).toBe(false);
+    // One that has accepted a write needs none.
+    const influx = await serve({ 'x-influxdb-build': 'OSS' });
+    expect(await isAsked('--influx-url', influx, '--influx-bucket', 'b')).toBe(false);
+    const text = read(base);
+    for (const victoria of ['http://vm:8428', 'http://vm:9999 - TIDEMARK_INFLUX_KIND=victoriametrics']) {
+      writeFileSync(base, text.replace('http://influxdb.monitoring:8086', victoria.replace(' - ', '\n      - ')));
+      expect(await isAsked(), victoria).toBe(false);
+    }
+  });
+
+  test('guesses no kind of a database that does not answer, except from a port of VictoriaMetrics', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    const add = async (...flags: readonly string[]) =>
+      await init(folder, '--workspace', 'office', '--for', 'kubernetes', '--overwrite', '--influx-url', ...flags);
+    expect(await add('http://127.0.0.1:1')).toEqual({
+      code: 2,
+      text: 'The kind of the database is unknown: it does not answer. Give --influx-bucket NAME for InfluxDB, or --influx-kind victoriametrics.',
+    });
+    expect(existsSync(join(folder, 'office'))).toBe(false);
+    const kind = () => /TIDEMARK_INFLUX_KIND=(\w*)/.exec(read(folder, 'office', 'kustomization.yaml'))?.[1];
+    expect(await add('http://vm.invalid:8428')).toMatchObject({
+      code: 0,
+      text: expect.stringContaining('Database:  http://vm.invalid:8428, VictoriaMetrics\n'),
+    });
+    expect([kind(), shown]).toEqual([
+      'victoriametrics',
+      expect.stringContaining('for InfluxDB, give --influx-bucket.'),
+    ]);
+    // The kind of the base is not that of another database.
+    expect((await add('http://127.0.0.1:1', '--influx-bucket', 'b')).code).toBe(0);
+    expect(kind()).toBe('');
+    expect((await add('http://127.0.0.1:1', '--influx-bucket', 'b', '--influx-kind', 'influxdb')).code).toBe(0);
+    expect(kind()).toBe('influxdb');
+  });
+
+  test('a token that the database refuses is no matter of where the daemon runs: nothing is written', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    const own = join(folder, 'token');
+    writeFileSync(own, 'user:wrong-password');
+    const victoria = await serve({ 'x-server-hostname': 'vm' }, 401);
+    const given = ['--influx-url', victoria, '--influx-token-file', own];
+    const { code, text } = await init(folder, '--workspace', 'office', '--for', 'kubernetes', ...given);
+    expect([code, text]).toEqual([1, expect.stringMatching(/^The database does not accept points: .*401/)]);
+    expect(existsSync(join(folder, 'office'))).toBe(false);
   });
 
   test('is what a copy of home, as docs/container.md makes it, differs from in its values alone', async () => {
@@ -438,6 +543,30 @@ describe('for systemd', () => {
   });
 });
 
+test.each(['compose', 'systemd', 'kubernetes'] as const)(
+  'for %s, another workspace with the same key is named, and the key is not',
+  async (target) => {
+    const folder = target === 'kubernetes' ? join(checkout(), 'config', 'kubernetes', 'workspaces') : checkout();
+    const keys = target === 'compose' ? join(folder, 'secrets') : folder;
+    const add = async (name: string): Promise<string[]> => {
+      const { code, text } = await init(folder, '--workspace', name, '--for', target, '--overwrite');
+      expect(code, text).toBe(0);
+      expect(text + shown).not.toContain(KEY);
+      return shown.split('\n').filter((line) => line.includes('API key'));
+    };
+    expect(await add('office')).toEqual([]);
+    expect(await add('barn')).toEqual([
+      `Warning: the workspace "office" has the same API key (${join(keys, 'office', 'tidemark_api_key')}). Two daemons would sync the same devices and share one quota. Give each one the key of its own workspace.`,
+    ]);
+    writeFileSync(join(keys, 'office', 'tidemark_api_key'), 'another\n');
+    expect(await add('barn')).toEqual([]);
+    if (target !== 'compose') return;
+    // The first one.
+    writeFileSync(join(keys, 'tidemark_api_key'), KEY);
+    expect(await add('barn')).toEqual([expect.stringContaining('the workspace "home" has the same API key (')]);
+  },
+);
+
 test.each([
   [['--workspace', 'Office'], /a-z, 0-9/],
   [['--workspace', '../x'], /a-z, 0-9/],
@@ -456,6 +585,13 @@ test.each([
   [
     ['--workspace', 'a', '--influx-url', 'http://x:8086'],
     /--influx-url cannot be used .*the database of compose\.yaml/,
+  ],
+  [['--influx-kind', 'victoriametrics'], /--influx-kind needs a database: give --influx-url URL/],
+  [['--influx-url', 'none', '--influx-kind', 'influxdb'], /--influx-kind needs a database/],
+  [['--influx-url', 'http://x', '--influx-kind', 'auto'], /--influx-kind takes influxdb or victoriametrics/],
+  [
+    ['--influx-url', 'http://x', '--influx-kind', 'victoriametrics', '--influx-bucket', 'b'],
+    /--influx-bucket cannot be used with --influx-kind victoriametrics/,
   ],
   [['--workspace', 'a', '--for', 'compose', '--influx-bucket', 'x'], /--influx-bucket cannot be used/],
 ] as const)('refuses %j', (args, words) => {

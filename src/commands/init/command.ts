@@ -3,53 +3,69 @@
  * and writes the configuration and the files of the secrets.
  *
  * Every answer can be given by a flag, so it also runs without a terminal. Secrets come from a file, standard input or
- * the environment, never from the command line. Nothing is written before everything works.
+ * the environment, never from the command line. Nothing is written before everything works, and no file is replaced
+ * unless that was confirmed. The files of secrets, and the configuration, can only be read by their owner (0600, in a
+ * directory with 0700).
  */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  fchownSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { proxyVariable, reach } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
-import { openTerminalOutput, type ProcessPorts } from '../../app/terminal.ts';
+import { createPrompter, openTerminalOutput, type ProcessPorts } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
 import type { InitCommand } from '../../cli/command.ts';
-import type { Config } from '../../config/config.ts';
-import { loadConfig } from '../../config/load.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
-import { apiUrl, baseUrl, history, isShort, SHORT_TOKEN, Unfit } from '../../config/values.ts';
-import { type Advice, ApiFault, refusalText, UserError } from '../../core/faults.ts';
-import { DESTINATION_NAMES } from '../../core/lines/dialect.ts';
-import type { DestinationFacts } from '../../core/ports.ts';
+import { apiUrl, history, listen as pageAddress, Unfit } from '../../config/values.ts';
+import { type Advice, ApiFault, codeOf, refusalText, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
-import { capitalized, counted, duration, plainText } from '../../core/text.ts';
+import { capitalized, counted, plainText } from '../../core/text.ts';
 import { nsToMs, SECOND_MS } from '../../core/time.ts';
-import { dedupAdvice, missingAdvice, probeDestination, requestKind, retentionAdvice } from '../../influx/probe.ts';
+import { retentionAdvice } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
+import { ListenError, requireFree } from '../../observe/server.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { fetchAccount } from '../shared/command.ts';
 import {
-  createPrompter,
+  configOf,
   type FoundSecret,
   type Init,
   inOwnNames,
   inputFault,
-  listenOf,
-  requireNew,
+  promptDatabase,
   retryUntilValid,
   secretOf,
+  type TriedApi,
+  type TriedDatabase,
   textFor,
-} from './prompt.ts';
+  warn,
+} from './answers.ts';
 import {
-  configText,
   type InitDatabase,
   KEY_FILE,
+  LISTEN,
+  type NewFile,
   type NewWorkspace,
+  namesIn,
+  readable,
   TOKEN_FILE,
   WORKSPACE_FOLDERS,
   type WorkspaceFiles,
   workspaceFiles,
-  writeFiles,
-} from './write.ts';
+} from './workspace.ts';
 
 /**
  * Asks for the settings, tries them and writes the configuration.
@@ -111,7 +127,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   const folder = command.configFile ?? WORKSPACE_FOLDERS[target];
   const filesOf = (answers: Omit<NewWorkspace, 'name' | 'target' | 'folder'>): WorkspaceFiles =>
     workspaceFiles({ name, target, folder, ...answers });
-  const none = { apiUrl: 'x', key: '', database: null, token: '', history: 'x', listen: null };
+  const none = { apiUrl: 'x', key: '', database: null, token: '', isTried: false, history: 'x', listen: null };
   await requireNew(
     init,
     filesOf(none).own.map(({ path }) => path),
@@ -125,14 +141,17 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
     key: api.key.text,
     database,
     token: database?.token?.text ?? null,
+    isTried: database?.facts != null,
     history: await promptHistory(init, database, target === 'kubernetes'),
     listen: page,
   });
   writeFiles([...files.own, ...files.shared]);
   const written = files.own.map(({ path }) => `Wrote ${path}\n`);
   const changed = files.shared.map(({ path }) => `Changed ${path}\n`);
-  for (const advice of files.warnings ?? []) warn(init, advice);
-  const next = `Database:  ${files.database}\nStart it:  ${files.start}\n${files.first}`;
+  for (const advice of [...keyWarnings({ name, target, folder, key: api.key.text }), ...files.warnings])
+    warn(init, advice);
+  const first = files.first.map((step) => `First:     ${step}\n`).join('');
+  const next = `Database:  ${files.database}\n${first}Start it:  ${files.start}\n`;
   ports.print(`${[...written, ...changed].join('')}\n${next}`);
   return 0;
 }
@@ -140,12 +159,6 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
 /** A path for a shell. */
 function quoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
-}
-
-/** The API as it was answered and tried. */
-interface TriedApi {
-  readonly url: string;
-  readonly key: FoundSecret;
 }
 
 const CONNECT_WITHIN_MS = 10 * SECOND_MS;
@@ -199,41 +212,6 @@ async function requireReached(init: Init, url: string): Promise<void> {
 }
 
 /**
- * The configuration as it would be read, for the tries.
- *
- * @throws UserError (exit 78) with every mistake
- */
-function configOf(
-  { command, ports }: Init,
-  { url, key }: TriedApi,
-  database: Omit<TriedDatabase, 'facts'> | null,
-): Config {
-  const others = Object.entries(ports.environment).filter(
-    ([name]) => !name.startsWith('TIDEMARK_') || name.endsWith('_CA_FILE'),
-  );
-  const environment = {
-    ...Object.fromEntries(others),
-    TIDEMARK_API_URL: url,
-    TIDEMARK_API_KEY: key.text,
-    ...(command.dataDir === null ? {} : { TIDEMARK_DATA_DIR: command.dataDir }),
-    ...(database === null
-      ? {}
-      : {
-          TIDEMARK_INFLUX_URL: database.url,
-          TIDEMARK_INFLUX_TOKEN: database.token?.text ?? '',
-          TIDEMARK_INFLUX_ORG: database.org,
-          TIDEMARK_INFLUX_BUCKET: database.bucket,
-          TIDEMARK_INFLUX_KIND: database.bucket === '' ? 'victoriametrics' : 'auto',
-        }),
-  };
-  const noFile = (): never => {
-    throw Object.assign(new Error('the file does not exist'), { code: 'ENOENT' });
-  };
-  const readFile = (path: string): string => (path === DEFAULT_FILE ? noFile() : ports.readFile(path));
-  return loadConfig({ file: null, environment, readFile, nowMs: realClock.nowMs() }).config;
-}
-
-/**
  * Requests the account.
  *
  * @returns the access that the key has.
@@ -273,154 +251,6 @@ function untriedKey(init: Init, fault: ApiFault): UserError {
   return new UserError(`${capitalized(refusalText(fault, useKey))}.`, 77);
 }
 
-/** The database as it was answered. */
-interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
-  readonly token: FoundSecret | null;
-  /** The facts that it has shown of itself; `null` where it could not be reached. */
-  readonly facts: DestinationFacts | null;
-}
-
-/**
- * @param isElsewhere the database may be reachable only from where the daemon will run: a missing answer is reported,
- * not refused
- */
-async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): Promise<TriedDatabase | null> {
-  const { command, prompter } = init;
-  return await retryUntilValid(init, async (isFirst) => {
-    const typed = createTyped(init, isFirst);
-    const url = await typed(command.influxUrl, `Address of InfluxDB or VictoriaMetrics ${withoutText(isElsewhere)}: `);
-    if (url === NO_DATABASE) return null;
-    if (url === '') return isElsewhere ? await ofBase(init, isFirst) : null;
-    requireBaseUrl(init, url, isFirst);
-    const isVictoria = prompter.isTerminal && (await answersAsVictoria(init, api, { url, isElsewhere }));
-    if (isVictoria) init.print('VictoriaMetrics answers: it needs neither a bucket nor an organization.');
-    const bucket = isVictoria
-      ? ''
-      : await typed(command.influxBucket, 'Bucket, or database/retention-policy (empty for VictoriaMetrics): ');
-    const org = isVictoria
-      ? ''
-      : await typed(command.influxOrg, 'Organization (only for InfluxDB 2, which requires it): ');
-    const database = { url, bucket, org, token: await promptToken(init, isFirst, url) };
-    const facts = await tryDatabase(init, api, database).catch((error: unknown) => {
-      if (!isElsewhere || !(error instanceof UserError) || error.exitCode !== 1) throw error;
-      init.print(
-        `${error.message} This machine cannot reach the database; the daemon may reach it from where it runs.`,
-      );
-      return null;
-    });
-    return { ...database, facts };
-  });
-}
-
-/** Gives an answer of the command line at the first attempt, else one of the terminal; empty for none. */
-function createTyped({ prompter }: Init, isFirst: boolean) {
-  return async (given: string | null, question: string): Promise<string> =>
-    (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.ask(question) : '');
-}
-
-function withoutText(isElsewhere: boolean): string {
-  return isElsewhere ? '(empty: that of the base; none: only the archive)' : '(empty: no database, only the archive)';
-}
-
-/** The value of `--influx-url` for no database. */
-const NO_DATABASE = 'none';
-
-/** The database of the base, with the bucket, the organization and the token of this workspace, if they are given. */
-async function ofBase(init: Init, isFirst: boolean): Promise<TriedDatabase> {
-  const { influxBucket, influxOrg } = init.command;
-  const token = await promptToken(init, isFirst, '');
-  return { url: '', bucket: influxBucket ?? '', org: influxOrg ?? '', token, facts: null };
-}
-
-async function promptToken(init: Init, isFirst: boolean, databaseUrl: string): Promise<FoundSecret | null> {
-  const found = await secretOf(init, {
-    flag: '--influx-token-file',
-    file: isFirst ? init.command.influxTokenFile : null,
-    variable: isFirst ? 'TIDEMARK_INFLUX_TOKEN' : '',
-    question: 'Token, or user:password (not shown; empty: none): ',
-    databaseUrl,
-  });
-  if (found.text === '') return null;
-  if (isShort(found.text)) warn(init, { what: SHORT_TOKEN.what, remedy: `${capitalized(SHORT_TOKEN.remedy)}.` });
-  return found;
-}
-
-/** @throws UserError (exit 2) if the address of the database is none */
-function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void {
-  const fitting = baseUrl(url);
-  if (!(fitting instanceof Unfit)) return;
-  throw new UserError(inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting), 2);
-}
-
-/**
- * Asks a database for its kind, without a token.
- *
- * @throws UserError (exit 1) if it cannot be reached, unless it is elsewhere
- */
-async function answersAsVictoria(
-  init: Init,
-  api: TriedApi,
-  { url, isElsewhere }: { readonly url: string; readonly isElsewhere: boolean },
-): Promise<boolean> {
-  // The bucket is not known yet; the kind does not depend on it.
-  const { influx, proxies } = configOf(init, api, { url, bucket: 'unknown', org: '', token: null });
-  if (influx === null) return false;
-  const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies };
-  const answer = await requestKind(options, init.ports.signal);
-  if (answer.kind === 'later' && answer.status === undefined && !isElsewhere) {
-    throw new UserError(`The database cannot be reached: ${inOwnNames(init, answer.message)}.`, 1);
-  }
-  return answer.kind === 'known' && answer.server === 'victoriametrics';
-}
-
-/**
- * Sends a write without points.
- *
- * @throws UserError if the database would not accept points
- */
-async function tryDatabase(
-  init: Init,
-  api: TriedApi,
-  database: Omit<TriedDatabase, 'facts'>,
-): Promise<DestinationFacts | null> {
-  const { influx, proxies } = configOf(init, api, database);
-  if (influx === null) return null;
-  const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies, point: null };
-  const facts = await probeDestination(options, init.ports.signal);
-  const { kind, version, write } = facts;
-  // InfluxDB 3 and some proxies do not answer an empty write.
-  const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
-  if (write.kind !== 'accepted' && !isUnclear) {
-    const hint = write.kind === 'blocked' ? ` ${capitalized(inOwnNames(init, write.hint))}.` : '';
-    const message = inOwnNames(init, plainText(write.message, 300));
-    throw new UserError(`The database does not accept points: ${message}.${hint}`, 1);
-  }
-  const shownVersion = kind === 'victoriametrics' || version === null ? '' : ` ${version}`;
-  const name = `${DESTINATION_NAMES[kind ?? 'influxdb']}${shownVersion}`;
-  if (facts.isMissing) {
-    const { what, remedy } = missingAdvice(database.bucket, 'influx.bucket');
-    warn(init, { what, remedy: inOwnNames(init, remedy) });
-    return facts;
-  }
-  init.print(
-    isUnclear ? `${name} answers; the first write will show whether it accepts points.` : `${name} accepts points.`,
-  );
-  if (kind === 'victoriametrics') showVictoria(init, facts);
-  return facts;
-}
-
-/** Shows what a VictoriaMetrics does with points unless it is started with other flags. */
-function showVictoria(init: Init, { dedupMs, retentionMs }: DestinationFacts): void {
-  warn(init, dedupAdvice(dedupMs));
-  if (retentionMs !== null && Number.isFinite(retentionMs)) {
-    init.print(`It keeps points for ${duration(retentionMs / SECOND_MS)} (-retentionPeriod).`);
-  }
-}
-
-function warn({ print }: Init, advice: Advice | null): void {
-  if (advice !== null) print(`Warning: ${advice.what}. ${advice.remedy}`);
-}
-
 /** @param isOfBase whether a workspace of Kubernetes is written: no answer (`''`) leaves the history to the base. */
 async function promptHistory(init: Init, database: TriedDatabase | null, isOfBase = false): Promise<string> {
   const text = await retryUntilValid(init, async (isFirst) => {
@@ -438,4 +268,162 @@ async function promptHistory(init: Init, database: TriedDatabase | null, isOfBas
     warn(init, retentionAdvice(database.facts, nowMs - nsToMs(wantedFrom({ history: wanted }, nowMs))));
   }
   return text;
+}
+
+/** The files that are there already and have something to lose. */
+function existingFiles(paths: readonly string[]): string[] {
+  return paths.filter((path) => existsSync(path) && !isUnfilled(path));
+}
+
+/** The variables that config/tidemark.env.example sets, as install.sh writes it for a workspace. */
+const EXAMPLE: readonly string[] = [
+  'TIDEMARK_API_URL=https://api.example.com/external/v1',
+  'TIDEMARK_API_KEY_FILE=/etc/tidemark/NAME/tidemark_api_key',
+  'TIDEMARK_INFLUX_URL=http://influxdb:8086',
+  'TIDEMARK_INFLUX_ORG=my-org',
+  'TIDEMARK_INFLUX_BUCKET=telemetry',
+  'TIDEMARK_INFLUX_TOKEN_FILE=/etc/tidemark/NAME/tidemark_influx_token',
+];
+
+/** Whether a file is empty, or holds the example of install.sh, which nobody has filled in. */
+function isUnfilled(path: string): boolean {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch {
+    return false;
+  }
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim().replace(/(?<=_FILE=\/etc\/tidemark\/)[^/]+/, 'NAME'))
+    .filter((line) => line !== '' && !line.startsWith('#') && !LISTEN.test(line));
+  return text.trim() === '' || lines.join('\n') === EXAMPLE.join('\n');
+}
+
+/**
+ * Asks whether files that are there may be replaced.
+ *
+ * @throws UserError (exit 1) if they may not
+ */
+async function requireNew({ command, prompter }: Init, paths: readonly string[]): Promise<void> {
+  const found = existingFiles(paths);
+  if (found.length === 0 || command.overwrite) return;
+  const names = found.map((path) => plainText(path, 200)).join(', ');
+  if (!prompter.isTerminal) {
+    throw new UserError(`Already there: ${names}. Nothing was written; --overwrite replaces existing files.`, 1);
+  }
+  const answer = await prompter.ask(`Already there: ${names}. Replace? [y/N] `);
+  if (!/^y(?:es)?$/i.test(answer)) throw new UserError('Nothing was written.', 1);
+}
+
+/**
+ * The address of the page, if a flag gives one.
+ *
+ * @throws UserError (exit 2) if it is none, (exit 1) if it cannot be listened at
+ */
+async function listenOf(init: Init): Promise<string | null> {
+  const { listen: given, overwrite } = init.command;
+  if (given === null) return null;
+  const address = pageAddress(given);
+  if (address instanceof Unfit) throw new UserError(inputFault(given, '--listen', address), 2);
+  try {
+    // Where files are replaced, the daemon that has them may be running.
+    if (!overwrite) await requireFree(address);
+  } catch (error) {
+    if (!(error instanceof ListenError)) throw error;
+    throw new UserError(`--listen: ${error.problem.what}. ${inOwnNames(init, error.problem.remedy)}`, 1);
+  }
+  return given;
+}
+
+/** The contents of the configuration file. Each secret is in a file of its own. */
+interface InitConfig {
+  readonly apiUrl: string;
+  readonly keyFile: string;
+  readonly database: InitDatabase | null;
+  readonly history: string;
+  /** `null` for the default. */
+  readonly listen: string | null;
+  /** `null` for the default. */
+  readonly dataDir: string | null;
+}
+
+/** The text of the configuration file, as YAML. */
+function configText({ apiUrl, keyFile, database, history, listen, dataDir }: InitConfig): string {
+  const line = (key: string, value: string | null): string =>
+    value === null || value === '' ? '' : `  ${key}: ${JSON.stringify(value)}\n`;
+  const api = `api:\n${line('url', apiUrl)}${line('key_file', keyFile)}`;
+  const influx =
+    database === null
+      ? ''
+      : [
+          'influx:\n',
+          line('url', database.url),
+          line('token_file', database.tokenFile),
+          line('org', database.org),
+          line('bucket', database.bucket),
+          line('kind', database.kind),
+        ].join('');
+  const own = (key: string, value: string | null): string =>
+    value === null ? '' : `${key}: ${JSON.stringify(value)}\n`;
+  return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${own('listen', listen)}${own('data_dir', dataDir)}`;
+}
+
+/**
+ * Writes all files.
+ *
+ * @throws UserError (exit 1) if one cannot be written; it names the file
+ */
+function writeFiles(files: readonly NewFile[]): void {
+  for (const { path, text, mode = 0o600, keepsOwner = false } of files) {
+    const part = `${path}.part`;
+    try {
+      const before = keepsOwner && existsSync(path) ? statSync(path) : null;
+      makeParents(dirname(path));
+      rmSync(part, { force: true });
+      const file = openSync(part, 'wx', 0o600);
+      try {
+        writeFileSync(file, text);
+        // By the open file: in a directory of another user the name may lead elsewhere by now.
+        if (before !== null) fchownSync(file, before.uid, before.gid);
+        // The mask of this process would take the rights of others away. No replaced file gives everyone its secret.
+        fchmodSync(file, before === null ? mode : before.mode & 0o770);
+      } finally {
+        closeSync(file);
+      }
+      renameSync(part, path);
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error)) throw error;
+      throw new UserError(
+        `${path}: this file cannot be written (${codeOf(error)}). Give another path with --config.`,
+        1,
+      );
+    }
+  }
+}
+
+function makeParents(directory: string): void {
+  if (existsSync(directory)) return;
+  makeParents(dirname(directory));
+  mkdirSync(directory, { mode: 0o700 });
+}
+
+/** Warns of each other workspace that has the same key, as far as its file can be read. */
+function keyWarnings({
+  name,
+  target,
+  folder,
+  key,
+}: Pick<NewWorkspace, 'name' | 'target' | 'folder' | 'key'>): Advice[] {
+  const keys = target === 'compose' ? join(folder, 'secrets') : folder;
+  // The key of the first workspace of Compose is beside the folders of the others.
+  const others = target === 'compose' ? [{ other: 'home', path: join(keys, KEY_FILE) }] : [];
+  for (const other of namesIn(keys)) if (other !== name) others.push({ other, path: join(keys, other, KEY_FILE) });
+  return others
+    .filter(({ path }) => readable(path).trim() === key)
+    .map(({ other, path }) => ({
+      what: `the workspace "${other}" has the same API key (${path})`,
+      remedy:
+        'Two daemons would sync the same devices and share one quota. Give each one the key of its own workspace.',
+    }));
 }

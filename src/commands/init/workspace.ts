@@ -1,30 +1,17 @@
 /**
- * Writes the files of `tidemark init`: the configuration and the secrets, which only their owner can read (0600, in a
- * directory with 0700); or what one more workspace needs in Compose, systemd or Kubernetes. No file is replaced unless
- * that was confirmed.
+ * Composes one more workspace for Compose, systemd or Kubernetes: its files, changes of shared ones, and the steps to
+ * its start.
  */
-import {
-  closeSync,
-  existsSync,
-  fchmodSync,
-  fchownSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { InitTarget } from '../../cli/command.ts';
 import { yaml } from '../../config/sources.ts';
 import { isLoopback } from '../../config/values.ts';
-import { type Advice, codeOf, UserError } from '../../core/faults.ts';
+import { type Advice, UserError } from '../../core/faults.ts';
+import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
 
 /** A file to write. */
-interface NewFile {
+export interface NewFile {
   readonly path: string;
   readonly text: string;
   /** The permissions, by default 0600. */
@@ -37,18 +24,6 @@ interface NewFile {
 export const KEY_FILE = 'tidemark_api_key';
 export const TOKEN_FILE = 'tidemark_influx_token';
 
-/** The contents of the configuration file. Each secret is in a file of its own. */
-interface InitConfig {
-  readonly apiUrl: string;
-  readonly keyFile: string;
-  readonly database: InitDatabase | null;
-  readonly history: string;
-  /** `null` for the default. */
-  readonly listen: string | null;
-  /** `null` for the default. */
-  readonly dataDir: string | null;
-}
-
 export interface InitDatabase {
   /** Empty for that of the base (Kubernetes). */
   readonly url: string;
@@ -56,70 +31,12 @@ export interface InitDatabase {
   readonly org: string;
   /** Empty for VictoriaMetrics, and for that of the base. */
   readonly bucket: string;
-}
-
-/** The text of the configuration file, as YAML. */
-export function configText({ apiUrl, keyFile, database, history, listen, dataDir }: InitConfig): string {
-  const line = (key: string, value: string | null): string =>
-    value === null || value === '' ? '' : `  ${key}: ${JSON.stringify(value)}\n`;
-  const api = `api:\n${line('url', apiUrl)}${line('key_file', keyFile)}`;
-  const influx =
-    database === null
-      ? ''
-      : [
-          'influx:\n',
-          line('url', database.url),
-          line('token_file', database.tokenFile),
-          line('org', database.org),
-          line('bucket', database.bucket),
-          line('kind', database.bucket === '' ? 'victoriametrics' : null),
-        ].join('');
-  const own = (key: string, value: string | null): string =>
-    value === null ? '' : `${key}: ${JSON.stringify(value)}\n`;
-  return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${own('listen', listen)}${own('data_dir', dataDir)}`;
+  /** `null` where the daemon detects it, and for that of the base. */
+  readonly kind: DestinationKind | null;
 }
 
 /** The address of the page, which install.sh chooses: init keeps it. */
 export const LISTEN = /^TIDEMARK_LISTEN=.*$/m;
-
-/**
- * Writes all files.
- *
- * @throws UserError (exit 1) if one cannot be written; it names the file
- */
-export function writeFiles(files: readonly NewFile[]): void {
-  for (const { path, text, mode = 0o600, keepsOwner = false } of files) {
-    const part = `${path}.part`;
-    try {
-      const before = keepsOwner && existsSync(path) ? statSync(path) : null;
-      makeParents(dirname(path));
-      rmSync(part, { force: true });
-      const file = openSync(part, 'wx', 0o600);
-      try {
-        writeFileSync(file, text);
-        // By the open file: in a directory of another user the name may lead elsewhere by now.
-        if (before !== null) fchownSync(file, before.uid, before.gid);
-        // The mask of this process would take the rights of others away. No replaced file gives everyone its secret.
-        fchmodSync(file, before === null ? mode : before.mode & 0o770);
-      } finally {
-        closeSync(file);
-      }
-      renameSync(part, path);
-    } catch (error) {
-      if (!(error instanceof Error && 'code' in error)) throw error;
-      throw new UserError(
-        `${path}: this file cannot be written (${codeOf(error)}). Give another path with --config.`,
-        1,
-      );
-    }
-  }
-}
-
-function makeParents(directory: string): void {
-  if (existsSync(directory)) return;
-  makeParents(dirname(directory));
-  mkdirSync(directory, { mode: 0o700 });
-}
 
 /** One more workspace. */
 export interface NewWorkspace {
@@ -131,6 +48,8 @@ export interface NewWorkspace {
   readonly key: string;
   readonly database: Omit<InitDatabase, 'tokenFile'> | null;
   readonly token: string | null;
+  /** Whether the database has accepted a write with this token, or without one. */
+  readonly isTried: boolean;
   readonly history: string;
   /** Where the page listens (systemd); `null` where install.sh chooses. */
   readonly listen: string | null;
@@ -141,12 +60,12 @@ export interface WorkspaceFiles {
   readonly own: readonly NewFile[];
   readonly shared: readonly NewFile[];
   readonly start: string;
-  /** The steps before that; empty for none. */
-  readonly first: string;
+  /** The steps before that. */
+  readonly first: readonly string[];
   /** The database that it will write to, in words. */
   readonly database: string;
   /** Addresses that do not work from where the daemon will run (Kubernetes). */
-  readonly warnings?: readonly Advice[];
+  readonly warnings: readonly Advice[];
 }
 
 /** Where the files of workspaces are unless `--config` names a directory. */
@@ -213,7 +132,8 @@ secrets:
     ],
     shared: [withComposeFile(folder, own)],
     start: 'docker compose up -d',
-    first: '',
+    first: [],
+    warnings: [],
     database: 'the one of compose.yaml',
   };
 }
@@ -251,14 +171,15 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history, lis
     ],
     shared: [],
     start: `sudo config/systemd/install.sh ${name} && sudo systemctl enable --now tidemark@${name}`,
-    first: '',
+    first: [],
+    warnings: [],
     database: databaseText(database),
   };
 }
 
 /** A directory beside those of the other workspaces, and a line in their list. */
 function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
-  const { name, folder, apiUrl, key, database, token, history } = workspace;
+  const { name, folder, apiUrl, key, database, token, isTried, history } = workspace;
   const list = join(folder, 'kustomization.yaml');
   if (!existsSync(list)) {
     throw new UserError(
@@ -268,11 +189,42 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
   }
   // The values of the base stay where no database was named; else each of them is replaced, by an empty one for none.
   const isOfBase = database?.url === '';
-  const variables = { ...(isOfBase ? {} : NO_DATABASE), ...variablesOf(apiUrl, database, history) };
-  const literals = Object.entries(variables).map(([variable, value]) => `      - ${literal(`${variable}=${value}`)}\n`);
+  const ofBase = databaseOfBase(folder, database?.bucket ?? '');
   const own = join(folder, name);
   const file = join(own, 'kustomization.yaml');
-  const text = `apiVersion: kustomize.config.k8s.io/v1beta1
+  const text = kustomization(name, { ...(isOfBase ? {} : NO_DATABASE), ...variablesOf(apiUrl, database, history) });
+  const before = read(list);
+  const entry = `  - ${yamlName(name)}`;
+  const isListed = before.split('\n').includes(entry);
+  const after = isListed ? before : before.replace(/^resources:\n(?: {2}.*\n)*/m, (all) => `${all}${entry}\n`);
+  return {
+    own: [
+      { path: file, text, mode: 0o644 },
+      { path: join(own, KEY_FILE), text: key },
+      { path: join(own, TOKEN_FILE), text: token ?? '' },
+    ],
+    shared: [{ path: list, text: after, mode: 0o644 }],
+    start: `kubectl apply -k ${folder}`,
+    first: [
+      ...(token === null && !isTried && database !== null
+        ? tokenStep(join(own, TOKEN_FILE), isOfBase ? ofBase : database)
+        : []),
+      ...keyStep(folder, after, name),
+    ],
+    database: isOfBase
+      ? `that of the base${ofBase.url === '' ? '' : ` (${databaseText(ofBase)})`}; --influx-url names another, or none`
+      : databaseText(database),
+    warnings: podWarnings(folder, [
+      { variable: 'TIDEMARK_API_URL', file, text },
+      { variable: 'TIDEMARK_INFLUX_URL', ...(isOfBase ? baseOf(folder) : { file, text }) },
+    ]),
+  };
+}
+
+/** The directory of one workspace, for kustomize. */
+function kustomization(name: string, variables: Readonly<Record<string, string>>): string {
+  const literals = Object.entries(variables).map(([variable, value]) => `      - ${literal(`${variable}=${value}`)}\n`);
+  return `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:
   - ../../base
@@ -293,25 +245,6 @@ ${literals.join('')}secretGenerator:
       - ${KEY_FILE}
       - ${TOKEN_FILE}
 `;
-  const before = read(list);
-  const entry = `  - ${yamlName(name)}`;
-  const isListed = before.split('\n').includes(entry);
-  const after = isListed ? before : before.replace(/^resources:\n(?: {2}.*\n)*/m, (all) => `${all}${entry}\n`);
-  return {
-    own: [
-      { path: file, text, mode: 0o644 },
-      { path: join(own, KEY_FILE), text: key },
-      { path: join(own, TOKEN_FILE), text: token ?? '' },
-    ],
-    shared: [{ path: list, text: after, mode: 0o644 }],
-    start: `kubectl apply -k ${folder}`,
-    first: withoutKeyText(folder, after, name),
-    database: isOfBase ? baseText(folder, database) : databaseText(database),
-    warnings: podWarnings(folder, [
-      { variable: 'TIDEMARK_API_URL', file, text },
-      { variable: 'TIDEMARK_INFLUX_URL', ...(isOfBase ? baseOf(folder) : { file, text }) },
-    ]),
-  };
 }
 
 /** A file that sets a variable of the pods. */
@@ -323,10 +256,7 @@ interface SettingFile {
 
 /** Warns of each address that leads to the pod itself, or to a port that the network policy of the base blocks. */
 function podWarnings(folder: string, settings: readonly SettingFile[]): Advice[] {
-  // A base of one's own takes the policy of this checkout.
-  const policy = [join(folder, '..'), join(WORKSPACE_FOLDERS.kubernetes, '..')]
-    .map((base) => join(base, 'base', 'networkpolicy.yaml'))
-    .find((path) => existsSync(path));
+  const policy = policyOf(folder);
   return settings.flatMap(({ variable, file, text }) => {
     const line = lineOf(text, (each) => each.includes(`${variable}=`));
     const url = new RegExp(`${variable}=([^"'\\s]+)`).exec(text)?.[1] ?? '';
@@ -337,13 +267,40 @@ function podWarnings(folder: string, settings: readonly SettingFile[]): Advice[]
       what: `in a pod, ${hostname} (${variable}) is the pod itself, in which only Tidemark runs`,
       remedy: `Give an address that the pods reach in ${file}, line ${line}.`,
     };
-    const list = policy === undefined ? '' : read(policy);
     const blocked: Advice = {
       what: `the network policy blocks port ${port} (${variable})`,
-      remedy: `Add the port to the list in ${policy}, line ${lineOf(list, (each) => /\bport:/.test(each))}.`,
+      remedy: policy?.remedy ?? '',
     };
-    return [...(isLoopback(url) ? [own] : []), ...(list === '' || isLetOut(list, port) ? [] : [blocked])];
+    return [...(isLoopback(url) ? [own] : []), ...(policy === null || policy.lets(port) ? [] : [blocked])];
   });
+}
+
+/** The network policy of the pods. */
+interface Policy {
+  /** Whether the pods may connect to this port. */
+  readonly lets: (port: number) => boolean;
+  /** How another port is added. */
+  readonly remedy: string;
+}
+
+/** The policy in the base of this list; for a base of one's own, that of this checkout with the patches of the base. */
+function policyOf(folder: string): Policy | null {
+  const base = join(folder, '..', 'base');
+  const own = join(base, 'networkpolicy.yaml');
+  if (existsSync(own)) {
+    const text = read(own);
+    const line = lineOf(text, (each) => /\bport:/.test(each));
+    return { lets: (port) => isLetOut(text, port), remedy: `Add the port to the list in ${own}, line ${line}.` };
+  }
+  const text = readIfThere(join(WORKSPACE_FOLDERS.kubernetes, '..', 'base', 'networkpolicy.yaml'));
+  if (text === '') return null;
+  const patches = namesIn(base).map((name) => readable(join(base, name)));
+  const isPatched = (port: number): boolean =>
+    patches.some((each) => new RegExp(`\\bport["']?: *${port}\\b`).test(each));
+  return {
+    lets: (port) => isLetOut(text, port) || isPatched(port),
+    remedy: `Add the port by a patch of the policy in ${join(base, 'kustomization.yaml')}, as docs/container.md (Network) shows.`,
+  };
 }
 
 /** The number of the last line of this kind, from 1. */
@@ -371,17 +328,28 @@ function isLetOut(policy: string, port: number): boolean {
 
 function databaseText(database: NewWorkspace['database']): string {
   if (database === null) return 'none; readings are stored only in the archive';
-  return `${database.url}${database.bucket === '' ? '' : `, bucket ${database.bucket}`}`;
+  const { url, kind, bucket } = database;
+  return [
+    url,
+    ...(kind === null ? [] : [DESTINATION_NAMES[kind]]),
+    ...(bucket === '' ? [] : [`bucket ${bucket}`]),
+  ].join(', ');
 }
 
-/** The database of the base, as far as its file shows it. */
-function baseText(folder: string, own: { readonly bucket: string }): string {
-  const { text: base } = baseOf(folder);
-  const inBase = (variable: string): string => new RegExp(`${variable}=([^"'\\s]*)`).exec(base)?.[1] ?? '';
+/** The database of the base, as far as its file shows it, with the bucket of the workspace if it has one. */
+function databaseOfBase(folder: string, bucket: string): Omit<InitDatabase, 'tokenFile'> {
+  const { text } = baseOf(folder);
+  const inBase = (variable: string): string => new RegExp(`${variable}=([^"'\\s]*)`).exec(text)?.[1] ?? '';
   const url = inBase('TIDEMARK_INFLUX_URL');
-  const bucket = own.bucket === '' ? inBase('TIDEMARK_INFLUX_BUCKET') : own.bucket;
-  const text = url === '' ? '' : ` (${databaseText({ url, bucket, org: '' })})`;
-  return `that of the base${text}; --influx-url names another, or none`;
+  const isVictoria = inBase('TIDEMARK_INFLUX_KIND') === 'victoriametrics' || isVictoriaPort(url);
+  return isVictoria
+    ? { url, org: '', bucket: '', kind: 'victoriametrics' }
+    : { url, org: '', bucket: bucket || inBase('TIDEMARK_INFLUX_BUCKET'), kind: null };
+}
+
+/** Whether an address has a port of VictoriaMetrics: of a single node, or of the vminsert of a cluster. */
+export function isVictoriaPort(url: string): boolean {
+  return URL.canParse(url) && ['8428', '8480'].includes(new URL(url).port);
 }
 
 function baseOf(folder: string): Pick<SettingFile, 'file' | 'text'> {
@@ -389,16 +357,31 @@ function baseOf(folder: string): Pick<SettingFile, 'file' | 'text'> {
   return { file, text: readIfThere(file) };
 }
 
-/** The step for the other workspaces of the list that have no key: with them the list cannot be applied. */
-function withoutKeyText(folder: string, list: string, name: string): string {
-  const listed = [...list.matchAll(/^ {2}- "?([\w-]+)"?$/gm)].flatMap(([, each]) => each ?? []);
-  const keyless = listed.filter((each) => each !== name && !existsSync(join(folder, each, KEY_FILE)));
-  if (keyless.length === 0) return '';
-  return `Before that: these workspaces of the list have no key: ${keyless.join(', ')}. Write ${KEY_FILE} and ${TOKEN_FILE} into the directory of each, or remove its line from ${join(folder, 'kustomization.yaml')}\n`;
+/** The step for a database that may require a token, where none is given. */
+function tokenStep(file: string, { kind }: Pick<InitDatabase, 'kind'>): string[] {
+  if (kind === 'victoriametrics') return [];
+  return [
+    `write the token of the database into ${file} (empty: no token), or run init again with --influx-token-file FILE --overwrite. InfluxDB 2 and 3 require one.`,
+  ];
 }
 
-/** The database of config/kubernetes/base, unset. */
-const NO_DATABASE = { TIDEMARK_INFLUX_URL: '', TIDEMARK_INFLUX_ORG: '', TIDEMARK_INFLUX_BUCKET: '' };
+/** The step for the other workspaces of the list that have no key: with them the list cannot be applied. */
+function keyStep(folder: string, list: string, name: string): string[] {
+  const listed = [...list.matchAll(/^ {2}- "?([\w-]+)"?$/gm)].flatMap(([, each]) => each ?? []);
+  const keyless = listed.filter((each) => each !== name && !existsSync(join(folder, each, KEY_FILE)));
+  if (keyless.length === 0) return [];
+  return [
+    `these workspaces of the list have no key: ${keyless.join(', ')}. Write ${KEY_FILE} and ${TOKEN_FILE} into the directory of each, or remove its line from ${join(folder, 'kustomization.yaml')}.`,
+  ];
+}
+
+/** The database of the base, unset. */
+const NO_DATABASE = {
+  TIDEMARK_INFLUX_URL: '',
+  TIDEMARK_INFLUX_ORG: '',
+  TIDEMARK_INFLUX_BUCKET: '',
+  TIDEMARK_INFLUX_KIND: '',
+};
 
 function variablesOf(apiUrl: string, database: NewWorkspace['database'], history: string): Record<string, string> {
   return {
@@ -409,7 +392,7 @@ function variablesOf(apiUrl: string, database: NewWorkspace['database'], history
           ...(database.url === '' ? {} : { TIDEMARK_INFLUX_URL: database.url }),
           ...(database.org === '' ? {} : { TIDEMARK_INFLUX_ORG: database.org }),
           ...(database.bucket === '' ? {} : { TIDEMARK_INFLUX_BUCKET: database.bucket }),
-          ...(database.url !== '' && database.bucket === '' ? { TIDEMARK_INFLUX_KIND: 'victoriametrics' } : {}),
+          ...(database.kind === null ? {} : { TIDEMARK_INFLUX_KIND: database.kind }),
         }),
     ...(history === '' ? {} : { TIDEMARK_SYNC_HISTORY: history }),
   };
@@ -437,4 +420,22 @@ function read(path: string): string {
 
 function readIfThere(path: string): string {
   return existsSync(path) ? read(path) : '';
+}
+
+/** The names in a directory; none if it cannot be read. */
+export function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** The text of a file; empty if it cannot be read. */
+export function readable(path: string): string {
+  try {
+    return read(path);
+  } catch {
+    return '';
+  }
 }

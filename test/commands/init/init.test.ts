@@ -372,6 +372,44 @@ test('a database that an InfluxDB 3 cannot create is an error of the bucket', as
   expect([...influx.databases]).toHaveLength(5);
 });
 
+test('without a bucket, the database has to show that it is VictoriaMetrics', async () => {
+  const { url: influx } = await acceptingInflux();
+  const env = { TIDEMARK_API_KEY: KEY };
+  const directory = place();
+  const refused = await init(directory, ['--api-url', api.url, '--influx-url', influx], { env });
+  expect([refused.code, refused.stderr.split('\n').at(-1)]).toEqual([
+    2,
+    'The kind of the database is unknown: it does not show that it is VictoriaMetrics. Give --influx-bucket NAME for InfluxDB, or --influx-kind victoriametrics.',
+  ]);
+  const other = ['--api-url', api.url, '--influx-url', influx, '--influx-kind', 'victoriametrics'];
+  const wrong = await init(directory, other, { env });
+  expect([wrong.code, wrong.stderr.split('\n').at(-1)]).toEqual([
+    1,
+    'The database is InfluxDB, not VictoriaMetrics. Give a bucket (--influx-bucket).',
+  ]);
+  expect(readdirSync(directory)).toEqual([]);
+});
+
+test('the token is tried on a VictoriaMetrics, too', async () => {
+  const right = `Basic ${Buffer.from(TOKEN).toString('base64')}`;
+  const victoria = createServer(({ headers }, response) => {
+    response.writeHead(headers.authorization === right ? 204 : 401, { 'x-server-hostname': 'vm' }).end();
+  });
+  await new Promise<void>((resolve) => void victoria.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void victoria.close());
+  const given = ['--api-url', api.url, '--influx-url', `http://127.0.0.1:${(victoria.address() as AddressInfo).port}`];
+  const directory = place();
+  for (const token of [{}, { TIDEMARK_INFLUX_TOKEN: 'user:another' }]) {
+    const refused = await init(directory, given, { env: { TIDEMARK_API_KEY: KEY, ...token } });
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/does not accept points: .*401/)]);
+    expect(readdirSync(directory)).toEqual([]);
+  }
+  const env = { TIDEMARK_API_KEY: KEY, TIDEMARK_INFLUX_TOKEN: TOKEN };
+  const accepted = await init(directory, given, { env });
+  expect(accepted.code, accepted.stderr).toBe(0);
+  expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toContain('kind: "victoriametrics"');
+});
+
 /** An InfluxDB 2 that accepts every write, and the credentials of all requests to it. */
 async function acceptingInflux(): Promise<{ readonly url: string; readonly written: string[] }> {
   const written: string[] = [];

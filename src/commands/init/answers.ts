@@ -1,0 +1,405 @@
+/**
+ * Where the answers of `init` come from: flags, files and the environment first, then a person on a terminal, or the
+ * lines of a pipe. What is typed for a secret is not echoed. The answers about the database are tried together.
+ */
+import { resolve } from 'node:path';
+import { realClock } from '../../app/real-clock.ts';
+import type { ProcessPorts, Prompter } from '../../app/terminal.ts';
+import type { InitCommand } from '../../cli/command.ts';
+import type { Config } from '../../config/config.ts';
+import { loadConfig } from '../../config/load.ts';
+import { DEFAULT_FILE } from '../../config/sources.ts';
+import {
+  baseUrl,
+  GUESSABLE_SECRET,
+  isShort,
+  type ParseAt,
+  SHORT_TOKEN,
+  secretText,
+  Unfit,
+} from '../../config/values.ts';
+import { type Advice, UserError } from '../../core/faults.ts';
+import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
+import type { DestinationFacts } from '../../core/ports.ts';
+import { isGuessable, Secret } from '../../core/secret.ts';
+import { capitalized, duration, plainText } from '../../core/text.ts';
+import { SECOND_MS } from '../../core/time.ts';
+import { dedupAdvice, missingAdvice, probeDestination, requestKind } from '../../influx/probe.ts';
+import { type InitDatabase, isVictoriaPort } from './workspace.ts';
+
+/** The parts of one run. */
+export interface Init {
+  readonly command: InitCommand;
+  readonly ports: ProcessPorts;
+  readonly prompter: Prompter;
+  /** Shows a line to the person, without secrets. */
+  readonly print: (text: string) => void;
+  readonly secrets: Secret[];
+}
+
+/** A secret, and the file that it is in; `null` if that has to be written. */
+export interface FoundSecret {
+  readonly text: string;
+  readonly file: string | null;
+}
+
+/** Asks until an answer works. Without a terminal the first failure ends it. */
+export async function retryUntilValid<T>(
+  { prompter, print }: Init,
+  attempt: (isFirst: boolean) => Promise<T>,
+): Promise<T> {
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      return await attempt(isFirst);
+    } catch (error) {
+      if (!(error instanceof UserError) || error.exitCode === 3 || !prompter.isTerminal) throw error;
+      print(error.message);
+    }
+  }
+}
+
+/**
+ * A value from its flag at the first try, else from the person.
+ *
+ * @throws UserError (exit 2) if it does not fit
+ */
+export async function textFor<T>(
+  { prompter }: Init,
+  asked: {
+    readonly flag: string;
+    readonly given: string | null;
+    readonly question: string;
+    readonly fallback?: string;
+    readonly parse: ParseAt<T>;
+  },
+): Promise<string> {
+  const { flag, given, question, fallback, parse } = asked;
+  let text = given;
+  if (text === null && prompter.isTerminal) text = (await prompter.ask(question)) || (fallback ?? '');
+  text ??= fallback ?? null;
+  if (text === null) throw new UserError(`${flag} is required without a terminal.`, 2);
+  const value = parse(text, realClock.nowMs());
+  if (value instanceof Unfit) throw new UserError(inputFault(given, flag, value), 2);
+  return text;
+}
+
+/** The fault of an answer: by its flag, where it was given by one. */
+export function inputFault(given: string | null, flag: string, { reason }: Unfit): string {
+  return given === null ? `${capitalized(reason)}.` : `${flag}: ${reason}.`;
+}
+
+/** The keys of a configuration, by the names that a person uses here: no key exists yet. */
+const NAMES: readonly (readonly [RegExp, flag: string, typed: string])[] = [
+  [/\bapi\.url\b/g, '--api-url', 'the address'],
+  [/\binflux\.url\b/g, '--influx-url', 'the address'],
+  [/\binflux\.org\b/g, '--influx-org', 'the organization'],
+  [/\binflux\.bucket\b/g, '--influx-bucket', 'the bucket'],
+  [/\blisten \(TIDEMARK_LISTEN\)/g, '--listen', '--listen'],
+  [/\binflux\.token(?:_file)?\b/g, '--influx-token-file', 'the token'],
+];
+
+export function inOwnNames({ prompter }: Init, text: string): string {
+  return NAMES.reduce((left, [key, flag, typed]) => left.replaceAll(key, prompter.isTerminal ? typed : flag), text);
+}
+
+interface SecretSource {
+  readonly flag: string;
+  readonly file: string | null;
+  readonly variable: string;
+  readonly question: string;
+  /** Of a token: the address that it is sent to. */
+  readonly databaseUrl?: string;
+}
+
+/** A secret: from its file or a line of standard input, from the environment, or typed. An empty text for none. */
+export async function secretOf(init: Init, source: SecretSource): Promise<FoundSecret> {
+  const { found, place } = await findSecret(init, source);
+  if (found.text === '') return found;
+  const checked = secretText(found.text, source.databaseUrl);
+  if (checked instanceof Unfit) {
+    const { reason, remedy } = checked;
+    const text = `the secret ${reason}${remedy === undefined ? '' : `; ${remedy}`}.`;
+    throw new UserError(place === null ? capitalized(text) : `${place}: ${text}`, 2);
+  }
+  init.secrets.push(new Secret(checked));
+  const accepted = { ...found, text: checked };
+  if (!isGuessable(checked)) return accepted;
+  init.print(`Warning: ${GUESSABLE_SECRET.what}. ${capitalized(GUESSABLE_SECRET.remedy)}.`);
+  if (place !== null) return accepted;
+  const other = await secretOf(init, { ...source, question: 'Another one (not shown; empty: keep this one): ' });
+  return other.text === '' ? accepted : other;
+}
+
+/** @returns the secret as it was given, and the flag or the variable that gave it; `null` for one that was typed */
+async function findSecret(
+  { ports, prompter }: Init,
+  { flag, file, variable, question }: SecretSource,
+): Promise<{ readonly found: FoundSecret; readonly place: string | null }> {
+  if (file === '-') return { found: { text: await prompter.line(flag), file: null }, place: flag };
+  const path = file ?? ports.environment[`${variable}_FILE`] ?? '';
+  if (path !== '') {
+    const place = file === null ? `${variable}_FILE` : flag;
+    return { found: { text: readSecretFile(ports, place, path), file: resolve(path) }, place };
+  }
+  const own = ports.environment[variable] ?? '';
+  if (own !== '') return { found: { text: own, file: null }, place: variable };
+  const text = prompter.isTerminal ? await prompter.ask(question, { isSecret: true }) : '';
+  return { found: { text, file: null }, place: null };
+}
+
+function readSecretFile({ readFile }: ProcessPorts, place: string, path: string): string {
+  try {
+    return readFile(path);
+  } catch {
+    throw new UserError(`${place}: the file cannot be read. Give the path of a file that holds the secret alone.`, 2);
+  }
+}
+
+/** The API as it was answered and tried. */
+export interface TriedApi {
+  readonly url: string;
+  readonly key: FoundSecret;
+}
+
+/**
+ * The configuration as it would be read, for the tries.
+ *
+ * @throws UserError (exit 78) with every mistake
+ */
+export function configOf(
+  { command, ports }: Init,
+  { url, key }: TriedApi,
+  database: Omit<TriedDatabase, 'facts'> | null,
+): Config {
+  const others = Object.entries(ports.environment).filter(
+    ([name]) => !name.startsWith('TIDEMARK_') || name.endsWith('_CA_FILE'),
+  );
+  const environment = {
+    ...Object.fromEntries(others),
+    TIDEMARK_API_URL: url,
+    TIDEMARK_API_KEY: key.text,
+    ...(command.dataDir === null ? {} : { TIDEMARK_DATA_DIR: command.dataDir }),
+    ...(database === null
+      ? {}
+      : {
+          TIDEMARK_INFLUX_URL: database.url,
+          TIDEMARK_INFLUX_TOKEN: database.token?.text ?? '',
+          TIDEMARK_INFLUX_ORG: database.org,
+          TIDEMARK_INFLUX_BUCKET: database.bucket,
+          TIDEMARK_INFLUX_KIND: database.kind ?? 'auto',
+        }),
+  };
+  const noFile = (): never => {
+    throw Object.assign(new Error('the file does not exist'), { code: 'ENOENT' });
+  };
+  const readFile = (path: string): string => (path === DEFAULT_FILE ? noFile() : ports.readFile(path));
+  return loadConfig({ file: null, environment, readFile, nowMs: realClock.nowMs() }).config;
+}
+
+/** The database as it was answered. */
+export interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
+  readonly token: FoundSecret | null;
+  /** The facts that it has shown of itself; `null` where it could not be reached. */
+  readonly facts: DestinationFacts | null;
+}
+
+/**
+ * @param isElsewhere the database may be reachable only from where the daemon will run: a missing answer is reported,
+ * not refused
+ */
+export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): Promise<TriedDatabase | null> {
+  const { command } = init;
+  return await retryUntilValid(init, async (isFirst) => {
+    const typed = createTyped(init, isFirst);
+    const url = await typed(command.influxUrl, `Address of InfluxDB or VictoriaMetrics ${withoutText(isElsewhere)}: `);
+    if (url === NO_DATABASE) return null;
+    if (url === '') return isElsewhere ? await ofBase(init, isFirst) : null;
+    requireBaseUrl(init, url, isFirst);
+    const answered = await kindOf(init, api, { url, isElsewhere, isFirst });
+    const isVictoria = answered === 'victoriametrics';
+    const bucket = isVictoria
+      ? ''
+      : await typed(command.influxBucket, 'Bucket, or database/retention-policy (empty for VictoriaMetrics): ');
+    const kind = kindToWrite(init, { url, bucket, answered });
+    const org =
+      kind === 'victoriametrics'
+        ? ''
+        : await typed(command.influxOrg, 'Organization (only for InfluxDB 2, which requires it): ');
+    const database = { url, bucket, org, kind, token: await promptToken(init, isFirst, url) };
+    return { ...database, facts: await tryDatabase(init, api, database, isElsewhere) };
+  });
+}
+
+/** The kind that a flag or the database itself gives; `unreachable` if it does not answer, `null` if neither shows it. */
+type ShownKind = DestinationKind | 'unreachable' | null;
+
+/** @throws UserError (exit 1) if the database cannot be reached, unless it is elsewhere */
+async function kindOf(
+  init: Init,
+  api: TriedApi,
+  { url, isElsewhere, isFirst }: { readonly url: string; readonly isElsewhere: boolean; readonly isFirst: boolean },
+): Promise<ShownKind> {
+  const { command, prompter, print } = init;
+  if (isFirst && command.influxKind !== null) return command.influxKind;
+  // With a bucket the daemon detects the kind.
+  if (!prompter.isTerminal && command.influxBucket !== null) return null;
+  const shown = await askKind(init, api, url);
+  if (typeof shown === 'object' && shown !== null) {
+    if (!isElsewhere) throw new UserError(`The database cannot be reached: ${inOwnNames(init, shown.problem)}.`, 1);
+    return 'unreachable';
+  }
+  if (shown === 'victoriametrics') print('VictoriaMetrics answers: it needs neither a bucket nor an organization.');
+  return shown;
+}
+
+/**
+ * The kind that is written; `null` where the daemon detects it. No bucket means VictoriaMetrics for a person on a
+ * terminal, who was told so; elsewhere the database, its port or a flag has to show it.
+ *
+ * @throws UserError (exit 2) if nothing shows it
+ */
+function kindToWrite(
+  { prompter, print }: Init,
+  { url, bucket, answered: shown }: { readonly url: string; readonly bucket: string; readonly answered: ShownKind },
+): DestinationKind | null {
+  if (bucket !== '') return shown === 'influxdb' ? shown : null;
+  if (shown === 'influxdb') throw new UserError('--influx-bucket is required for InfluxDB.', 2);
+  if (shown === 'victoriametrics' || prompter.isTerminal) return 'victoriametrics';
+  if (shown === 'unreachable' && isVictoriaPort(url)) {
+    print(
+      `The database does not answer. Its port (${new URL(url).port}) is that of VictoriaMetrics, so this kind is written; for InfluxDB, give --influx-bucket.`,
+    );
+    return 'victoriametrics';
+  }
+  const what = shown === 'unreachable' ? 'does not answer' : 'does not show that it is VictoriaMetrics';
+  throw new UserError(
+    `The kind of the database is unknown: it ${what}. Give --influx-bucket NAME for InfluxDB, or --influx-kind victoriametrics.`,
+    2,
+  );
+}
+
+/** Gives an answer of the command line at the first attempt, else one of the terminal; empty for none. */
+function createTyped({ prompter }: Init, isFirst: boolean) {
+  return async (given: string | null, question: string): Promise<string> =>
+    (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.ask(question) : '');
+}
+
+function withoutText(isElsewhere: boolean): string {
+  return isElsewhere ? '(empty: that of the base; none: only the archive)' : '(empty: no database, only the archive)';
+}
+
+/** The value of `--influx-url` for no database. */
+const NO_DATABASE = 'none';
+
+/** The database of the base, with the bucket, the organization and the token of this workspace, if they are given. */
+async function ofBase(init: Init, isFirst: boolean): Promise<TriedDatabase> {
+  const { influxBucket, influxOrg } = init.command;
+  const token = await promptToken(init, isFirst, '');
+  return { url: '', bucket: influxBucket ?? '', org: influxOrg ?? '', kind: null, token, facts: null };
+}
+
+async function promptToken(init: Init, isFirst: boolean, databaseUrl: string): Promise<FoundSecret | null> {
+  const found = await secretOf(init, {
+    flag: '--influx-token-file',
+    file: isFirst ? init.command.influxTokenFile : null,
+    variable: isFirst ? 'TIDEMARK_INFLUX_TOKEN' : '',
+    question: 'Token, or user:password (not shown; empty: none): ',
+    databaseUrl,
+  });
+  if (found.text === '') return null;
+  if (isShort(found.text)) warn(init, { what: SHORT_TOKEN.what, remedy: `${capitalized(SHORT_TOKEN.remedy)}.` });
+  return found;
+}
+
+/** @throws UserError (exit 2) if the address of the database is invalid */
+function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void {
+  const fitting = baseUrl(url);
+  if (!(fitting instanceof Unfit)) return;
+  throw new UserError(inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting), 2);
+}
+
+/** Asks a database for its kind, without a token. */
+async function askKind(
+  init: Init,
+  api: TriedApi,
+  url: string,
+): Promise<'victoriametrics' | null | { readonly problem: string }> {
+  // The bucket is not known yet; the kind does not depend on it.
+  const { influx, proxies } = configOf(init, api, { url, bucket: 'unknown', org: '', kind: null, token: null });
+  if (influx === null) return null;
+  const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies };
+  const answer = await requestKind(options, init.ports.signal);
+  if (answer.kind === 'later' && answer.status === undefined) return { problem: answer.message };
+  return answer.kind === 'known' && answer.server === 'victoriametrics' ? 'victoriametrics' : null;
+}
+
+/**
+ * Sends a write without points, with the token.
+ *
+ * @returns `null` for a database elsewhere that does not answer from here
+ * @throws UserError if the database would not accept points
+ */
+async function tryDatabase(
+  init: Init,
+  api: TriedApi,
+  database: Omit<TriedDatabase, 'facts'>,
+  isElsewhere: boolean,
+): Promise<DestinationFacts | null> {
+  const { influx, proxies } = configOf(init, api, database);
+  if (influx === null) return null;
+  const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies, point: null };
+  const facts = await probeDestination(options, init.ports.signal);
+  const { write } = facts;
+  // InfluxDB 3 and some proxies do not answer an empty write.
+  const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
+  if (write.kind !== 'accepted' && !isUnclear) {
+    const hint = write.kind === 'blocked' ? ` ${capitalized(inOwnNames(init, write.hint))}.` : '';
+    const message = inOwnNames(init, plainText(write.message, 300));
+    const problem = `The database does not accept points: ${message}.${hint}`;
+    if (!isElsewhere || write.kind !== 'later') throw new UserError(problem, 1);
+    init.print(`${problem} This machine cannot reach the database; the daemon may reach it from where it runs.`);
+    return null;
+  }
+  requireKind(facts, database.kind);
+  showDatabase(init, database.bucket, facts, isUnclear);
+  return facts;
+}
+
+/** @throws UserError (exit 1) if the database names itself another kind than the one to write */
+function requireKind({ kind: own }: DestinationFacts, kind: DestinationKind | null): void {
+  if (kind === null || own === null || own === kind) return;
+  throw new UserError(
+    own === 'influxdb'
+      ? 'The database is InfluxDB, not VictoriaMetrics. Give a bucket (--influx-bucket).'
+      : 'The database is VictoriaMetrics, not InfluxDB. Give neither --influx-kind nor --influx-bucket.',
+    1,
+  );
+}
+
+/** Shows the name of a database, and whether it accepts points. */
+function showDatabase(init: Init, bucket: string, facts: DestinationFacts, isUnclear: boolean): void {
+  const { kind, version } = facts;
+  const shownVersion = kind === 'victoriametrics' || version === null ? '' : ` ${version}`;
+  const name = `${DESTINATION_NAMES[kind ?? 'influxdb']}${shownVersion}`;
+  if (facts.isMissing) {
+    const { what, remedy } = missingAdvice(bucket, 'influx.bucket');
+    warn(init, { what, remedy: inOwnNames(init, remedy) });
+    return;
+  }
+  init.print(
+    isUnclear ? `${name} answers; the first write will show whether it accepts points.` : `${name} accepts points.`,
+  );
+  if (kind === 'victoriametrics') showVictoria(init, facts);
+}
+
+/** Shows what a VictoriaMetrics does with points unless it is started with other flags. */
+function showVictoria(init: Init, { dedupMs, retentionMs }: DestinationFacts): void {
+  warn(init, dedupAdvice(dedupMs));
+  if (retentionMs !== null && Number.isFinite(retentionMs)) {
+    init.print(`It keeps points for ${duration(retentionMs / SECOND_MS)} (-retentionPeriod).`);
+  }
+}
+
+export function warn({ print }: Init, advice: Advice | null): void {
+  if (advice !== null) print(`Warning: ${advice.what}. ${advice.remedy}`);
+}
