@@ -54,13 +54,14 @@ async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promis
   const listing = await listDevices(context, signal);
   await checkAgainstDevices(context, listing, signal);
   const { records, answeredAtMs, unreadable } = listing;
+  const listedToMs = listedTo(context, answeredAtMs);
   const tag = store.workspaceTag();
   if (tag === null) throw new Error('devices were listed before the workspace was known');
   const known = new Map(store.devices().map((device) => [device.record.deviceId, device]));
   const listed = [...records.values()].map((record) => toListed(context, record, { tag, atMs: answeredAtMs }));
   // A record that could not be read may be any of the known devices.
   const missing = unreadable > 0 ? [] : [...known.keys()].filter((deviceId) => !records.has(deviceId));
-  store.saveInventory({ listed, missing, atMs: answeredAtMs });
+  store.saveInventory({ listed, missing, atMs: answeredAtMs, listedToMs });
   const newPoints = listed.filter(({ line }) => line !== null).length;
   if (newPoints > 0) context.archived();
   observe({ type: 'list-page-committed', stream: 'devices', records: listed.length, newPoints });
@@ -80,6 +81,16 @@ async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promis
     }
     if (device.goneSinceMs === null && before.goneSinceMs !== null) observe({ type: 'device-returned', deviceId });
   }
+}
+
+/**
+ * Up to when a list shows the signs of life. While no `Date` counts, the time of its answer is that of the local clock,
+ * which may be ahead: then no later than the server's clock has certainly passed, by the list itself, or than the
+ * unconfirmed `Date`. Otherwise a later range would count as empty by a list that is older.
+ */
+function listedTo({ serverClock }: Pick<SyncContext, 'serverClock'>, answeredAtMs: EpochMs): EpochMs {
+  if (serverClock.isKnown()) return answeredAtMs;
+  return Math.min(answeredAtMs, serverClock.passedMs() ?? serverClock.unconfirmed()?.dateMs ?? answeredAtMs);
 }
 
 /** A complete listing. */

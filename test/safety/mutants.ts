@@ -568,6 +568,28 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
+    name: 'device lists dated by a local clock that is ahead',
+    caughtBy: ['listedByAClockAhead'],
+    edits: [
+      {
+        file: 'ingest/devices.ts',
+        find: 'if (serverClock.isKnown()) return answeredAtMs;',
+        replace: 'if (serverClock.isKnown() || answeredAtMs > 0) return answeredAtMs;',
+      },
+    ],
+  },
+  {
+    name: 'device lists dated by a local clock that is ahead of an unconfirmed Date',
+    caughtBy: ['listedByAClockAhead'],
+    edits: [
+      {
+        file: 'ingest/devices.ts',
+        find: 'serverClock.passedMs() ?? serverClock.unconfirmed()?.dateMs ?? answeredAtMs',
+        replace: 'serverClock.passedMs() ?? answeredAtMs',
+      },
+    ],
+  },
+  {
     name: 'lateness by a local clock that is behind',
     caughtBy: ['lateUnderAClockBehind'],
     edits: [

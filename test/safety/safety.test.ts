@@ -66,6 +66,7 @@ const STORIES: Record<ScenarioName, string> = {
   unlistedStaysReady: 'a healthy fleet without last-seen times is ready between its polls',
   unlistedStalls: 'such a fleet is not ready where nothing of it can be read',
   unlistedComesBack: 'what an unseen device reports after a silence is missing until it is polled',
+  listedByAClockAhead: 'a device list is as old as the time that has passed, not as new as a local clock that is ahead',
   recheckAfterKills: 'a recheck stores the readings left out, however often it is killed',
   allHistoryThroughAnOutage: 'all history is requested again after an outage that its job did not outlast',
   fullDisk: 'a database that accepts nothing rejects no line',

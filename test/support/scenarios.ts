@@ -74,7 +74,7 @@ import { recheckAfterKills } from './recheck-scenarios.ts';
 import { fullDisk, linkedToNowhere, quotaSpent, refusedAlerts, shortOutage } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import { transportOf } from './sim-transport.ts';
-import { unlistedComesBack, unlistedStalls, unlistedStaysReady } from './unlisted-scenarios.ts';
+import { listedByAClockAhead, unlistedComesBack, unlistedStalls, unlistedStaysReady } from './unlisted-scenarios.ts';
 import { committedInParts, killedBetweenParts } from './wide-scenarios.ts';
 
 /** Tells what is wrong in the end; an empty list where nothing is. */
@@ -409,6 +409,7 @@ export const SCENARIOS = {
   unlistedStaysReady,
   unlistedStalls,
   unlistedComesBack,
+  listedByAClockAhead,
   recheckAfterKills,
   allHistoryThroughAnOutage,
   fullDisk,

@@ -1,6 +1,7 @@
 /**
  * Fleets of which the device list does not show when a device was seen: nothing but a poll shows that a device has sent
- * nothing, and the daemon polls a device when its next reading is due. Part of `scenarios.ts`.
+ * nothing, and the daemon polls a device when its next reading is due. And a list that seems newer than it is. Part of
+ * `scenarios.ts`.
  */
 import { partsOfState, type StatusConfig } from '../../src/commands/shared/state-report.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
@@ -10,10 +11,11 @@ import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { openToRead } from '../../src/store/views/read-state.ts';
 import type { Bench } from './bench.ts';
 import { liveAsDaemon, worldOf } from './daemon-rig.ts';
-import { KEEP_ALL } from './defaults.ts';
+import { cron, KEEP_ALL } from './defaults.ts';
 import { anyOf, onPath } from './faults.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { withWallOffset } from './virtual-clock.ts';
 
 /** What the list shows of when a device was seen: the time, nothing, or always the same time of long ago. */
 export type Listing = 'shown' | 'absent' | 'stuck';
@@ -41,11 +43,17 @@ export function reportersOf(...minutes: readonly number[]): DeviceSpec[] {
 interface FleetOptions {
   readonly devices: readonly DeviceSpec[];
   readonly listing: Listing;
+  readonly date?: 'sent' | 'absent';
 }
 
-async function openFleet(bench: Bench, program: Program, { devices, listing }: FleetOptions): Promise<Rig> {
+async function openFleet(
+  bench: Bench,
+  program: Program,
+  { devices, listing, date = 'sent' }: FleetOptions,
+): Promise<Rig> {
   const world = worldOf(devices, DAY_MS);
-  return await openRig(bench, { world, historyMs: 12 * HOUR_MS, faults: listedAs(listing), program });
+  const settings = { time: { date } };
+  return await openRig(bench, { world, historyMs: 12 * HOUR_MS, settings, faults: listedAs(listing), program });
 }
 
 /** The checks of a healthy fleet, in all its lives. */
@@ -172,6 +180,36 @@ export async function readyForMs(
 export const unlistedStalls: Scenario = async (bench, program) => {
   const readyMs = await readyForMs(bench, program, { devices: reportersOf(60), listing: 'absent' });
   return readyMs < 15 * MINUTE_MS ? [] : [`it is ready for ${readyMs / MINUTE_MS} minutes without a list or a poll`];
+};
+
+/**
+ * The local clock is two days ahead when the only device list comes, and no `Date` counts then: because the API sends
+ * none, or because the first one agrees with no other clock. Minutes later nothing can be read any more.
+ */
+export const listedByAClockAhead: Scenario = async (bench, program) => {
+  const wrong: string[] = [];
+  for (const date of ['sent', 'absent'] as const) {
+    using rig = await openFleet(bench, program, { devices: reportersOf(60), listing: 'shown', date });
+    let lists = 0;
+    rig.simulator.faults = onPath(/\/devices$/, (...asked) => {
+      lists += 1;
+      return lists === 1 ? null : HOLDS(...asked);
+    });
+    await liveAsDaemon(rig, {
+      forMs: 2 * HOUR_MS,
+      program,
+      schedules: { telemetry: cron('*/15 * * * *') },
+      changes: { clock: withWallOffset(rig.clock, () => 2 * DAY_MS) },
+      meanwhile: async ({ ready }) => {
+        await rig.clock.sleep(8 * MINUTE_MS);
+        if (!ready().ready) wrong.push(`Date ${date}: it is not ready after its list`);
+        rig.simulator.faults = HOLDS;
+        await rig.clock.sleep(80 * MINUTE_MS);
+        if (!ready().codes.includes('last_day_missing')) wrong.push(`Date ${date}: no part of the last day is missing`);
+      },
+    });
+  }
+  return wrong;
 };
 
 /** A device stops for two hours and begins again unseen: its readings are missing until it is polled. */

@@ -10,6 +10,7 @@ export interface KnownDevice {
   readonly record: DeviceRecord;
   readonly name: string;
   readonly firstListedMs: EpochMs;
+  /** Up to when the last list that had the device shows its signs of life. */
   readonly lastListedMs: EpochMs;
   /** Since when it is gone; `null` while it is there. */
   readonly goneSinceMs: EpochMs | null;
@@ -22,6 +23,8 @@ interface InventoryChange {
   /** Devices that this complete listing did not have. */
   readonly missing: readonly string[];
   readonly atMs: EpochMs;
+  /** Up to when the list shows the signs of life: `atMs` if left out. Earlier where the local clock may be ahead. */
+  readonly listedToMs?: EpochMs;
 }
 
 export interface ListedDevice {

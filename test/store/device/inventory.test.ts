@@ -35,6 +35,15 @@ describe('the inventory', () => {
     expect(state.store.devices()[0]).toMatchObject({ firstListedMs: 7, lastListedMs: 7, goneSinceMs: null });
   });
 
+  test('keeps up to when a list shows the signs of life, apart from when its answer came', () => {
+    using state = scratchStore();
+    const change = { listed: [listed('a')], missing: [] };
+    state.store.saveInventory({ ...change, atMs: 30, listedToMs: 20 });
+    expect(state.store.devices()[0]).toMatchObject({ firstListedMs: 30, lastListedMs: 20 });
+    state.store.saveInventory({ ...change, atMs: 40 });
+    expect(state.store.devices()[0]).toMatchObject({ firstListedMs: 30, lastListedMs: 40 });
+  });
+
   test('counts a device as gone after two complete listings without it, and not after one', () => {
     using state = scratchStore();
     const gone = () => state.store.devices().map(({ goneSinceMs }) => goneSinceMs);
