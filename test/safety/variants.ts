@@ -4,7 +4,7 @@
  * is loaded once for all variants.
  */
 import { readFileSync } from 'node:fs';
-import { registerHooks } from 'node:module';
+import { type ResolveFnOutput, registerHooks } from 'node:module';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Borders } from '../support/borders.ts';
@@ -46,23 +46,34 @@ const importers = new Map<string, Set<string>>();
 /** The modules of each variant that are its own: edited, or importing such a one. */
 const own = new Map<string, ReadonlySet<string>>();
 
+/** What the loader has found for the imports of the source: the same for all variants. */
+const found = new Map<string, ResolveFnOutput>();
+
 registerHooks({
   resolve(specifier, context, next) {
-    const found = next(specifier, context);
     const { parentURL } = context;
-    if (parentURL === undefined || !found.url.startsWith(SRC) || !parentURL.startsWith(SRC)) return found;
-    const variant = new URL(parentURL).searchParams.get(MARK);
-    if (variant === null) return found;
-    const url = bare(found.url);
-    importers.set(url, (importers.get(url) ?? new Set()).add(bare(parentURL)));
-    return { ...found, url: own.get(variant)?.has(url) === true ? `${url}?${MARK}=${variant}` : `${url}?${MARK}=0` };
+    const variant = parentURL === undefined ? null : variantOf(parentURL);
+    if (parentURL === undefined || variant === null) return next(specifier, context);
+    const parent = bare(parentURL);
+    const target = found.get(`${parent} ${specifier}`) ?? next(specifier, context);
+    found.set(`${parent} ${specifier}`, target);
+    if (!target.url.startsWith(SRC)) return { ...target, shortCircuit: true };
+    const url = bare(target.url);
+    importers.set(url, (importers.get(url) ?? new Set()).add(parent));
+    const mark = own.get(variant)?.has(url) === true ? variant : '0';
+    return { ...target, url: `${url}?${MARK}=${mark}`, shortCircuit: true };
   },
   load(url, context, next) {
-    const variant = url.startsWith(SRC) ? new URL(url).searchParams.get(MARK) : null;
+    const variant = variantOf(url);
     const source = variant === null ? undefined : texts.get(variant)?.get(bare(url));
     return source === undefined ? next(url, context) : { format: 'module-typescript', source, shortCircuit: true };
   },
 });
+
+/** The variant that a module of the source belongs to; `null` for any other module. */
+function variantOf(url: string): string | null {
+  return url.startsWith(SRC) ? new URL(url).searchParams.get(MARK) : null;
+}
 
 /**
  * Loads the program with a variant's lines exchanged.
