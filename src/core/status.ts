@@ -139,8 +139,9 @@ export interface StreamStatus {
 }
 
 /** The state of a stream in words. */
-export function streamStateText(state: StreamStatus['state']): string {
-  return state === 'waiting' ? 'not read yet' : state;
+export function streamStateText({ state, last_read_at }: Pick<StreamStatus, 'state' | 'last_read_at'>): string {
+  if (state !== 'waiting') return state;
+  return last_read_at === null ? 'not read yet' : 'not read since the start';
 }
 
 /** Archived points that a destination is missing permanently, for one reason. */

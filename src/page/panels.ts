@@ -164,7 +164,7 @@ const STREAM_MARKS: Readonly<Record<StreamStatus['state'], string>> = {
 
 function streamRow({ name, state, reason, last_read_at }: StreamStatus, next: NextStatus, now: string): Html {
   const due = next.streams.find((each) => each.name === name)?.due_at ?? null;
-  return html`<tr><th scope="row">${name}</th><td><span class="state ${STREAM_MARKS[state]}">${streamStateText(state)}</span>${reason === null ? NOTHING : html`<div>${text(reason, 400)}</div>`}</td><td>${last_read_at === null ? 'never' : moment(last_read_at, now)}</td><td>${moment(due, now)}</td></tr>`;
+  return html`<tr><th scope="row">${name}</th><td><span class="state ${STREAM_MARKS[state]}">${streamStateText({ state, last_read_at })}</span>${reason === null ? NOTHING : html`<div>${text(reason, 400)}</div>`}</td><td>${last_read_at === null ? 'never' : moment(last_read_at, now)}</td><td>${moment(due, now)}</td></tr>`;
 }
 
 /** The streams of the API, and when each is read next. */

@@ -21,6 +21,7 @@ import type {
   ReadyCode,
   StatusOverview,
   StatusReport,
+  StreamStatus,
 } from '../core/status.ts';
 import { capitalized, counted, databaseText, duration, etaText, grouped, percent } from '../core/text.ts';
 import { type EpochMs, formatExact, formatMs, SECOND_MS, timeText } from '../core/time.ts';
@@ -62,7 +63,7 @@ export interface ReportParts {
     'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed' | 'nextAttemptInMs'
   >;
   readonly room: Pick<Room, 'status'>;
-  readonly facts: Omit<StateFacts, 'streams' | 'requestsOf' | 'daysOf'>;
+  readonly facts: Omit<StateFacts, 'requestsOf' | 'daysOf'>;
   /** Whether a process works with the state. */
   readonly isRunning: () => boolean;
   readonly version: string;
@@ -111,7 +112,7 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
     workspace_name: store.account()?.name ?? null,
     ...summaryOf(parts, { devices: included, excluded, sums, destinations, jobs, next }),
     process: processStatus(parts),
-    streams: parts.streams.list(),
+    streams: streamsOf(parts),
     freshness: {
       ...freshnessOf(parts, nowMs),
       behind_after_seconds: behindAfter,
@@ -138,6 +139,17 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
 function snapshotsOf(store: ReportParts['context']['store'], devices: readonly KnownDevice[], view: DeviceView) {
   const coverage = store.coverageOfAll();
   return devices.map((each) => snapshotDevice(view, each, coverage.get(each.record.deviceId) ?? NOTHING_COVERED));
+}
+
+/** The streams; before the first answer since the start with the time of the last one before it. */
+function streamsOf({ streams, facts }: ReportParts): readonly StreamStatus[] {
+  const list = streams.list();
+  if (list.every(({ last_read_at }) => last_read_at !== null)) return list;
+  const storedMs = new Map(facts.streams().map(({ stream, readAtMs }) => [stream, readAtMs]));
+  return list.map((each) => ({
+    ...each,
+    last_read_at: each.last_read_at ?? timeText(storedMs.get(each.name) ?? null),
+  }));
 }
 
 function processStatus({ facts, isRunning }: ReportParts): ProcessStatus {

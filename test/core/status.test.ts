@@ -7,6 +7,10 @@ test('every state has one word', () => {
     deviceStateText,
   );
   expect(devices).toEqual(['live', 'catching up', 'silent', 'out of service', 'unreachable', 'excluded']);
-  const streams = (['on', 'waiting', 'failing', 'off'] as const).map(streamStateText);
+  const streams = (['on', 'waiting', 'failing', 'off'] as const).map((state) =>
+    streamStateText({ state, last_read_at: null }),
+  );
   expect(streams).toEqual(['on', 'not read yet', 'failing', 'off']);
+  const before = { state: 'waiting', last_read_at: '2026-06-15T12:00:00Z' } as const;
+  expect(streamStateText(before)).toBe('not read since the start');
 });

@@ -134,6 +134,7 @@ function overviewOf({
       oldestPendingMs: () => pending?.all ?? null,
       oldestLivePendingMs: () => pending?.live ?? null,
       jobs: () => jobs,
+      streams: () => [{ stream: 'telemetry', readAtMs: NOW_MS - 60_000, failure: null }],
     } as unknown as ReportParts['facts'],
     isRunning: () => isRunning,
     version: '0',
@@ -279,6 +280,14 @@ describe('the sentence', () => {
   ])('%j names the problem by its code', (given, summary, problem) => {
     expect(overviewOf(given)).toMatchObject({ summary, summary_problem: problem });
   });
+});
+
+test('a stream that was not read since the start has the time of its last answer before', () => {
+  const { streams } = overviewOf({});
+  expect(streams.map(({ name, last_read_at }) => [name, last_read_at])).toEqual([
+    ['telemetry', '2026-06-15T11:59:00Z'],
+    ['alerts', null],
+  ]);
 });
 
 describe('a job', () => {

@@ -151,7 +151,7 @@ function streams({ streams: all, process: work, generated_at }: StatusReport): s
     last_read_at,
   }: Omit<StreamStatus, 'name'> & { readonly name: string }): string => {
     if (!work.running && state === 'on') return `${name} last read ${sinceText(generated_at, last_read_at)}`;
-    return `${name} ${streamStateText(state)}${reason === null ? '' : ` (${plainText(reason, 120)})`}`;
+    return `${name} ${streamStateText({ state, last_read_at })}${reason === null ? '' : ` (${plainText(reason, 120)})`}`;
   };
   // The streams of an API that cannot be read have one state, for one reason.
   const same = new Set(all.map(({ state, reason }) => JSON.stringify([state, reason]))).size === 1;
