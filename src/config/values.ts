@@ -191,7 +191,7 @@ export const SHORT_TOKEN = {
 
 /** The warning about a secret that is a plain word, as phrases. */
 export const GUESSABLE_SECRET = {
-  what: 'the secret, or its password, is a plain word, as logs and metrics contain them, so Tidemark can mask it only in responses of a server',
+  what: 'this secret (or its password) is an ordinary word, so Tidemark can mask it only in responses of a server',
   remedy: 'use a long random one',
 } as const;
 

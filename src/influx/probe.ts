@@ -385,7 +385,7 @@ export function retentionAdvice(
   if (retentionMs >= historyMs) {
     if (kind !== 'victoriametrics' || retentionMs !== DEFAULT_RETENTION_MS) return null;
     return {
-      what: `the database keeps points for only ${duration(retentionMs / 1000)}, the default of VictoriaMetrics: it deletes older points, also those that were delivered in time`,
+      what: `the database keeps points for only ${duration(retentionMs / 1000)}, the default of VictoriaMetrics: it deletes every point that becomes older`,
       remedy: 'Start VictoriaMetrics with a longer -retentionPeriod, unless a month is enough for you.',
     };
   }

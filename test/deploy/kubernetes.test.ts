@@ -255,10 +255,10 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     cpSync(join(copy, '..'), join(place, 'tidemark', 'config'), { recursive: true, verbatimSymlinks: true });
     const { status, stdout, stderr } = spawnSync(
       '/bin/sh',
-      ['-ec', script.replace('END\nkubectl', () => `${patch}END\nkubectl`)],
+      ['-ec', script.replace('END\nprintf', () => `${patch}END\nprintf`)],
       {
         cwd: place,
-        env: { PATH: `${join(copy, '..', '..', 'bin')}:/usr/bin:/bin`, HOME: place },
+        env: { PATH: `${join(copy, '..', '..', 'bin')}:/usr/bin:/bin`, HOME: place, KEY: 'key', TOKEN: 'token' },
         encoding: 'utf8',
       },
     );

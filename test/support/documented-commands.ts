@@ -112,6 +112,8 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'kubectl -n tidemark scale statefulset office-tidemark --replicas=1': RESTORE,
   'kubectl apply -f state.yaml': RESTORE,
   'kubectl apply -k fleet/workspaces': FLEET,
+  'printf %s "$KEY" > fleet/workspaces/home/tidemark_api_key': FLEET,
+  'printf %s "$TOKEN" > fleet/workspaces/home/tidemark_influx_token': FLEET,
   'mkdir -p fleet/base && cp -r tidemark/config/kubernetes/workspaces fleet/': FLEET,
   'printf %s "$OFFICE_TOKEN" > config/kubernetes/workspaces/office/tidemark_influx_token': 'shell',
   'kubectl apply -k config/kubernetes/workspaces': KUSTOMIZE,

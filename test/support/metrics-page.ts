@@ -14,7 +14,7 @@ recording rules and alert rules with unit tests. This page is generated from the
 - **A scrape is cheap**: a few milliseconds, also with thousands of devices. Figures that scan every
   device (devices, freshness, coverage) are computed on a scrape if that is quick, else in the background with 5 % of a
   CPU; \`tidemark_fleet_snapshot_age_seconds\` is their age (about a minute with 10,000 devices).
-- **Counters begin at 0 with each start** of the program. Each is served from the start, also for failures that have not happened. A gauge whose value is unknown has no series.
+- **Counters begin at 0 with each start** of the program. Each is there from the start, with the value 0, even if the failure that it counts has not happened yet. A gauge whose value is unknown has no series.
 - **Points and readings**: a reading is what a device reports at one time, a point one value of it.
 - **No metric has a label for devices** unless \`metrics.per_device\` is set.
 
@@ -23,7 +23,7 @@ recording rules and alert rules with unit tests. This page is generated from the
 | address | answers |
 | --- | --- |
 | \`/healthz\` | 200 while all loops of the daemon make progress; 503 with \`reasons\` and the code \`loop_stalled\` if the heartbeat of one is overdue by a minute. Only problems that a restart repairs count: waiting for quota, an outage of the API or a database and a full disk are healthy |
-| \`/readyz\` | 200 once the last 24 hours of every device are synced, and while nothing prevents the sync (older history may still be missing); else 503 with \`reasons\` for people, and for programs a code (\`codes\`, below) and a name (\`names\`: the stream or destination, or \`null\`) for each reason, in the same order. Waiting for quota alone is ready |
+| \`/readyz\` | 200 once the last 24 hours of every device are synced, and while nothing prevents the sync (older history may still be missing); else 503 with three lists in the same order: \`reasons\` for people, \`codes\` for programs (below), and \`names\` (the stream or destination concerned, or \`null\`). Waiting for quota alone is ready |
 | \`tidemark --health\` | requests \`/healthz\` from the daemon on this machine, at the configured \`listen\`: exit code 0 or 1. For the health check of a container; needs no key and no curl |
 
 The codes of \`/readyz\` ([what to do](troubleshooting.md#it-runs-but-is-unhealthy-or-not-ready)):
@@ -37,9 +37,9 @@ The codes of \`/readyz\` ([what to do](troubleshooting.md#it-runs-but-is-unhealt
 ## Scraping
 
 The alert rules select the targets by the job \`tidemark\`: the scrape job must have this name. With another
-name, \`TidemarkDown\`, \`TidemarkTargetVanished\` and the three \`TidemarkMany…\` cannot fire, and \`TidemarkAbsent\` does. Give each target the label \`workspace\`: the summary of
-each alert begins with it. If the address of a target can change, also give it an \`instance\` that stays, as \`install.sh\` and the monitors do, so that
-alerts continue. \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
+name, \`TidemarkDown\`, \`TidemarkTargetVanished\` and the three \`TidemarkMany…\` can never fire, and \`TidemarkAbsent\` fires although all is well. Give each target the label \`workspace\`: the summary of
+each alert begins with it. If the address of a target can change, also give it a fixed label \`instance\`, so that an alert does not end when
+the address changes; \`install.sh\`, the PodMonitor and the ServiceMonitor do so. \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
 account; this adds them to any query:
 
 \`\`\`promql
@@ -89,8 +89,8 @@ rule_files: [tidemark-recording.yml, tidemark-alerts.yml]
 
 With a password, \`/metrics\` asks for it, and a target without \`basic_auth\` is down with \`401 Unauthorized\`. Prometheus reads
 \`password_file\` only at a scrape: if it is missing, \`promtool check config\` succeeds and every target is down. Relative paths begin at the
-directory of \`prometheus.yml\`. \`/healthz\` asks for no password, and \`/readyz\` answers 200 or 503 without reasons, for the
-probes of an orchestrator. \`/metrics\` and \`/healthz\` answer to every host name, whatever \`listen_names\` has.
+directory of \`prometheus.yml\`. \`/healthz\` asks for no password. Without the password, \`/readyz\` answers only 200 or 503, without the reasons, which
+is enough for the probes of an orchestrator. \`/metrics\` and \`/healthz\` answer to every host name, whatever \`listen_names\` has.
 
 ## What is served
 

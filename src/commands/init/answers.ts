@@ -126,7 +126,10 @@ export async function secretOf(init: Init, source: SecretSource): Promise<FoundS
   if (!isGuessable(checked)) return accepted;
   init.print(`Warning: ${GUESSABLE_SECRET.what}. ${capitalized(GUESSABLE_SECRET.remedy)}.`);
   if (place !== null) return accepted;
-  const other = await secretOf(init, { ...source, question: 'Another one (not shown; empty: keep this one): ' });
+  const other = await secretOf(init, {
+    ...source,
+    question: 'Type another one (not shown), or press Enter to keep this one: ',
+  });
   return other.text === '' ? accepted : other;
 }
 

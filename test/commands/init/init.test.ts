@@ -425,7 +425,7 @@ async function acceptingInflux(): Promise<{ readonly url: string; readonly writt
 describe('on a terminal', () => {
   test('warns of a token that is a plain word, and takes another one or keeps it', async () => {
     const { url: database, written } = await acceptingInflux();
-    const warning = 'Warning: the secret, or its password, is a plain word';
+    const warning = 'Warning: this secret (or its password) is an ordinary word';
     for (const [other, sent] of [
       [TOKEN, `Token ${TOKEN}`],
       ['', 'Token tidemark:second'],
@@ -434,7 +434,7 @@ describe('on a terminal', () => {
       const { code, stderr } = await init(place(), [], { answers });
       expect(code, stderr).toBe(0);
       expect(stderr).toContain(warning);
-      expect(stderr).toContain('Another one (not shown; empty: keep this one): ');
+      expect(stderr).toContain('Type another one (not shown), or press Enter to keep this one: ');
       expect(written.at(-1)).toBe(sent);
     }
     const flags = ['--api-url', api.url, '--influx-url', database, '--influx-bucket', 'b', '--influx-org', 'home'];
@@ -530,7 +530,7 @@ describe('on a terminal', () => {
     const shorter = await init(place(), [], { answers: [api.url, KEY, database, '', '30d'] });
     expect(shorter.stderr).toContain('deduplication is off');
     expect(shorter.stderr).toContain(
-      'Warning: the database keeps points for only 31 days, the default of VictoriaMetrics: it deletes older points',
+      'Warning: the database keeps points for only 31 days, the default of VictoriaMetrics: it deletes every point that becomes older',
     );
     expect(shorter.stderr).not.toContain('sync.history');
   });
