@@ -202,7 +202,9 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'destination-new': {
     level: { any: ['info', 'warn'], of: ({ before }) => (before === null ? 'info' : 'warn') },
     message: ({ known, points }) =>
-      `${known ? 'Destination is configured again' : 'New destination'}: ${points > 0 ? 'the archive is sent to it' : 'it gets all data that is read, recent and old'}`,
+      known
+        ? 'Destination is configured again: it gets the points that it does not have yet'
+        : `New destination: ${points > 0 ? 'the archive is sent to it' : 'it gets all data that is read, recent and old'}`,
     fields: ({ destination, points, before }) => ({ destination, points, before }),
     pattern: '…',
     note: '`New destination: …` or `Destination is configured again: …`; warn if another database had this name before',

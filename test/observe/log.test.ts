@@ -241,7 +241,7 @@ describe('events', () => {
       lineOf({ type: 'destination-new', destination: 'influx', known, before: null, points }).message;
     expect(words(0)).toBe('New destination: it gets all data that is read, recent and old');
     expect(words(7)).toBe('New destination: the archive is sent to it');
-    expect(words(7, true)).toBe('Destination is configured again: the archive is sent to it');
+    expect(words(7, true)).toBe('Destination is configured again: it gets the points that it does not have yet');
   });
 
   test('that repeat themselves are written ten times a minute, then counted', () => {

@@ -106,6 +106,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'kubectl -n tidemark delete pod state': RESTORE,
   'kubectl -n tidemark delete pvc -l tidemark/workspace=office': REMOVAL,
   'kubectl -n tidemark delete statefulset,service,configmap,secret,networkpolicy -l tidemark/workspace=office': REMOVAL,
+  'kubectl -n tidemark exec -c backup "$pod" -- sh -c \'cat "$(ls -t /backups/*.db | head -n 1)"\' > "${pod#pod/}.db"': RESTORE,
   'kubectl -n tidemark exec state -- cp /backups/2026-11-22T0315.db /data/tidemark.db': RESTORE,
   'kubectl -n tidemark exec state -- sh -c \'cd /data && dir=before-$(date +%s) && mkdir "$dir" && mv tidemark.* "$dir"/\'': RESTORE,
   'kubectl -n tidemark scale statefulset office-tidemark --replicas=0': RESTORE,
