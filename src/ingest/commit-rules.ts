@@ -6,7 +6,6 @@
  * sensor and value decide what is stored already; coverage plays no part.
  */
 
-import type { CoveredRange } from '../core/coverage.ts';
 import { type DeviceFilter, filterReading } from '../core/filter.ts';
 import { type Interval, type Intervals, includes } from '../core/intervals.ts';
 import {
@@ -26,6 +25,7 @@ import {
   flattenReading,
   identityOfSensor,
   readingDigest,
+  readingHash,
   type SensorValue,
 } from '../core/lines/points.ts';
 import type { Reading, RejectedRecord } from '../core/records.ts';
@@ -40,7 +40,7 @@ export interface CommitInput extends Omit<CoverageInput, 'state'> {
   readonly workspaceId: string;
   readonly lane: LogLane;
   readonly requestId: number;
-  /** The readings that are not known to be stored ({@link withoutEdges}); all by default. */
+  /** The readings that are not known to be stored ({@link withoutStored}); all by default. */
   readonly fresh?: readonly Reading[];
   /** Whether new readings in covered ranges are no sign that readings come late; false where it is left out. */
   readonly isRecheck?: boolean;
@@ -71,19 +71,26 @@ export function extentOf(readings: readonly Reading[]): { from: EpochNs; to: Epo
   return { from, to };
 }
 
+/** How many readings of a live page are remembered: a poll has those of about ten minutes. */
+const MOST_REMEMBERED = 16;
+
 /**
- * The readings of a page without those at the edges of covered ranges, which it had to contain: they are stored, known
- * by instant and content. The rest of a page that continues from an edge lies outside all blocks, so none has to be
- * unpacked to find out that it is new.
+ * The readings of a page without those at the edges of covered ranges, which it had to contain, and those of the last
+ * page: they are stored, known by instant and content. The rest of a page that continues from them lies outside all
+ * blocks, so none has to be unpacked to find out that it is new.
  */
-export function withoutEdges(readings: readonly Reading[], covered: readonly CoveredRange[]): readonly Reading[] {
+export function withoutStored(
+  readings: readonly Reading[],
+  { covered, lastPage }: Pick<TelemetryState, 'covered' | 'lastPage'>,
+): readonly Reading[] {
   const digests = new Map<EpochNs, string[]>();
   for (const edge of covered.flatMap(({ first, last }) => [first, last])) {
     if (edge !== null) digests.set(edge.at, [...(digests.get(edge.at) ?? []), edge.digest]);
   }
   const isEdge = (reading: Reading): boolean =>
     digests.get(reading.recordedAt)?.includes(readingDigest(reading)) ?? false;
-  return readings.some(isEdge) ? readings.filter((reading) => !isEdge(reading)) : readings;
+  const isRemembered = (reading: Reading): boolean => lastPage.length > 0 && lastPage.includes(readingHash(reading));
+  return readings.filter((reading) => !isEdge(reading) && !isRemembered(reading));
 }
 
 /** Computes the changes by a page. */
@@ -130,6 +137,7 @@ export function composeCommit(input: CommitInput): PageCommit {
     covered,
     hourReadings,
     hoursWritten: written,
+    lastPage: input.lane === 'live' ? input.readings.slice(0, MOST_REMEMBERED).map(readingHash) : [],
     ...lateness,
   };
 }

@@ -6,14 +6,13 @@ import { unlessFull } from '../core/archive-room.ts';
 import { type CoveredRange, overlapsOf } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import { MAX_OFFSET_NS } from '../core/lines/offsets.ts';
-import { readingHash } from '../core/lines/points.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
 import { ForgottenError, type GapReason, type PageCommit, StaleStateError } from '../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, formatExact, HOUR_NS, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
-import { type CommitInput, composeCommit, extentOf, instantsIn, withoutEdges } from './commit-rules.ts';
+import { type CommitInput, composeCommit, extentOf, instantsIn, withoutStored } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
 import {
   composeWithdrawal,
@@ -171,9 +170,7 @@ function commitCurrent(
   for (let attempt = 1; ; attempt += 1) {
     const commit = composeFrom(context, page);
     try {
-      const rejected = context.store.commitPage(commit);
-      rememberReadings(page, commit.covered);
-      return { commit, rejected };
+      return { commit, rejected: context.store.commitPage(commit) };
     } catch (error) {
       if (!(error instanceof StaleStateError) || attempt >= ATTEMPTS) throw error;
     }
@@ -189,7 +186,7 @@ function composeFrom(context: SyncContext, page: JudgedPage): PageCommit {
   const filter = filterNotes.touchesSensors ? settings.filter : undefined;
   // A sensor that is written again may be missing of an edge, which is known by the whole of its reading.
   const isWhole = filter !== undefined || page.isRefetched === true;
-  const fresh = isWhole ? readings : withoutRemembered(deviceId, withoutEdges(readings, state.covered), state.covered);
+  const fresh = isWhole ? readings : withoutStored(readings, state);
   return composeCommit({
     state,
     workspaceId,
@@ -210,38 +207,6 @@ function composeFrom(context: SyncContext, page: JudgedPage): PageCommit {
     lateGapFrom: (range) => afterStoredBelow(store, deviceId, range),
     silence: silenceUnder(page, settings.polls.idlePollMs),
   });
-}
-
-/** The newest readings of a live page, as hashes. */
-interface RememberedReadings {
-  readonly deviceId: string;
-  readonly hashes: readonly number[];
-}
-
-/** A poll has the readings of about ten minutes. */
-const MOST_REMEMBERED = 16;
-
-/**
- * The readings of the last live page of each device, by the coverage that its commit has led to: the store keeps that
- * list in memory until the coverage changes or the device is forgotten, and reads another one then.
- */
-const lastReadings = new WeakMap<PageCommit['covered'], RememberedReadings>();
-
-/** Remembers the readings of a committed page. */
-function rememberReadings({ lane, deviceId, readings }: JudgedPage, covered: PageCommit['covered']): void {
-  if (lane !== 'live' || covered.length === 0) return;
-  lastReadings.set(covered, { deviceId, hashes: readings.slice(0, MOST_REMEMBERED).map(readingHash) });
-}
-
-/** The readings without those of the last page: they are stored, and no block is unpacked to find that out. */
-function withoutRemembered(
-  deviceId: string,
-  readings: readonly Reading[],
-  covered: PageCommit['covered'],
-): readonly Reading[] {
-  const last = lastReadings.get(covered);
-  if (last?.deviceId !== deviceId) return readings;
-  return readings.filter((reading) => !last.hashes.includes(readingHash(reading)));
 }
 
 /**

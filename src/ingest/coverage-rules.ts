@@ -271,6 +271,7 @@ export function composeWithdrawal(
     covered: withdrawBeyond(state.covered, end, []),
     hourReadings,
     hoursWritten: subtract(hoursWritten, [unwritten]),
+    lastPage: [],
     rejected: [],
     atMs,
   };

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { CoveredRange } from '../../src/core/coverage.ts';
 import { hash64 } from '../../src/core/hash.ts';
-import { readingDigest } from '../../src/core/lines/points.ts';
+import { readingDigest, readingHash } from '../../src/core/lines/points.ts';
 import type { JsonValue, Reading } from '../../src/core/records.ts';
 import type { DaySum } from '../../src/core/state/telemetry.ts';
 import { DAY_NS, type EpochNs, HOUR_NS, SECOND_NS } from '../../src/core/time.ts';
-import { extentOf, withoutEdges } from '../../src/ingest/commit-rules.ts';
+import { extentOf, withoutStored } from '../../src/ingest/commit-rules.ts';
 import { createMemory, type Memory, sumDays } from '../core/support/memory.ts';
 import { at, bare, edgeOf, reading, readingAt, T0 } from '../core/support/readings.ts';
 import { parseReferenceLine } from '../support/reference-parser.ts';
@@ -402,21 +402,28 @@ const span = (first: Reading, last: Reading): CoveredRange => ({
   last: edge(last),
 });
 
-describe('the readings of a page without the edges of the coverage', () => {
+describe('the readings of a page without those known to be stored', () => {
   const covered = [span(valueAt(100n, 1), valueAt(200n, 2)), span(valueAt(400n, 3), valueAt(400n, 4))];
 
   test('do not contain those stored at an edge, on either side', () => {
     const page = [valueAt(500n, 9), valueAt(400n, 4), valueAt(400n, 3), valueAt(300n, 9), valueAt(200n, 2)];
-    expect(withoutEdges(page, covered)).toEqual([page[0], page[3]]);
+    expect(withoutStored(page, { covered, lastPage: [] })).toEqual([page[0], page[3]]);
   });
 
   test('keep what has the time of an edge and other values', () => {
     const page = [valueAt(400n, 5), valueAt(200n, 1)];
-    expect(withoutEdges(page, covered)).toBe(page);
+    expect(withoutStored(page, { covered, lastPage: [] })).toEqual(page);
   });
 
   test('keep all if nothing is covered', () => {
     const page = [valueAt(400n, 5)];
-    expect(withoutEdges(page, [{ from: 0n, to: 900n, first: null, last: null }])).toBe(page);
+    const unread = [{ from: 0n, to: 900n, first: null, last: null }];
+    expect(withoutStored(page, { covered: unread, lastPage: [] })).toEqual(page);
+  });
+
+  test('do not contain those of the last page with the same values', () => {
+    const page = [valueAt(600n, 9), valueAt(500n, 9), valueAt(300n, 9)];
+    const lastPage = [valueAt(500n, 9), valueAt(300n, 8)].map(readingHash);
+    expect(withoutStored(page, { covered, lastPage })).toEqual([page[0], page[2]]);
   });
 });

@@ -100,6 +100,7 @@ export function pageCommit(changes: Partial<PageCommit> = {}): PageCommit {
     covered: [],
     hourReadings: new Map(),
     hoursWritten: [],
+    lastPage: [],
     rejected: [],
     atMs: 1000,
     ...changes,

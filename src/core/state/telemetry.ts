@@ -71,10 +71,12 @@ export interface TelemetryState {
   readonly hoursWritten: Intervals;
   /** How late its readings were seen to come. */
   readonly late: LateRecord;
+  /** The newest readings of the last page, if that was a live one, as hashes: not written, and lost with the memory. */
+  readonly lastPage: readonly number[];
 }
 
 /** The changes of one page to the state of one device. */
-export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadings' | 'hoursWritten'> {
+export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadings' | 'hoursWritten' | 'lastPage'> {
   /** The revision that it was computed from. */
   readonly revision: number;
   readonly lane: LogLane;

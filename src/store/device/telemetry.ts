@@ -116,7 +116,7 @@ function appendLines(archive: Archive, { deviceId, lane, firstNs, lastNs, lines,
 
 /** Remembers what a page commit that is on the disk has come to, so that it need not be read. */
 export function rememberCommit(tables: TelemetryTables, page: PageCommit): void {
-  const { deviceId, revision, covered, hourReadings, hoursWritten, late } = page;
+  const { deviceId, revision, covered, hourReadings, hoursWritten, late, lastPage } = page;
   const before = stateAt(tables, deviceId, revision);
   if (before === null) return;
   cacheState(tables, {
@@ -126,6 +126,7 @@ export function rememberCommit(tables: TelemetryTables, page: PageCommit): void 
     hourReadings,
     hoursWritten,
     late: late === undefined ? before.late : tables.lateness.read(deviceId),
+    lastPage,
   });
 }
 
@@ -158,6 +159,7 @@ function readState(tables: TelemetryTables, deviceId: string, revision: number):
     names: tables.names.read(deviceId),
     ...tables.hours.read(deviceId),
     late: tables.lateness.read(deviceId),
+    lastPage: [],
   };
 }
 

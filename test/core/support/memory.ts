@@ -61,6 +61,7 @@ export function createMemory(names: readonly NameRecord[] = [{ fromNs: 0n, name:
     hourReadings: new Map(),
     hoursWritten: [],
     late: NEVER_LATE,
+    lastPage: [],
   };
   const offsets = (): readonly TimestampOffset[] => pageCommits.flatMap((pageCommit) => pageCommit.offsets);
   const stored = (from: EpochNs, to: EpochNs): { lines: readonly string[]; offsets: readonly TimestampOffset[] } => {

@@ -54,12 +54,26 @@ describe('a commit', () => {
       late: { readings: 0, worstMs: 0, gracePeriodMs: 0 },
       hourReadings: FULL.hourReadings,
       hoursWritten: FULL.hoursWritten,
+      lastPage: [],
     });
     expect(readAll(state, 'live').lines).toEqual(FULL.lines);
     expect(readAll(state, 'history').lines).toEqual(FULL.sideLines);
     expect(state.rows('SELECT source, content, reason FROM quarantine')).toEqual([
       { source: 'd', content: '{"x":1}', reason: 'no time' },
     ]);
+  });
+
+  test('leaves the hashes of its readings with the state in memory, until the next one', () => {
+    using state = scratchStore();
+    const remembered = () => state.store.telemetry('d').lastPage;
+    state.store.telemetry('d');
+    state.store.commitPage({ ...FULL, lastPage: [1, 2] });
+    expect(remembered()).toEqual([1, 2]);
+    state.store.commitPage(pageCommit({ revision: 1 }));
+    expect(remembered()).toEqual([]);
+    state.store.commitPage(pageCommit({ revision: 2, lastPage: [3] }));
+    state.reopen();
+    expect(remembered()).toEqual([]);
   });
 
   test('that was computed from a state that has moved is refused, and nothing of it remains', () => {
