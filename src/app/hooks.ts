@@ -17,18 +17,14 @@ import {
 } from '../scheduler/planning.ts';
 
 /** Calls between parts, for parts that are created after their caller. */
-export interface Hooks {
+export interface Hooks
+  extends Pick<SyncContext, 'planChanged' | 'deviceLeft' | 'nextReadingMs' | 'committed' | 'archived'> {
   /** Called when a request was booked. */
   readonly booked: (purpose: Purpose) => void;
   /** Called with the result of each attempt. */
   readonly done: (fault: ApiFaultKind | null, purpose: Purpose) => void;
   readonly limitMismatch: () => void;
   readonly refused: (signal: AbortSignal) => Promise<void>;
-  readonly planChanged: () => void;
-  readonly deviceLeft: (deviceId: string) => void;
-  readonly nextReadingMs: SyncContext['nextReadingMs'];
-  readonly committed: SyncContext['committed'];
-  readonly archived: () => void;
 }
 
 /** The parts that are created after those that call them. */

@@ -6,7 +6,7 @@ import { type CoveredRange, coveredIntervals, gapsIn } from './coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract, union } from './intervals.ts';
 import type { KnownDevice } from './state/inventory.ts';
 import type { MissingReason, MissingSum } from './state/log.ts';
-import type { CoverageNow, Gap, GapReason } from './state/telemetry.ts';
+import { type CoverageNow, type Gap, type GapReason, gracePeriodOf } from './state/telemetry.ts';
 import type { DeviceState, DeviceStatus, MissingStatus, StatusGap } from './status.ts';
 import { counted, plainText } from './text.ts';
 import {
@@ -194,29 +194,35 @@ function joined(gaps: readonly NamedGap[]): NamedGap[] {
  */
 const ANSWERED_NS = 2n * MINUTE_NS;
 
+/** The settings and the due times that an empty range depends on beside its device. */
+interface ListingContext {
+  readonly settings: { readonly gracePeriodMs: number };
+  readonly nextReadingMs: (deviceId: string) => EpochMs | null;
+}
+
 /**
  * The newest range of a device that is empty according to the last device list. The device is polled there only after a
  * sign of life or at its idle poll, and the open range is no lag. It is no proof and never counts as covered. Of a
  * device that was never seen there is such a range while it is offline and has never had a reading.
  *
+ * @param nextReadingMs until when no reading of a device is overdue that the list does not follow. Up to the time that
+ *   a poll at that moment would cover, and up to the last device list, its range is empty as well.
  * @param newestNs the newest archived reading, whether or not its range is covered yet.
  * @param isSilent whether the signs of life of the device are of no readings: of one that has never had any, a newer
  *   sign shows nothing. One that has reported before may do so again.
- * @param gracePeriodMs the grace period of the device: a page covers nothing that is younger.
- * @param nextReadingMs until when no reading of a device is overdue that the list does not follow. Up to the time that
- *   a poll at that moment would cover, and up to the last device list, its range is empty as well.
  */
 export function emptyByListing(
+  { settings, nextReadingMs }: ListingContext,
   { record, lastListedMs }: Pick<KnownDevice, 'record' | 'lastListedMs'>,
-  { covered, newestNs, isSilent }: Pick<CoverageNow, 'covered' | 'newestNs' | 'isSilent'>,
-  gracePeriodMs: number,
-  nextReadingMs: EpochMs | null = null,
+  { covered, newestNs, isSilent, late }: Omit<CoverageNow, 'gaps'>,
 ): Intervals {
   const newest = covered.at(-1);
   if (newest === undefined) return [];
   const seenAt = record.lastSeenAt;
   const listedNs = msToNs(lastListedMs);
-  const dueNs = msToNs(Math.max(0, (nextReadingMs ?? 0) - gracePeriodMs));
+  // A page covers nothing that is younger.
+  const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, late);
+  const dueNs = msToNs(Math.max(0, (nextReadingMs(record.deviceId) ?? 0) - gracePeriodMs));
   const untilDue = normalize([{ from: newest.to, to: minNs(dueNs, listedNs) }]);
   if (seenAt === null && mayHaveReported(record, covered, newestNs)) return untilDue;
   if (seenAt === null) return normalize([{ from: newest.to, to: listedNs }]);

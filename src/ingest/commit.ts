@@ -10,18 +10,17 @@ import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
-import { ForgottenError, type GapReason, type PageCommit, StaleStateError } from '../core/state/telemetry.ts';
+import {
+  ForgottenError,
+  type GapReason,
+  gracePeriodOf,
+  type PageCommit,
+  StaleStateError,
+} from '../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, formatExact, HOUR_NS, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import { type CommitInput, composeCommit, extentOf, instantsIn, withoutStored } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
-import {
-  composeWithdrawal,
-  coverageLimit,
-  gracePeriodOf,
-  isCovered,
-  type Silence,
-  withoutUnverified,
-} from './coverage-rules.ts';
+import { composeWithdrawal, coverageLimit, isCovered, type Silence, withoutUnverified } from './coverage-rules.ts';
 import { windowOf } from './empty-ranges.ts';
 import { namedGap } from './named-gaps.ts';
 import type { PageRequest } from './page-request.ts';

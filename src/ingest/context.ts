@@ -75,6 +75,12 @@ export interface SyncContext {
   readonly filterNotes: Omit<FilterNotes, 'filter'>;
 }
 
+/** The part of the context that reports need. It can be made from the state alone. */
+export interface ReportContext extends Pick<SyncContext, 'store' | 'nextReadingMs'> {
+  readonly serverClock: Pick<ServerClock, 'nowMs' | 'highestPassedMs' | 'passedMs'>;
+  readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs' | 'filter' | 'schedules'>;
+}
+
 /** The additions of a committed telemetry page to the archive. */
 export interface CommittedPage {
   /** The lane that requested it. */

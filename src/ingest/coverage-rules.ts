@@ -10,7 +10,13 @@ import { addRange, type CoveredRange, type Edge } from '../core/coverage.ts';
 import { hullOf, type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
 import { readingDigest } from '../core/lines/points.ts';
 import type { Reading } from '../core/records.ts';
-import type { LateFound, LateRecord, PageCommit, TelemetryState } from '../core/state/telemetry.ts';
+import {
+  gracePeriodOf,
+  type LateFound,
+  type LateRecord,
+  type PageCommit,
+  type TelemetryState,
+} from '../core/state/telemetry.ts';
 import {
   type EpochMs,
   type EpochNs,
@@ -30,11 +36,6 @@ export const CLOCK_RESOLUTION_MS = SECOND_MS;
 
 /** The longest grace period that late readings lead to; a configured one may be longer. */
 export const MAX_GRACE_MS = HOUR_MS;
-
-/** How long after its time a reading of this device may still appear, as far as is known. */
-export function gracePeriodOf(configuredMs: number, { gracePeriodMs }: LateRecord): number {
-  return Math.max(configuredMs, gracePeriodMs);
-}
 
 /** The coverage limit at a time of the server. */
 export function coverageLimit(serverMs: EpochMs, gracePeriodMs: number): EpochNs {

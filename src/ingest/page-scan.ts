@@ -12,11 +12,10 @@ import { orAborted } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
 import { REQUEST_LANES } from '../core/ports.ts';
-import { ForgottenError } from '../core/state/telemetry.ts';
+import { ForgottenError, gracePeriodOf } from '../core/state/telemetry.ts';
 import { type EpochNs, maxNs, minNs, msToNs } from '../core/time.ts';
 import { nameGap } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
-import { gracePeriodOf } from './coverage-rules.ts';
 import { nothingServed } from './empty-ranges.ts';
 import { type Asking, createLearntWindows, forgetDoubtfulAge, peek, windowRules } from './fetch-page.ts';
 import {

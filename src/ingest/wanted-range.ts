@@ -7,6 +7,7 @@ import { ApiFault, lackedScope } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { Store } from '../core/state/state.ts';
+import { gracePeriodOf } from '../core/state/telemetry.ts';
 import {
   type EpochMs,
   type EpochNs,
@@ -20,7 +21,7 @@ import {
 } from '../core/time.ts';
 import { accountReadAt, syncAccount } from './account.ts';
 import type { Peeking, SyncContext, SyncSettings, WantedRange } from './context.ts';
-import { coverageLimit, gracePeriodOf } from './coverage-rules.ts';
+import { coverageLimit } from './coverage-rules.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
 
 /** The wanted range of work that begins now; `null` while nothing is known of the server's time. */

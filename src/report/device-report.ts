@@ -10,21 +10,11 @@ import type { DeviceReport } from '../core/page-facts.ts';
 import type { PollSettings } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { StateFacts } from '../core/state/state.ts';
-import { type Gap, isSilentForGood, type TelemetryState } from '../core/state/telemetry.ts';
+import { type Gap, gracePeriodOf, telemetryNow } from '../core/state/telemetry.ts';
 import { duration } from '../core/text.ts';
-import {
-  DAY_NS,
-  type EpochMs,
-  type EpochNs,
-  formatExact,
-  maxNs,
-  minNs,
-  nsToMs,
-  SECOND_MS,
-  timeText,
-} from '../core/time.ts';
+import { DAY_NS, type EpochMs, formatExact, maxNs, minNs, nsToMs, SECOND_MS, timeText } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
-import { CLOCK_RESOLUTION_MS, gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
+import { CLOCK_RESOLUTION_MS, limitFor } from '../ingest/coverage-rules.ts';
 import { gonePollDueMs } from '../ingest/devices.ts';
 import { isAwaitingRetry } from '../ingest/named-gaps.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
@@ -48,9 +38,7 @@ const BAR_NS = 30n * DAY_NS;
 interface DeviceFactsNow {
   readonly device: KnownDevice;
   readonly snapshot: DeviceSnapshot;
-  readonly telemetry: TelemetryState;
-  readonly gaps: readonly Gap[];
-  readonly newestNs: EpochNs | null;
+  readonly telemetry: ReturnType<typeof telemetryNow>;
   readonly requests: ReturnType<StateFacts['requestsOf']>;
   readonly nowMs: EpochMs;
   readonly behindAfter: number;
@@ -59,27 +47,19 @@ interface DeviceFactsNow {
 /** Puts it together; `null` while nothing is known of the time. */
 export function deviceReport(parts: DeviceReportParts, device: KnownDevice): DeviceReport | null {
   const { context, facts } = parts;
-  const { store, settings, serverClock, nextReadingMs } = context;
+  const { store, settings, serverClock } = context;
   const wantedRange = wantedNow(context);
   if (wantedRange === null) return null;
   const { deviceId } = device.record;
-  const telemetry = store.telemetry(deviceId);
-  const [gaps, newestNs] = [store.gaps(deviceId), store.newestNs(deviceId)];
-  const view = { filter: settings.filter, wantedRange, openSeconds: openSeconds(parts), nextReadingMs };
+  const telemetry = telemetryNow(store, deviceId);
+  const behindAfter = openSeconds(parts);
   const known: DeviceFactsNow = {
     device,
-    snapshot: snapshotDevice(view, device, {
-      ...telemetry,
-      gaps,
-      newestNs,
-      isSilent: isSilentForGood(store.emptyRange(deviceId)),
-    }),
+    snapshot: snapshotDevice({ context, wantedRange, openSeconds: behindAfter }, device, telemetry),
     telemetry,
-    gaps,
-    newestNs,
     requests: facts.requestsOf(deviceId, ANSWERS_SHOWN),
     nowMs: serverClock.nowMs(),
-    behindAfter: openSeconds(parts),
+    behindAfter,
   };
   const due = dueNext(parts, known);
   return {
@@ -105,7 +85,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     })),
     failed_requests: known.requests.failed,
     covered_share: known.snapshot.share,
-    named_gaps: known.gaps.map(({ fromNs, toNs, reason, retryAtMs }) => ({
+    named_gaps: telemetry.gaps.map(({ fromNs, toNs, reason, retryAtMs }) => ({
       from: formatExact(fromNs),
       to: formatExact(toNs),
       reason,
@@ -167,27 +147,26 @@ interface Due {
 }
 
 function dueNext(parts: DeviceReportParts, known: DeviceFactsNow): Due {
-  const { settings, store } = parts.context;
-  const { device, telemetry, newestNs, nowMs, snapshot, requests, gaps } = known;
+  const { settings, store, nextReadingMs } = parts.context;
+  const { device, telemetry, nowMs, snapshot, requests } = known;
   const top = telemetry.covered.at(-1);
   // Bookings are kept for two days. Before that coverage shows it: it was polled the grace period after its end.
   const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.gracePeriodMs + CLOCK_RESOLUTION_MS;
   const polledMs = requests.last[0]?.atMs ?? byCoverage;
   if (snapshot.isExcluded) return { polledMs, atMs: null, as: null, rest: null };
-  const rest = gaps.find((gap) => isAwaitingRetry(gap, nowMs) && (top === undefined || gap.toNs > top.to)) ?? null;
+  const rest =
+    telemetry.gaps.find((gap) => isAwaitingRetry(gap, nowMs) && (top === undefined || gap.toNs > top.to)) ?? null;
   if (rest !== null) return { polledMs, atMs: rest.retryAtMs, as: 'newest_readings', rest };
   // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was
-  // polled.
-  const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, telemetry.late);
-  const isSilent = isSilentForGood(store.emptyRange(device.record.deviceId));
+  // polled. Only the list counts here: a device whose next reading is due later is polled then.
   const isQuiet =
-    emptyByListing(device, { covered: telemetry.covered, newestNs, isSilent }, gracePeriodMs).length > 0 ||
-    (device.record.lastSeenAt === null && newestNs === null && top !== undefined);
+    emptyByListing({ settings, nextReadingMs: () => null }, device, telemetry).length > 0 ||
+    (device.record.lastSeenAt === null && telemetry.newestNs === null && top !== undefined);
   if (device.goneSinceMs !== null && polledMs !== null)
     return { polledMs, atMs: gonePollDueMs(polledMs, parts.polls), as: 'idle_poll', rest: null };
   if (isQuiet && polledMs !== null)
     return { polledMs, atMs: idlePollDueMs(polledMs, parts.polls), as: 'idle_poll', rest: null };
-  const readingMs = parts.context.nextReadingMs(device.record.deviceId) ?? Number.NEGATIVE_INFINITY;
+  const readingMs = nextReadingMs(device.record.deviceId) ?? Number.NEGATIVE_INFINITY;
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   return {
     polledMs,

@@ -19,8 +19,8 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { DeviceFigures, FleetFigures, StatusGap } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
-import type { SyncContext } from '../ingest/context.ts';
-import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
+import type { ReportContext, SyncContext } from '../ingest/context.ts';
+import { limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { DeviceSummary } from './device-list.ts';
 import {
@@ -35,7 +35,7 @@ import {
 
 /** The input of a scan. */
 export interface FleetScannerParts {
-  readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'settings' | 'clock' | 'nextReadingMs'>;
+  readonly context: ReportContext & Pick<SyncContext, 'clock'>;
   readonly staleMs: () => number;
   readonly pulse: Pulse;
 }
@@ -135,14 +135,14 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
 
 /** @returns a scan with no device done; `null` while the server's time is unknown. */
 function beginScan({ parts, listed }: ScannerState): Scan | null {
-  const { clock, store, settings, nextReadingMs } = parts.context;
+  const { context } = parts;
+  const { clock, store } = context;
   const beganMs = clock.monoMs();
-  const wantedRange = wantedNow(parts.context);
+  const wantedRange = wantedNow(context);
   if (wantedRange === null) return null;
   const devices = store.devices();
   const coverage = store.coverageOfAll();
-  const view = { filter: settings.filter, wantedRange, openSeconds: openSeconds(parts), nextReadingMs };
-  const tally = createFleetTally(view, listed);
+  const tally = createFleetTally({ context, wantedRange, openSeconds: openSeconds(parts) }, listed);
   return { devices, coverage, tally, listing: [], at: 0, beganMs, workedMs: clock.monoMs() - beganMs };
 }
 
@@ -305,12 +305,11 @@ function isLastDayMissing(seen: Seen, view: DeviceView): boolean {
 }
 
 /** The gaps of the last day, up to the coverage limit. */
-function lastDayOpen({ device, coverage }: Seen, { wantedRange, nextReadingMs }: DeviceView): Intervals {
-  const gracePeriodMs = gracePeriodOf(wantedRange.gracePeriodMs, coverage.late);
+function lastDayOpen({ device, coverage }: Seen, { context, wantedRange }: DeviceView): Intervals {
   const from = maxNs(wantedRange.limit - DAY_NS, wantedRange.wantedFrom);
   return subtract(
     gapsIn({ from, to: limitFor(wantedRange, coverage) }, coverage.covered),
-    emptyByListing(device, coverage, gracePeriodMs, nextReadingMs(device.record.deviceId)),
+    emptyByListing(context, device, coverage),
   );
 }
 

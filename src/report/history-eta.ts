@@ -13,8 +13,7 @@ import type { StateFacts } from '../core/state/state.ts';
 import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type { QuotaStatus } from '../core/status.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from '../core/time.ts';
-import type { SyncContext, SyncSettings } from '../ingest/context.ts';
-import { gracePeriodOf } from '../ingest/coverage-rules.ts';
+import type { ReportContext } from '../ingest/context.ts';
 import { maxWidthNs } from '../ingest/page-request.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
 import {
@@ -31,12 +30,7 @@ import { USUAL_RESERVES } from '../scheduler/reserves.ts';
 
 /** The input of the estimate. */
 interface HistoryEtaParts {
-  readonly context: {
-    readonly store: SyncContext['store'];
-    readonly serverClock: Parameters<typeof wantedNow>[0]['serverClock'];
-    readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs' | 'filter'>;
-    readonly nextReadingMs: SyncContext['nextReadingMs'];
-  };
+  readonly context: ReportContext;
   readonly facts: Pick<StateFacts, 'daysOf'>;
   readonly ledger: Pick<Ledger, 'sentSince'>;
   readonly quota: () => Pick<QuotaStatus, 'share' | 'minute' | 'day'>;
@@ -95,11 +89,8 @@ function etaNow(parts: HistoryEtaParts, nowMs: EpochMs): HistoryEta | null {
 }
 
 /** The rates of the devices that are read. Ranges that no request closes soon count as covered. */
-function ratesNow(
-  { context: { store, settings, nextReadingMs }, facts }: HistoryEtaParts,
-  nowMs: EpochMs,
-  wantedFrom: EpochNs,
-): BackfillInput['devices'] {
+function ratesNow({ context, facts }: HistoryEtaParts, nowMs: EpochMs, wantedFrom: EpochNs): BackfillInput['devices'] {
+  const { store, settings } = context;
   const known = store.devices().filter(({ goneSinceMs }) => goneSinceMs === null);
   const coverage = store.coverageOfAll();
   const fromDay = Math.floor(nowMs / DAY_MS) - MEASURED_DAYS;
@@ -110,13 +101,7 @@ function ratesNow(
       const days = facts.daysOf(deviceId, fromDay);
       const newestMs = of.newestNs === null ? null : nsToMs(of.newestNs);
       const named = normalize(of.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
-      const listedEmpty = emptyByListing(
-        device,
-        of,
-        gracePeriodOf(settings.gracePeriodMs, of.late),
-        nextReadingMs(deviceId),
-      );
-      const closed = union(coveredIntervals(of.covered), union(named, listedEmpty));
+      const closed = union(coveredIntervals(of.covered), union(named, emptyByListing(context, device, of)));
       const beginsNs = beginningOf(of.covered, wantedFrom);
       return [deviceId, { covered: coveredIntervals(of.covered), newestMs, days, closed, beginsNs }] as const;
     }),

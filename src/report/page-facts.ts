@@ -38,16 +38,15 @@ import {
 import type { Clock } from '../core/ports.ts';
 import type { ArchiveReader, ReadRange } from '../core/state/archive.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import type { Store } from '../core/state/state.ts';
-import { isSilentForGood, NOTHING_COVERED } from '../core/state/telemetry.ts';
+import { telemetryNow } from '../core/state/telemetry.ts';
 import { shortened } from '../core/text.ts';
 import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
-import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
+import { limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, wantedAt } from '../ingest/wanted-range.ts';
 import { type DeviceSummary, type ListedDevice, listByName, pickDevices } from './device-list.ts';
 import { type DeviceReportParts, deviceReport } from './device-report.ts';
-import { type DeviceView, snapshotDevice, toSummary } from './device-snapshot.ts';
+import { snapshotDevices, toSummary } from './device-snapshot.ts';
 import type { FleetSnapshot } from './fleet.ts';
 import { createSeriesCells, dayBar, gridOf, lastValues, type SeriesCells } from './series.ts';
 
@@ -86,13 +85,13 @@ interface TimedParts extends PageParts {
 
 /** The same, with the local clock where the server's is not known yet. */
 function byAnyClock(parts: PageParts): TimedParts {
-  const { store, settings, serverClock, nextReadingMs } = parts.context;
+  const { settings, serverClock } = parts.context;
   const { nowMs } = serverClock;
   const highestPassedMs = (): EpochMs => serverClock.highestPassedMs() ?? nowMs();
   const passedMs = (): EpochMs => serverClock.passedMs() ?? nowMs();
   return {
     ...parts,
-    context: { store, settings, serverClock: { nowMs, highestPassedMs, passedMs }, nextReadingMs },
+    context: { ...parts.context, serverClock: { nowMs, highestPassedMs, passedMs } },
     wantedRange: () => wantedAt(settings, { nowMs: Math.min(highestPassedMs(), nowMs()), passedMs: passedMs() }),
   };
 }
@@ -161,26 +160,11 @@ function createListing(parts: TimedParts): () => readonly DeviceSummary[] {
     }
     const nowMs = clock.monoMs();
     if (own === null || nowMs - own.atMs >= OWN_LIST_MS) {
-      const { nextReadingMs, settings } = context;
-      const view = {
-        filter: settings.filter,
-        wantedRange: wantedRange(),
-        openSeconds: openSeconds(parts),
-        nextReadingMs,
-      };
-      own = { listing: listDevices(view, context.store), atMs: nowMs };
+      const view = { context, wantedRange: wantedRange(), openSeconds: openSeconds(parts) };
+      own = { listing: snapshotDevices(view, toSummary), atMs: nowMs };
     }
     return own.listing;
   };
-}
-
-/** Lists all devices at once: ten thousand of them take a part of a second. */
-function listDevices(view: DeviceView, store: Pick<Store, 'devices' | 'coverageOfAll'>): readonly DeviceSummary[] {
-  const coverage = store.coverageOfAll();
-  return store.devices().map((device) => {
-    const of = coverage.get(device.record.deviceId) ?? NOTHING_COVERED;
-    return toSummary(device, of, snapshotDevice(view, device, of));
-  });
 }
 
 interface RowFacts {
@@ -213,16 +197,13 @@ function barOf(
   parts: TimedParts,
   { device: { deviceId, state, isCurrent, newestNs }, wantedRange, fromDay, days }: RowFacts,
 ) {
-  const { store, nextReadingMs } = parts.context;
-  const known = store.device(deviceId);
+  const { context } = parts;
+  const known = context.store.device(deviceId);
   // Forgotten since the scan.
   if (known === null) return ' '.repeat(days);
-  const { covered, late } = store.telemetry(deviceId);
-  const gracePeriodMs = gracePeriodOf(wantedRange.gracePeriodMs, late);
-  const isSilent = isSilentForGood(store.emptyRange(deviceId));
-  const listedEmpty = emptyByListing(known, { covered, newestNs, isSilent }, gracePeriodMs, nextReadingMs(deviceId));
-  const all = union(coveredIntervals(covered), listedEmpty);
-  const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, { late }) });
+  const now = { ...telemetryNow(context.store, deviceId), newestNs };
+  const all = union(coveredIntervals(now.covered), emptyByListing(context, known, now));
+  const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, now) });
   // The newest end is always open: without lag it is no gap.
   const wanted = isCurrent ? { ...whole, to: minNs(whole.to, all.at(-1)?.to ?? whole.to) } : whole;
   const withReadings = new Set(parts.facts.daysOf(deviceId, fromDay).map(({ day }) => day));

@@ -5,12 +5,9 @@
 import type { Room } from '../archive/room.ts';
 import { missingStatuses } from '../core/device-coverage.ts';
 import type { Schedules } from '../core/ports.ts';
-import type { ServerClock } from '../core/server-clock.ts';
-import type { KnownDevice } from '../core/state/inventory.ts';
 import { type BackfillArgs, isBackfillArgs } from '../core/state/job-args.ts';
 import { readProgress } from '../core/state/jobs.ts';
 import type { OpenJob, StateFacts } from '../core/state/state.ts';
-import { NOTHING_COVERED } from '../core/state/telemetry.ts';
 import type {
   ArchiveStatus,
   DestinationReport,
@@ -26,13 +23,13 @@ import type {
 import { capitalized, counted, databaseText, duration, etaText, grouped, percent } from '../core/text.ts';
 import { type EpochMs, formatExact, formatMs, SECOND_MS, timeText } from '../core/time.ts';
 import type { BlockFacts } from '../delivery/pace.ts';
-import type { SyncContext, SyncSettings } from '../ingest/context.ts';
+import type { ReportContext } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { StreamReport } from '../scheduler/api-state.ts';
 import { meanPeriodMs } from '../scheduler/estimate.ts';
 import { phaseOf } from '../scheduler/planning.ts';
-import { type DeviceSums, type DeviceView, silentDevicesText, snapshotDevice, sumUp } from './device-snapshot.ts';
+import { type DeviceSums, silentDevicesText, snapshotDevices, sumUp } from './device-snapshot.ts';
 import type { HistoryEta } from './history-eta.ts';
 
 /** A destination, from its deliverer or from the state, which does not have the times of a block. */
@@ -46,12 +43,7 @@ export interface ReportedDestination extends BlockFacts {
 
 /** The facts that the report is made from. */
 export interface ReportParts {
-  readonly context: {
-    readonly store: SyncContext['store'];
-    readonly serverClock: Pick<ServerClock, 'nowMs' | 'highestPassedMs' | 'passedMs'>;
-    readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs' | 'filter' | 'schedules'>;
-    readonly nextReadingMs: SyncContext['nextReadingMs'];
-  };
+  readonly context: ReportContext;
   readonly deliverers: readonly ReportedDestination[];
   readonly quota: () => Omit<QuotaStatus, 'lanes'>;
   /** The lag of readings in normal operation if the quota is too small, in ms. */
@@ -71,12 +63,12 @@ export interface ReportParts {
 
 /** Puts the report together. Costs a scan of every device: made when asked for, not kept. */
 export function reportNow(parts: ReportParts): StatusReport {
-  const { store, settings, nextReadingMs } = parts.context;
-  const wantedRange = wantedNow(parts.context);
+  const { context } = parts;
+  const wantedRange = wantedNow(context);
   const behindAfter = openSeconds(parts);
-  const view = { filter: settings.filter, openSeconds: behindAfter, nextReadingMs };
-  const snapshots = wantedRange === null ? [] : snapshotsOf(store, store.devices(), { ...view, wantedRange });
-  const overview = overviewOf(parts, sumUp(snapshots, behindAfter), wantedRange !== null);
+  const view = wantedRange && { context, wantedRange, openSeconds: behindAfter };
+  const snapshots = view === null ? [] : snapshotDevices(view, (_device, _now, snapshot) => snapshot);
+  const overview = overviewOf(parts, sumUp(snapshots, behindAfter), view !== null);
   return { ...overview, devices: snapshots.map(({ status }) => status) };
 }
 
@@ -134,11 +126,6 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
     jobs,
     next,
   };
-}
-
-function snapshotsOf(store: ReportParts['context']['store'], devices: readonly KnownDevice[], view: DeviceView) {
-  const coverage = store.coverageOfAll();
-  return devices.map((each) => snapshotDevice(view, each, coverage.get(each.record.deviceId) ?? NOTHING_COVERED));
 }
 
 /** The streams; before the first answer since the start with the time of the last one before it. */

@@ -13,10 +13,10 @@ import { coverageOf, emptyByListing, hasLag, wantedOf } from '../core/device-cov
 import { hash64 } from '../core/hash.ts';
 import { coverageLine } from '../core/lines/fact-lines.ts';
 import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
-import { isSilentForGood } from '../core/state/telemetry.ts';
+import { telemetryNow } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochNs, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { SyncContext, WantedRange } from '../ingest/context.ts';
-import { gracePeriodOf, limitFor } from '../ingest/coverage-rules.ts';
+import { limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, stillWantedFrom, wantedNow } from '../ingest/wanted-range.ts';
 import { staleMsOf } from './demand-watch.ts';
 
@@ -109,18 +109,15 @@ interface CoverageMoment {
 }
 
 /** The current coverage of a device; deletes its named gaps if they are closed. */
-function currentCoverage({ store, settings, nextReadingMs }: SyncContext, device: KnownDevice, moment: CoverageMoment) {
+function currentCoverage(context: SyncContext, device: KnownDevice, moment: CoverageMoment) {
+  const { store, settings } = context;
   const { wantedRange, wantedFrom, mostOpen, atNs } = moment;
   const { deviceId } = device.record;
-  const gaps = store.gaps(deviceId);
-  const telemetry = store.telemetry(deviceId);
-  const { covered } = telemetry;
-  const to = limitFor(wantedRange, telemetry);
+  const now = telemetryNow(store, deviceId);
+  const { covered, gaps } = now;
+  const to = limitFor(wantedRange, now);
   const isExcluded = settings.filter.excludes(device.record);
-  const newestNs = store.newestNs(deviceId);
-  const isSilent = isSilentForGood(store.emptyRange(deviceId));
-  const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, telemetry.late);
-  const listedEmpty = emptyByListing(device, { covered, newestNs, isSilent }, gracePeriodMs, nextReadingMs(deviceId));
+  const listedEmpty = emptyByListing(context, device, now);
   if (gaps.length > 0 && gapsIn({ from: wantedRange.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
   const wanted = wantedOf(device, { from: wantedFrom, to });
   const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds: mostOpen }, wanted);

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addRange, type CoveredRange, gapsIn } from '../../src/core/coverage.ts';
 import { coverageOf, coveredShare, emptyByListing, hasLag, wantedOf } from '../../src/core/device-coverage.ts';
-import type { Gap, GapReason } from '../../src/core/state/telemetry.ts';
+import { type CoverageNow, type Gap, type GapReason, NEVER_LATE } from '../../src/core/state/telemetry.ts';
 import { DAY_NS, formatExact, HOUR_MS, MINUTE_MS, nsToMs, parseTimestamp } from '../../src/core/time.ts';
 import { at, BARE_DEVICE, bare, edgeOf, reading } from './support/readings.ts';
 
@@ -197,20 +197,28 @@ describe('what the list of devices says is empty', () => {
     lastListedMs: nsToMs(at(listedSeconds)),
   });
   const covered = [span(0, 1000)];
-  const GRACE_MS = 2 * MINUTE_MS;
+  const emptyOf = (
+    device: Parameters<typeof emptyByListing>[1],
+    known: Pick<CoverageNow, 'covered' | 'newestNs' | 'isSilent'> & Partial<CoverageNow>,
+    { nextMs = null, gracePeriodMs = 2 * MINUTE_MS }: { nextMs?: number | null; gracePeriodMs?: number } = {},
+  ) =>
+    emptyByListing({ settings: { gracePeriodMs }, nextReadingMs: () => nextMs }, device, {
+      late: NEVER_LATE,
+      ...known,
+    });
 
   test('lies between the coverage and the listing, if nothing newer was seen', () => {
-    expect(emptyByListing(listed(990, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([
+    expect(emptyOf(listed(990, 2000), { covered, newestNs: at(990), isSilent: false })).toEqual([
       { from: at(1000), to: at(2000) },
     ]);
-    expect(emptyByListing(listed(1500, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([]);
-    expect(emptyByListing(listed(null, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([]);
+    expect(emptyOf(listed(1500, 2000), { covered, newestNs: at(990), isSilent: false })).toEqual([]);
+    expect(emptyOf(listed(null, 2000), { covered, newestNs: at(990), isSilent: false })).toEqual([]);
   });
 
   test('ends where a poll would cover to that is due when the next reading is, of a device that it does not follow', () => {
     const known = { covered, newestNs: at(990), isSilent: false };
     const untilDue = (seenSeconds: number | null, nextSeconds: number) =>
-      emptyByListing(listed(seenSeconds, 2000), known, GRACE_MS, nsToMs(at(nextSeconds)));
+      emptyOf(listed(seenSeconds, 2000), known, { nextMs: nsToMs(at(nextSeconds)) });
     expect(untilDue(null, 1720)).toEqual([{ from: at(1000), to: at(1600) }]);
     expect(untilDue(null, 9000), 'the last list is older').toEqual([{ from: at(1000), to: at(2000) }]);
     expect(untilDue(null, 1120), 'it was polled since').toEqual([]);
@@ -224,23 +232,29 @@ describe('what the list of devices says is empty', () => {
       // The page that has shown the reading may have covered everything that is older than the grace period.
       const near = 1000 + gracePeriodMs / 1000 + 120;
       const known = (newestSeconds: number) => ({ covered, newestNs: at(newestSeconds), isSilent: false });
-      expect(emptyByListing(listed(near, 20_000), known(near), gracePeriodMs)).toEqual([
+      expect(emptyOf(listed(near, 20_000), known(near), { gracePeriodMs })).toEqual([
         { from: at(1000), to: at(20_000) },
       ]);
       // Further up, a gap may lie below it.
       const far = near + 1;
-      expect(emptyByListing(listed(far, 20_000), known(far), gracePeriodMs)).toEqual([
-        { from: at(far), to: at(20_000) },
-      ]);
+      expect(emptyOf(listed(far, 20_000), known(far), { gracePeriodMs })).toEqual([{ from: at(far), to: at(20_000) }]);
     },
   );
 
+  test('is that up to a due reading less the grace period that late readings have led to', () => {
+    const late = { ...NEVER_LATE, gracePeriodMs: 5 * MINUTE_MS };
+    const known = { covered, newestNs: at(990), isSilent: false, late };
+    expect(emptyOf(listed(null, 2000), known, { nextMs: nsToMs(at(1720)) })).toEqual([
+      { from: at(1000), to: at(1420) },
+    ]);
+  });
+
   test('is not ended by signs of life that were found to be of no readings', () => {
     const known = { covered, newestNs: null, isSilent: true };
-    expect(emptyByListing(listed(1990, 2000), known, GRACE_MS)).toEqual([{ from: at(1000), to: at(2000) }]);
-    expect(emptyByListing(listed(1990, 2000), { ...known, isSilent: false }, GRACE_MS)).toEqual([]);
+    expect(emptyOf(listed(1990, 2000), known)).toEqual([{ from: at(1000), to: at(2000) }]);
+    expect(emptyOf(listed(1990, 2000), { ...known, isSilent: false })).toEqual([]);
     // One that has reported before may do so again.
-    expect(emptyByListing(listed(1990, 2000), { ...known, newestNs: at(500) }, GRACE_MS)).toEqual([]);
+    expect(emptyOf(listed(1990, 2000), { ...known, newestNs: at(500) })).toEqual([]);
   });
 
   test('is the range since the last poll of an offline device that was never seen and never had a reading', () => {
@@ -249,24 +263,24 @@ describe('what the list of devices says is empty', () => {
       record: { ...BARE_DEVICE, lastSeenAt: null, online },
       lastListedMs: nsToMs(at(2000)),
     });
-    expect(emptyByListing(never(false), known, GRACE_MS)).toEqual([{ from: at(1000), to: at(2000) }]);
+    expect(emptyOf(never(false), known)).toEqual([{ from: at(1000), to: at(2000) }]);
     // The list may have no last-seen time of a device that reports.
-    expect(emptyByListing(never(true), known, GRACE_MS)).toEqual([]);
-    expect(emptyByListing(never(null), known, GRACE_MS)).toEqual([]);
-    expect(emptyByListing(never(false), { ...known, covered: [] }, GRACE_MS)).toEqual([]);
-    expect(emptyByListing(never(false), { ...known, newestNs: at(990) }, GRACE_MS)).toEqual([]);
+    expect(emptyOf(never(true), known)).toEqual([]);
+    expect(emptyOf(never(null), known)).toEqual([]);
+    expect(emptyOf(never(false), { ...known, covered: [] })).toEqual([]);
+    expect(emptyOf(never(false), { ...known, newestNs: at(990) })).toEqual([]);
     // Its readings may be of sensors that are left out.
     const read = covered.map((range) => ({ ...range, last: { at: at(900), digest: 'd' } }));
-    expect(emptyByListing(never(false), { ...known, covered: read }, GRACE_MS)).toEqual([]);
+    expect(emptyOf(never(false), { ...known, covered: read })).toEqual([]);
   });
 
   test('is nothing if the listing did not show a stored reading', () => {
-    expect(emptyByListing(listed(10, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([]);
+    expect(emptyOf(listed(10, 2000), { covered, newestNs: at(990), isSilent: false })).toEqual([]);
     // Too young for the listing to know, or a matter of fractions of a second.
-    expect(emptyByListing(listed(10, 1040), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([
+    expect(emptyOf(listed(10, 1040), { covered, newestNs: at(990), isSilent: false })).toEqual([
       { from: at(1000), to: at(1040) },
     ]);
-    expect(emptyByListing(listed(989, 2000), { covered, newestNs: at(990), isSilent: false }, GRACE_MS)).toEqual([
+    expect(emptyOf(listed(989, 2000), { covered, newestNs: at(990), isSilent: false })).toEqual([
       { from: at(1000), to: at(2000) },
     ]);
   });

@@ -3,13 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { addRange, type CoveredRange } from '../../src/core/coverage.ts';
 import type { Intervals } from '../../src/core/intervals.ts';
 import type { Reading } from '../../src/core/records.ts';
-import { type LateRecord, NEVER_LATE } from '../../src/core/state/telemetry.ts';
+import { gracePeriodOf, type LateRecord, NEVER_LATE } from '../../src/core/state/telemetry.ts';
 import { HOUR_MS, HOUR_NS, MINUTE_MS, nsToMs, SECOND_MS } from '../../src/core/time.ts';
 import {
   composeWithdrawal,
   coverageAfter,
   coverageLimit,
-  gracePeriodOf,
   hourOf,
   hourStart,
   hoursToWrite,

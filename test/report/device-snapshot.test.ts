@@ -3,11 +3,24 @@ import { describe, expect, test } from 'vitest';
 import { createFilter } from '../../src/core/filter.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../../src/core/state/telemetry.ts';
 import { formatExact, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
+import type { SyncSettings } from '../../src/ingest/context.ts';
 import { wantedAt } from '../../src/ingest/wanted-range.ts';
-import { type DeviceSnapshot, snapshotDevice, sumUp } from '../../src/report/device-snapshot.ts';
+import { type DeviceSnapshot, type DeviceView, snapshotDevice, sumUp } from '../../src/report/device-snapshot.ts';
 import { device } from '../store/support.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
+
+function viewAt(
+  range: Pick<SyncSettings, 'history' | 'gracePeriodMs'>,
+  nowMs: number,
+  openSeconds: number,
+): DeviceView {
+  const filter = createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true });
+  const settings = { ...range, filter };
+  const wantedRange = wantedAt(settings, { nowMs, passedMs: nowMs });
+  const context = { settings, nextReadingMs: () => null } as unknown as DeviceView['context'];
+  return { context, wantedRange, openSeconds };
+}
 
 /** The lag of a device that the last list shows as quiet, when no list was read for so long. */
 function quietAfter(seconds: number): number | null {
@@ -22,13 +35,8 @@ function quietAfter(seconds: number): number | null {
     lastListedMs: NOW_MS,
     goneSinceMs: null,
   };
-  const view = {
-    filter: createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true }),
-    wantedRange: wantedAt(settings, { nowMs, passedMs: nowMs }),
-    openSeconds: 420,
-    nextReadingMs: () => null,
-  };
-  return snapshotDevice(view, listed, { ...NOTHING_COVERED, covered, newestNs: seen }).status.lag_seconds;
+  return snapshotDevice(viewAt(settings, nowMs, 420), listed, { ...NOTHING_COVERED, covered, newestNs: seen }).status
+    .lag_seconds;
 }
 
 type Hours = readonly (readonly [from: number, to: number])[];
@@ -45,9 +53,7 @@ function snapshotOf(hours: Hours, openSeconds: number): DeviceSnapshot {
     lastListedMs: NOW_MS,
     goneSinceMs: null,
   };
-  const wantedRange = wantedAt(settings, { nowMs: NOW_MS, passedMs: NOW_MS });
-  const filter = createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true });
-  return snapshotDevice({ filter, wantedRange, openSeconds, nextReadingMs: () => null }, listed, known);
+  return snapshotDevice(viewAt(settings, NOW_MS, openSeconds), listed, known);
 }
 
 function coveredOf(...hours: Hours): readonly (readonly string[])[] {

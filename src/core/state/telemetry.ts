@@ -50,6 +50,11 @@ export interface LateRecord {
 
 export const NEVER_LATE: LateRecord = { readings: 0, worstMs: 0, gracePeriodMs: 0 };
 
+/** How long after its time a reading of this device may still appear, as far as is known. */
+export function gracePeriodOf(configuredMs: number, { gracePeriodMs }: LateRecord): number {
+  return Math.max(configuredMs, gracePeriodMs);
+}
+
 /** The late readings of one page, and the updated record. */
 export interface LateFound {
   readonly count: number;
@@ -212,6 +217,19 @@ export const NOTHING_COVERED: CoverageNow = {
   newestNs: null,
   isSilent: false,
 };
+
+/** The stored telemetry of one device; `coverageOfAll` reads that of many at once. */
+export function telemetryNow(
+  store: Pick<TelemetryStore, 'telemetry' | 'gaps' | 'newestNs' | 'emptyRange'>,
+  deviceId: string,
+): TelemetryState & CoverageNow {
+  return {
+    ...store.telemetry(deviceId),
+    gaps: store.gaps(deviceId),
+    newestNs: store.newestNs(deviceId),
+    isSilent: isSilentForGood(store.emptyRange(deviceId)),
+  };
+}
 
 /** The telemetry of all devices. */
 export interface TelemetryStore {
