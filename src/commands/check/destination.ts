@@ -199,7 +199,9 @@ function noteWrite(
 /** The settings that an accepted write proves. */
 function provenText(kind: DestinationFacts['kind'], hasToken: boolean): string {
   const hasBucket = kind !== 'victoriametrics';
-  if (hasToken) return hasBucket ? 'address, token and bucket are right' : 'address and token are right';
+  // Without authentication, VictoriaMetrics accepts any token.
+  if (hasToken)
+    return hasBucket ? 'address, token and bucket are right' : 'the address is right, and the token is accepted';
   return hasBucket
     ? 'address and bucket are right (no token is configured)'
     : 'the address is right (no token is configured)';
