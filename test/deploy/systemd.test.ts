@@ -275,9 +275,10 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(units.map((name) => statSync(join(folder, name)).mode & 0o777)).toEqual([0o644, 0o644, 0o644]);
     const service = readFileSync(join(folder, 'tidemark-backup@.service'), 'utf8').replaceAll('\\\n', '');
     const [, script = ''] = /^ExecStart=\/bin\/sh -euc '(.*)'$/m.exec(service) ?? [];
-    const backups = join(place, 'my backups');
+    const parent = join(place, 'my backups');
+    const backups = join(parent, 'home');
     const bin = join(place, 'backup-bin');
-    mkdirSync(backups);
+    mkdirSync(backups, { recursive: true });
     mkdirSync(bin);
     for (const day of ['01', '02', '03']) writeFileSync(join(backups, `2026-01-${day}T0000.db`), '');
     writeFileSync(join(backups, 'monday.db'), 'named by hand');
@@ -290,7 +291,7 @@ describe.runIf(available())('the installation for systemd', () => {
       .replace('/usr/local/bin/tidemark-workspace', join(bin, 'workspace'));
     const { status, stderr } = spawnSync('/bin/sh', ['-euc', here], {
       encoding: 'utf8',
-      env: { PATH: `${bin}:/usr/bin:/bin`, KEEP: '3', DIRECTORY: backups },
+      env: { PATH: `${bin}:/usr/bin:/bin`, KEEP: '3', DIRECTORY: parent },
     });
     expect([status, stderr]).toEqual([0, '']);
     const [first, second, newest = '', byHand] = readdirSync(backups).sort();
