@@ -36,26 +36,26 @@ interface Rendered {
 
 const AVAILABLE = toolsAvailable();
 
-/** Runs in place of kubectl: renders what it would apply, and keeps secrets that it would create. */
-const KUBECTL = `#!/bin/sh -e
-case "$*" in
-  "apply -k "*) exec kustomize build "$3" ;;
-  "apply -f -") exec cat ;;
-  "create namespace tidemark") ;;
-  "-n tidemark create secret generic "*) printf '%s\\n' "$6" >> created ;;
-  *) echo "kubectl $*: not expected here" >&2; exit 1 ;;
-esac
-`;
+/**
+ * What the real kustomize and helm do in place of a cluster, by the beginning of a command: a workspace is rendered as it
+ * would be applied or installed (as Kubernetes 1.29 would be asked), and the name of a secret is noted.
+ */
+const WITHOUT_CLUSTER: readonly (readonly [command: RegExp, instead: string])[] = [
+  [/^kubectl apply -k (\S+)$/, 'kustomize build $1'],
+  [/kubectl apply -f -$/, 'cat'],
+  [/^kubectl create namespace tidemark$/, ':'],
+  [/^kubectl -n tidemark create secret generic (\S+) .*$/, 'echo $1 >> created'],
+  [/^helm upgrade --install /, 'helm template --kube-version 1.29.0 '],
+  [/^helm template /, 'helm template --kube-version 1.29.0 '],
+];
 
-/** Runs in place of helm: renders what it would install, as Kubernetes 1.29 would be asked. */
-const HELM = `#!/bin/sh -e
-case "$1 $2" in
-  "upgrade --install") shift 2 ;;
-  "template tidemark") shift ;;
-  *) echo "helm $*: not expected here" >&2; exit 1 ;;
-esac
-exec real-helm template --kube-version 1.29.0 "$@"
-`;
+/** A script of the page for a machine without a cluster. */
+function withoutCluster(script: string): string {
+  const lines = script.replaceAll('\\\n', ' ').split('\n');
+  return lines
+    .map((line) => WITHOUT_CLUSTER.reduce((text, [command, instead]) => text.replace(command, instead), line))
+    .join('\n');
+}
 
 /** What InfluxDB answers, and what VictoriaMetrics is asked in its own language. */
 const DASHBOARDS = ['dashboards', 'dashboards-victoriametrics'] as const;
@@ -79,10 +79,8 @@ beforeAll(() => {
   cpSync(join(ROOT, 'config'), join(place, 'config'), { recursive: true });
   for (const name of DASHBOARDS) cpSync(join(ROOT, 'grafana', name), join(place, 'grafana', name), { recursive: true });
   mkdirSync(join(place, 'bin'));
-  writeFileSync(join(place, 'bin', 'kubectl'), KUBECTL, { mode: 0o755 });
-  writeFileSync(join(place, 'bin', 'helm'), HELM, { mode: 0o755 });
   symlinkSync(toolPath('kustomize'), join(place, 'bin', 'kustomize'));
-  symlinkSync(toolPath('helm'), join(place, 'bin', 'real-helm'));
+  symlinkSync(toolPath('helm'), join(place, 'bin', 'helm'));
   copy = join(place, 'config', 'kubernetes');
   // An address may have the name of a workspace in it.
   const home = join(copy, 'workspaces', 'home', 'kustomization.yaml');
@@ -91,7 +89,7 @@ beforeAll(() => {
   writeFileSync(join(place, 'tidemark-values.yaml'), values);
   const secrets = { KEY: 'the key of home', TOKEN: 'the token', OFFICE_KEY: 'the key of office', OFFICE_TOKEN: 'x' };
   rendered = scripts.map((script) => {
-    const { status, stdout, stderr } = spawnSync('/bin/sh', ['-ec', script], {
+    const { status, stdout, stderr } = spawnSync('/bin/sh', ['-ec', withoutCluster(script)], {
       cwd: place,
       env: { ...secrets, PATH: `${join(place, 'bin')}:/usr/bin:/bin`, HOME: place },
       encoding: 'utf8',
@@ -255,7 +253,7 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     cpSync(join(copy, '..'), join(place, 'tidemark', 'config'), { recursive: true, verbatimSymlinks: true });
     const { status, stdout, stderr } = spawnSync(
       '/bin/sh',
-      ['-ec', script.replace('END\nprintf', () => `${patch}END\nprintf`)],
+      ['-ec', withoutCluster(script).replace('END\nprintf', () => `${patch}END\nprintf`)],
       {
         cwd: place,
         env: { PATH: `${join(copy, '..', '..', 'bin')}:/usr/bin:/bin`, HOME: place, KEY: 'key', TOKEN: 'token' },
