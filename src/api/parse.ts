@@ -287,7 +287,8 @@ function openEnvelope(body: unknown, request: string): Envelope {
   if (!isRecord(body)) throw malformed(request, 'the response is not a JSON object');
   const data = member(body, 'data');
   if (!Array.isArray(data)) throw malformed(request, 'the response has no array "data"');
-  if (data.length > MAX_PAGE_ITEMS) throw malformed(request, `the page has ${data.length} records`);
+  if (data.length > MAX_PAGE_ITEMS)
+    throw malformed(request, `the page has ${data.length} records, more than ${MAX_PAGE_ITEMS}`);
   return { page: body, data, nextCursor: readCursor(member(body, 'next_cursor'), request) };
 }
 

@@ -127,10 +127,10 @@ secrets/ beside the configuration file.
 
   --config FILE              the file to write (with --workspace: the directory)
   --influx-url URL           the database, or the word none: only the archive;
-                             default: none, for Kubernetes that of the base
+                             default: none; Kubernetes: the Kustomize base's
   --influx-bucket NAME       the bucket; leave it out for VictoriaMetrics
   --influx-kind KIND         influxdb or victoriametrics; default: detected
-  --history T                default: 30d; for Kubernetes, that of the base
+  --history T                default: 30d; Kubernetes: the Kustomize base's
   --listen HOST:PORT         where the status page listens (127.0.0.1:9464)
   --overwrite                replace existing files
   --workspace NAME           write the files for one additional workspace next

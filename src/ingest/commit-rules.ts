@@ -173,7 +173,7 @@ function hourLine({ state, workspaceId }: CommitInput, hour: number, readings: n
     fields: [['readings', readings]],
     at,
   });
-  if (line === null) throw new Error(`no line for hour ${hour} of ${state.deviceId}`);
+  if (line === null) throw new Error(`cannot encode the coverage_hour point of hour ${hour} of ${state.deviceId}`);
   return line;
 }
 

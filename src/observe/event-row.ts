@@ -153,7 +153,7 @@ export const FIELDS = {
   of: field('word', '`schedules` if the poll schedules need more than the quota, `readings` if the quota cannot even fetch all readings'),
   outcome: field('word', 'the outcome of the run'),
   pattern: field('text', 'the pattern in the configuration'),
-  period_ms: field('milliseconds', 'the time that the summary counts, from its first request on'),
+  period_ms: field('milliseconds', 'how long the summary covers: from its first request to this line'),
   points: field('points', 'the number of points'),
   points_to_deliver: field('points', 'the points that are not delivered yet'),
   problem_lines_suppressed: field('lines', 'at the end of a problem (and when a key or token changes): the number of lines about the problem that were suppressed since the last one'),

@@ -204,7 +204,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     message: ({ known, points }) =>
       known
         ? 'Destination is configured again: it gets the points that it does not have yet'
-        : `New destination: ${points > 0 ? 'the archive is sent to it' : 'it gets all data that is read, recent and old'}`,
+        : `New destination: ${points > 0 ? 'the archive is sent to it' : 'it gets everything that is read from now on, new readings and history'}`,
     fields: ({ destination, points, before }) => ({ destination, points, before }),
     pattern: '…',
     note: '`New destination: …` or `Destination is configured again: …`; warn if another database had this name before',

@@ -148,10 +148,10 @@ export const METRICS = {
 
   // The state
   tidemark_archive_points: gauge('points', [], 'Points in the archive.'),
-  tidemark_archive_bytes: gauge('bytes', [], 'Size of these points as lines, before compression.'),
+  tidemark_archive_bytes: gauge('bytes', [], 'Size of the points in the archive as line protocol, before compression.'),
   tidemark_state_bytes: gauge('bytes', [],
     'Size of the state without its free pages; archive.max_size limits it.'),
-  tidemark_state_limit_bytes: gauge('bytes', [], 'The limit of the size (archive.max_size); absent if there is none.'),
+  tidemark_state_limit_bytes: gauge('bytes', [], 'Limit of the size of the state (archive.max_size); absent if there is none.'),
   tidemark_disk_free_bytes: gauge('bytes', [],
     'Free space on the disk of the state; absent if unknown.'),
   tidemark_polling_stopped: gauge('0 or 1', [],

@@ -202,7 +202,7 @@ function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: numb
     case 'EAI_AGAIN':
       return {
         what: `${address} is not an address of this machine`,
-        remedy: `Use 127.0.0.1 or 0.0.0.0, or ${REMEDY} of its own.`,
+        remedy: `Use 127.0.0.1 or 0.0.0.0, or ${REMEDY} address of this machine.`,
       };
     default:
       return {

@@ -270,7 +270,7 @@ function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread:
   const gaps =
     next.devices_with_gaps === 0
       ? 'no gaps'
-      : `${counted(next.devices_with_gaps, 'device')} with gaps (${duration(next.gap_seconds)}, added up over the devices)`;
+      : `${counted(next.devices_with_gaps, 'device')} with gaps (${duration(next.gap_seconds)}, in total over the devices)`;
   if (unread === null)
     return html`<b>Sync range</b>: ${covered === null ? 'not known yet' : `${covered} covered, ${gaps}`}`;
   const share = covered === null || covered === percent(1) ? '' : `${covered} `;
@@ -344,7 +344,7 @@ interface AlertsFrame {
 
 function alertHeads({ isWhole, isOfDevice = false }: AlertsFrame): string[] {
   const device = isOfDevice ? [] : ['Device'];
-  return ['Status', 'Rule', ...device, ...(isWhole ? ['Fire count', 'Opened', 'Age', 'State recorded'] : ['Opened'])];
+  return ['Status', 'Rule', ...device, ...(isWhole ? ['Fire count', 'Opened', 'Age', 'Last recorded'] : ['Opened'])];
 }
 
 /** The alerts of one device, for its page. */

@@ -88,7 +88,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
   busy: () => ({
     what: 'another program has locked the state file',
     remedy:
-      'Close that program (a database browser, or a running copy) and start again; the data stored before is safe.',
+      'Close that program (such as a database browser or a backup tool) and start again; the data stored before is safe.',
   }),
   'no-directory': (message) => ({
     what: `this directory is missing and cannot be made, or a part of its path is not a directory (${message})`,

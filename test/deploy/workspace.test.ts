@@ -261,7 +261,7 @@ describe('for Kubernetes', () => {
     expect([code, text]).toEqual([
       0,
       expect.stringMatching(
-        /^Database: {2}that of the base \(http:\/\/influxdb\.monitoring:8086, bucket telemetry\); --influx-url names another, or none$/m,
+        /^Database: {2}that of the Kustomize base \(http:\/\/influxdb\.monitoring:8086, bucket telemetry\); to change it: --influx-url URL, or --influx-url none$/m,
       ),
     ]);
     expect(values('office')).toEqual([`TIDEMARK_API_URL=${api.url}`]);

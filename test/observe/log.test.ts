@@ -239,7 +239,7 @@ describe('events', () => {
   test('say of a new destination what it gets', () => {
     const words = (points: number, known = false): string =>
       lineOf({ type: 'destination-new', destination: 'influx', known, before: null, points }).message;
-    expect(words(0)).toBe('New destination: it gets all data that is read, recent and old');
+    expect(words(0)).toBe('New destination: it gets everything that is read from now on, new readings and history');
     expect(words(7)).toBe('New destination: the archive is sent to it');
     expect(words(7, true)).toBe('Destination is configured again: it gets the points that it does not have yet');
   });

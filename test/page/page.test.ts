@@ -365,7 +365,7 @@ describe('the overview', () => {
     expect(await textOf(served.url)).not.toContain('Initial sync is running');
     served.shown.standing = standingWith({ jobs: [] });
     expect(await textOf(served.url)).toContain(
-      '99.9 % covered, 3 devices with gaps (30 min, added up over the devices)',
+      '99.9 % covered, 3 devices with gaps (30 min, in total over the devices)',
     );
     const whole = {
       totals: { ...REPORT.totals, covered_share: 1 },
@@ -542,7 +542,7 @@ describe('the overview', () => {
     }
     const page = await textOf(`${served.url}alerts`);
     // The time at which Tidemark read the state, which may have changed long before.
-    expect(page).toContain('>State recorded</th>');
+    expect(page).toContain('>Last recorded</th>');
     expect(page).toMatch(/<bdi>acknowledged<\/bdi>.*href="\/device\?id=dev-00000"/s);
     expect(page).not.toContain('closed');
     expect(JSON.parse(await textOf(`${served.url}alerts.json`)).rows[0]).toMatchObject({

@@ -171,11 +171,13 @@ const UNSEEN = 'unknown';
 export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage | null): void {
   const { waitHeaders, challengeHeaders, rateLimit, pageTaken, pageRefused } = learnt;
   const seen = (isSeen: boolean) => (isSeen ? notes.ok : notes.skip);
-  const named = (names: readonly string[]): string => (names.length === 0 ? UNSEEN : names.join(', '));
+  const named = (names: readonly string[], status: number): string =>
+    names.length === 0
+      ? `${UNSEEN}: no response with ${status} was seen yet`
+      : `${names.join(', ')} (sent with ${status})`;
   const facts = (names: readonly string[]) => ({ names: names.length === 0 ? null : names.join(', ') });
-  seen(waitHeaders.length > 0)('wait header', `${named(waitHeaders)} (sent with 429)`, facts(waitHeaders));
-  const challenge = `${named(challengeHeaders)} (sent with 401)`;
-  seen(challengeHeaders.length > 0)('challenge header', challenge, facts(challengeHeaders));
+  seen(waitHeaders.length > 0)('wait header', named(waitHeaders, 429), facts(waitHeaders));
+  seen(challengeHeaders.length > 0)('challenge header', named(challengeHeaders, 401), facts(challengeHeaders));
   noteRateLimit(notes, rateLimit);
   const refused = pageRefused === null ? '' : `; limit=${pageRefused} was rejected once`;
   const taken = pageTaken === null ? UNSEEN : `limit=${pageTaken} is accepted`;
@@ -225,7 +227,7 @@ const odd: ReportFault = (notes, scope, { message }) => {
 
 const refused: ReportFault = (notes, scope, { message }) => {
   const remedy =
-    'Nothing to do while the sync works: it also sends other requests. Otherwise please report this message.';
+    'Nothing to do if the sync works: it can send a different request instead. Otherwise please report this message.';
   notes.warn(scope, { message: `granted, but the API rejected the request: ${message}`, remedy });
 };
 

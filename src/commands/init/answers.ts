@@ -288,7 +288,9 @@ function createTyped({ prompter }: Init, isFirst: boolean) {
 }
 
 function withoutText(isElsewhere: boolean): string {
-  return isElsewhere ? '(empty: that of the base; none: only the archive)' : '(empty: no database, only the archive)';
+  return isElsewhere
+    ? '(empty: that of the Kustomize base; none: only the archive)'
+    : '(empty: no database, only the archive)';
 }
 
 /** The value of `--influx-url` for no database. */

@@ -257,7 +257,7 @@ async function promptHistory(init: Init, database: TriedDatabase | null, isOfBas
     return await textFor(init, {
       flag: '--history',
       given: isFirst ? init.command.history : null,
-      question: `History: how far back the first sync reads (30d, a date, or all) [${isOfBase ? 'that of the base' : '30d'}]: `,
+      question: `History: how far back the first sync reads (30d, a date, or all) [${isOfBase ? 'that of the Kustomize base' : '30d'}]: `,
       fallback: isOfBase ? '' : '30d',
       parse: (answer, nowMs) => (isOfBase && answer === '' ? answer : history(answer, nowMs)),
     });

@@ -212,7 +212,7 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
       ...keyStep(folder, after, name),
     ],
     database: isOfBase
-      ? `that of the base${ofBase.url === '' ? '' : ` (${databaseText(ofBase)})`}; --influx-url names another, or none`
+      ? `that of the Kustomize base${ofBase.url === '' ? '' : ` (${databaseText(ofBase)})`}; to change it: --influx-url URL, or --influx-url none`
       : databaseText(database),
     warnings: podWarnings(folder, [
       { variable: 'TIDEMARK_API_URL', file, text },

@@ -160,7 +160,7 @@ function limitsOf(
     limits: { perMinute: minute ?? seenPerMinute ?? ASSUMED_PER_MINUTE, perDay },
     assumptions: [
       ...(minute === null ? [`requests a minute: ${unknownBecause}; ${heard}`] : []),
-      ...(perDay === null ? [`requests a day: ${unknownBecause}; only the limit per minute is assumed`] : []),
+      ...(perDay === null ? [`requests a day: ${unknownBecause}; no limit per day is assumed`] : []),
     ],
   };
 }
@@ -170,7 +170,7 @@ function alertAssumptions({ account, openAlerts }: PlanFacts): string[] {
   const open = account?.openAlerts ?? 0;
   if (open === 0 || openAlerts.sinceOldest > 0) return [];
   return [
-    `an alert poll takes one request: the account has ${counted(open, 'open alert')}, not read yet; those beyond the first page take more`,
+    `an alert poll takes one request: Tidemark has not read the ${counted(open, 'open alert')} of the account yet, and each page after the first takes one more`,
   ];
 }
 

@@ -48,8 +48,8 @@ function head(report: DeviceReport): string {
     ...reasons.map((reason) => wrap(`  ${plainText(reason, 500)}`, 2)),
     '\n',
     row(
-      'Listed',
-      `${life === '' ? 'no status' : life}; last seen ${when(report, listed.last_seen_at)}; listed ${when(report, listed.last_listed_at)}`,
+      'In the API',
+      `${life === '' ? 'no status' : life}; last seen ${when(report, listed.last_seen_at)}; last listed ${when(report, listed.last_listed_at)}`,
     ),
     row(
       'Newest',

@@ -96,7 +96,7 @@ function gapLines({ gaps, devices: all, process: work }: StatusReport): string {
   const shown = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
     const { why, remedy: toDo } = gapText(reason);
     const remedy = reason === PENDING && work.running ? 'the daemon reads them now' : toDo;
-    const where = `${plural(devices, 'device')}, ${duration(seconds)}${devices > 1 ? ' added up' : ''}`;
+    const where = `${plural(devices, 'device')}, ${duration(seconds)}${devices > 1 ? ' in total' : ''}`;
     return row(index === 0 ? 'Gaps' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
   return [...shown, ...more(gaps.length - REASONS_SHOWN)].join('');
@@ -282,7 +282,7 @@ function next({
       ? devices.length === 0
         ? 'no device is known yet'
         : 'no gaps to close'
-      : `${plural(devices_with_gaps, 'device')} with gaps to close (${duration(gap_seconds)}, added up over the devices)`;
+      : `${plural(devices_with_gaps, 'device')} with gaps to close (${duration(gap_seconds)}, in total over the devices)`;
   if (!work.running) return row('Next', `nothing until the daemon is started; ${open}`);
   const isNow = (at: string): boolean => Date.parse(at) < Date.parse(generated_at);
   const now = due.flatMap(({ name, due_at }) => (due_at !== null && isNow(due_at) ? [name] : []));

@@ -129,5 +129,5 @@ function endOfValue(line: string, from: number, end: number): number {
 }
 
 function notOurs(line: string): Error {
-  return new Error(`not a line of this program: ${JSON.stringify(line.slice(0, 200))}`);
+  return new Error(`not a valid line of line protocol: ${JSON.stringify(line.slice(0, 200))}`);
 }

@@ -196,7 +196,10 @@ function createRevisions(db: Database.Database): Revisions {
     advance: (deviceId, from) => {
       const now = stored(deviceId);
       known.drop(deviceId);
-      if (now !== from) throw new StaleStateError(`${deviceId}: computed from revision ${from}, now ${now}`);
+      if (now !== from)
+        throw new StaleStateError(
+          `${deviceId}: its state has changed during the commit (revision ${from}, now ${now})`,
+        );
       write.run(deviceId, from + 1);
     },
   };

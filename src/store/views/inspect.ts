@@ -137,13 +137,13 @@ const RULES: readonly (readonly [text: string, since: number, sql: string])[] = 
      WHERE NOT EXISTS (SELECT 1 FROM fact WHERE key = 'workspace_tag')`,
   ],
   [
-    'the sums of the archive differ from its blocks',
+    'the recorded numbers of blocks and points differ from the blocks in the archive',
     2,
     `SELECT (SELECT ifnull(sum(blocks), 0) FROM log_sum) <> (SELECT count(*) FROM block)
        OR (SELECT ifnull(sum(lines), 0) FROM log_sum) <> (SELECT ifnull(sum(lines), 0) FROM block)`,
   ],
   [
-    'the total differs from the sum of the days',
+    'the total number of readings differs from the sum of the readings per day',
     2,
     'SELECT ifnull((SELECT readings FROM day_total), 0) <> ifnull((SELECT sum(readings) FROM day_sum), 0)',
   ],

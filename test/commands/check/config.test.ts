@@ -50,7 +50,7 @@ test('a secret that is a plain word is warned of', () => {
   for (const secret of ['tidemark', 'tidemark:second', 'admin:Telemetry', 'admin:swordfish'])
     expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: secret })('influx.token')).toMatchObject({
       status: 'warn',
-      message: expect.stringMatching(/^this secret \(or its password\) is an ordinary word/),
+      message: expect.stringMatching(/^this secret \(or the password in user:password\) is an ordinary word/),
       remedy: 'Use a long random one.',
     });
   expect(linesOf({ TIDEMARK_LISTEN_PASSWORD: 'telemetry' })('listen_password')?.status).toBe('warn');

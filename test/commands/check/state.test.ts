@@ -318,8 +318,11 @@ describe('the file of the state', () => {
       /beyond the end of the archive/,
     ],
     ["DELETE FROM fact WHERE key = 'workspace_tag'", /there are points but no workspace/],
-    ['UPDATE log_sum SET lines = lines - 1', /the sums of the archive differ from its blocks/],
-    ['UPDATE day_total SET readings = readings + 1', /the total differs/],
+    [
+      'UPDATE log_sum SET lines = lines - 1',
+      /the recorded numbers of blocks and points differ from the blocks in the archive/,
+    ],
+    ['UPDATE day_total SET readings = readings + 1', /the total number of readings differs/],
     [
       "UPDATE block SET data = x'00112233' WHERE seq = (SELECT max(seq) FROM block)",
       /the newest block cannot be decompressed/,

@@ -425,7 +425,7 @@ async function acceptingInflux(): Promise<{ readonly url: string; readonly writt
 describe('on a terminal', () => {
   test('warns of a token that is a plain word, and takes another one or keeps it', async () => {
     const { url: database, written } = await acceptingInflux();
-    const warning = 'Warning: this secret (or its password) is an ordinary word';
+    const warning = 'Warning: this secret (or the password in user:password) is an ordinary word';
     for (const [other, sent] of [
       [TOKEN, `Token ${TOKEN}`],
       ['', 'Token tidemark:second'],

@@ -293,7 +293,7 @@ describe('what it says', () => {
     using rig = openPlanRig({ devices: fleet(1, 10 * MINUTE_MS), alerts });
     const first = await rig.plan();
     expect(first.requests_per_day.needed.alerts, 'nothing is known yet').toBe(720);
-    const assumed = /^an alert poll takes one request: the account has \d+ open alerts?, not read yet;/;
+    const assumed = /^an alert poll takes one request: Tidemark has not read the \d+ open alerts? of the account yet/;
     expect(first.basis.assumptions.at(-1)).toMatch(assumed);
     await rig.once();
     const before = asked(rig).length;
@@ -345,7 +345,7 @@ describe('what it says', () => {
     expect(plan.allowance.day).toMatchObject({ limit: null, budget: null, used_share: null });
     expect(plan.basis.assumptions.slice(0, 2)).toEqual([
       'requests a minute: the account is unknown (scope account:read); the response headers contain 30',
-      'requests a day: the account is unknown (scope account:read); only the limit per minute is assumed',
+      'requests a day: the account is unknown (scope account:read); no limit per day is assumed',
     ]);
     expect(planText(plan)).toMatch(/Workspace unknown[\s\S]*Assumed: requests a minute/);
   });

@@ -256,7 +256,7 @@ describe('reading back', () => {
       'm value="a"b 1',
       'm value=1 1.5',
     ]) {
-      expect(() => readLine(text), text).toThrow('not a line of this program');
+      expect(() => readLine(text), text).toThrow('not a valid line of line protocol');
     }
   });
 

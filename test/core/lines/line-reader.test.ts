@@ -53,7 +53,7 @@ test.each([
   ['a text that does not end', 'telemetry text="abc 5'],
   ['something behind a text', 'telemetry text="abc"d 5'],
 ])('%s is no line of this program', (_what, line) => {
-  expect(() => readLine(line)).toThrow(/^not a line of this program/);
+  expect(() => readLine(line)).toThrow(/^not a valid line of line protocol/);
 });
 
 test('the error about a long text shows its beginning alone', () => {
