@@ -161,7 +161,7 @@ export const mayRead = (influx: string): string =>
 function hintFor(status: number, influx: string): string {
   if (status === 401 || status === 403) return mayRead(influx);
   if (status === 404) {
-    return `${influx}.url, ${influx}.bucket: the server answers no queries for that bucket. ${mayRead(influx)}; InfluxDB 2 also needs a DBRP mapping for a bucket that was created by an older or newer version (influx v1 dbrp create)`;
+    return `${influx}.url, ${influx}.bucket: the server answers no queries for that bucket. ${mayRead(influx)}; some versions of InfluxDB 2 (an early 2.x, InfluxDB Cloud) also need a DBRP mapping for the bucket: influx v1 dbrp create`;
   }
   return `${influx}.url: the server does not accept queries. ${mayRead(influx)}`;
 }

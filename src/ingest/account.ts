@@ -107,6 +107,9 @@ export function createPlanCheck(context: SyncContext): (signal: AbortSignal) => 
 }
 
 function describePlan(plan: Plan): string {
-  const days = plan.historyMaxDays === null ? 'any range' : `ranges of ${plan.historyMaxDays} days`;
+  const days =
+    plan.historyMaxDays === null
+      ? 'telemetry requests of any range'
+      : `at most ${plan.historyMaxDays} days per telemetry request`;
   return `${plan.requestsPerMinute ?? '?'} requests a minute, ${plan.requestsPerDay ?? '?'} a day, ${days}, pages of ${plan.maxDevicesPerPage ?? '?'}`;
 }

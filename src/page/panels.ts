@@ -344,7 +344,7 @@ interface AlertsFrame {
 
 function alertHeads({ isWhole, isOfDevice = false }: AlertsFrame): string[] {
   const device = isOfDevice ? [] : ['Device'];
-  return ['Status', 'Rule', ...device, ...(isWhole ? ['Fire count', 'Opened', 'Age', 'Last recorded'] : ['Opened'])];
+  return ['Status', 'Rule', ...device, ...(isWhole ? ['Fire count', 'Opened', 'Age', 'State as of'] : ['Opened'])];
 }
 
 /** The alerts of one device, for its page. */

@@ -73,7 +73,7 @@ function clockReasons({ serverClock }: ReadyParts): Reason[] {
   }
   const unconfirmedDate = serverClock.unconfirmed();
   if (unconfirmedDate === null) return [];
-  const text = `the API's clock (${formatMs(unconfirmedDate.dateMs)}) differs from every other clock: waiting for a second response`;
+  const text = `the API's clock (${formatMs(unconfirmedDate.dateMs)}) differs from this machine's clock and from the newest readings: waiting for a response that confirms it`;
   return [['clock_unconfirmed', text]];
 }
 

@@ -276,8 +276,8 @@ export function shortfallText(shortfall: Shortfall): string {
   const head = `the schedules need ${grouped(Math.round(needed))} requests a day, but the budget is ${grouped(Math.round(available))} (${percent(share)} of the quota, minus the requests of other clients)`;
   const result =
     shortfall.of === 'schedules'
-      ? `the lag is about ${duration(freshness.medianMs / 1000)} instead of ${duration(freshnessTargetMs / 1000)} (p95 of the devices: ${duration(freshness.p95Ms / 1000)})`
-      : `the quota is too small for all readings: of ${grouped(Math.round(readingsMade))} a day, ${grouped(Math.round(readingsCovered))} can be read; Tidemark reads the newest page of each device in turn, about every ${duration(freshness.medianMs / 1000)}, and the rest become gaps (over_quota)`;
+      ? `the lag of the median device is about ${duration(freshness.medianMs / 1000)} (p95: ${duration(freshness.p95Ms / 1000)}), and its target is ${duration(freshnessTargetMs / 1000)}`
+      : `the quota is too small for all readings: of ${grouped(Math.round(readingsMade))} a day, ${grouped(Math.round(readingsCovered))} can be read; Tidemark reads the newest page of each device about every ${duration(freshness.medianMs / 1000)}, and the rest become gaps (over_quota)`;
   return `${head}: ${result}. ${remedyText(shortfall)}`;
 }
 

@@ -131,7 +131,7 @@ const FOLLOW_MS = 3 * MINUTE_MS;
 const NOT_CHECKED = 'The daemon did not check the API';
 
 const NOT_UNDERSTOOD = {
-  what: `${NOT_CHECKED}: its answer comes from another version of Tidemark`,
+  what: 'The daemon checked the API, but it runs another version of Tidemark, so its result cannot be shown',
   remedy: 'Restart the daemon with the version of this command and run --check again.',
 };
 

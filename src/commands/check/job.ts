@@ -371,14 +371,15 @@ async function noteBounds(
   if (probe === null || newest === undefined) {
     return notes.skip(
       BOUNDS,
-      'whether "after" and "before" include their bound: unknown (no reading lies on a whole second)',
+      'whether the request parameters "after" and "before" are inclusive: unknown (no reading lies on a whole second)',
       UNSEEN,
     );
   }
   const before = next === undefined ? null : newest;
   const after = next ?? newest;
   const answer = await probe({ after, before });
-  if (answer === null) return notes.skip(BOUNDS, 'whether "after" and "before" include their bound: unknown', UNSEEN);
+  if (answer === null)
+    return notes.skip(BOUNDS, 'whether the request parameters "after" and "before" are inclusive: unknown', UNSEEN);
   const has = (at: EpochNs): boolean => answer.readings.some(({ recordedAt }) => recordedAt === at);
   const facts = { after_inclusive: has(after), before_inclusive: before === null ? null : has(before) };
   const ofBefore = facts.before_inclusive === null ? '"before" is unknown' : text('before', facts.before_inclusive);

@@ -270,7 +270,7 @@ function kindToWrite(
   if (shown === 'victoriametrics' || prompter.isTerminal) return 'victoriametrics';
   if (shown === 'unreachable' && isVictoriaPort(url)) {
     print(
-      `The database does not answer. Its port (${new URL(url).port}) is that of VictoriaMetrics, so this kind is written; for InfluxDB, give --influx-bucket.`,
+      `The database does not answer. Its port (${new URL(url).port}) is that of VictoriaMetrics, so init sets influx.kind to victoriametrics; for InfluxDB, give --influx-bucket.`,
     );
     return 'victoriametrics';
   }

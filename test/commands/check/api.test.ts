@@ -126,7 +126,9 @@ describe('a key that is right', () => {
     const report = await stage.report();
     expect(bad(report)).toEqual([]);
     expect(line(report, 'telemetry:read').message).toMatch(/^unknown: .*404/);
-    expect(line(report, 'bounds').message).toMatch(/whether "after" and "before" include their bound: unknown/);
+    expect(line(report, 'bounds').message).toMatch(
+      /whether the request parameters "after" and "before" are inclusive: unknown/,
+    );
   });
 });
 
