@@ -176,7 +176,7 @@ function isName(name: string): boolean {
 const LANES: ReadonlyMap<string, string> = new Map([
   ['live', 'newest readings'],
   ['inventory', 'device list and account'],
-  ['first-history', 'first history'],
+  ['first-history', 'history'],
   ['idle-poll', 'idle polls'],
 ]);
 
@@ -246,6 +246,6 @@ export function quotaWaitText({
 }): { readonly text: string; readonly at: string } | null {
   if (waiting_until !== null) return { text: 'Quota used up: requests resume at', at: waiting_until };
   if (history_waiting_until === null) return null;
-  const text = 'First history and backfill spread the budget over the day: they resume at';
+  const text = 'History and backfill spread the budget over the day: they resume at';
   return { text, at: history_waiting_until };
 }

@@ -330,7 +330,7 @@ describe('the overview', () => {
     const lanes = (['first-history', 'inventory', 'backfill'] as const).map((lane) => ({ lane, minute: 1, day: 7 }));
     await using served = await servePage({ standing: standingWith({ allowance: { ...REPORT.allowance, lanes } }) });
     expect(await textOf(served.url)).toMatch(
-      /<h3>Requests of the last 24 hours by purpose<\/h3><ul[^>]*><li>first history <b>7<\/b><\/li><li>device list and account <b>7<\/b><\/li><li>backfill <b>7/,
+      /<h3>Requests of the last 24 hours by purpose<\/h3><ul[^>]*><li>history <b>7<\/b><\/li><li>device list and account <b>7<\/b><\/li><li>backfill <b>7/,
     );
   });
 
@@ -512,7 +512,7 @@ describe('the overview', () => {
     const page = await textOf(served.url);
     expect(page).not.toContain('Quota used up');
     expect(page).toMatch(
-      /First history and backfill spread the budget over the day: they resume at <time[^>]*>22:40:14<\/time>\./,
+      /History and backfill spread the budget over the day: they resume at <time[^>]*>22:40:14<\/time>\./,
     );
     served.shown.standing = with_(at, at);
     expect(await textOf(served.url)).toMatch(/Quota used up: requests resume at <time[^>]*>22:40:14<\/time>\./);

@@ -313,7 +313,7 @@ function copyBeforeMigration(db: Database.Database, path: string, upgrade: State
     throw new UserError(
       {
         what: `${path}: the backup before the upgrade could not be written (${codeOf(error)})`,
-        remedy: `Free space on that disk, or run --backup to another disk and create the symbolic link ${copy} to that file. Nothing was changed.`,
+        remedy: `Free space on that disk; or write the copy to another disk (--backup FILE) and link it to the name that is expected (ln -s FILE ${copy}). Then start again; nothing was changed.`,
       },
       1,
     );

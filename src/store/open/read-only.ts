@@ -150,7 +150,7 @@ function isOtherShape(error: unknown): error is Error {
 function otherBuild(path: string, message: string): UserError {
   return new UserError(
     {
-      what: `${path}: this state was written by another build, and a part is missing (${message})`,
+      what: `${path}: another build of Tidemark has written this state, with another database schema (${message})`,
       remedy: 'Use the build that wrote it. Nothing was changed.',
     },
     1,

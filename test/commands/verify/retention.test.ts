@@ -176,7 +176,9 @@ test('the words say what to do, or what it means', () => {
   const counts = { pending: 0, quarantined: 0, points_compared: 20 };
   const verdict = { hidden_before: '2026-01-01T00:00:00Z', missing: 9, known_missing: 0, ...counts };
   expect(adviceOnHidden(verdict, false).join()).toContain('Run --verify again in an hour');
-  expect(adviceOnHidden({ ...verdict, missing: 0, known_missing: 9 }, true).join()).toContain('although it accepts it');
+  expect(adviceOnHidden({ ...verdict, missing: 0, known_missing: 9 }, true).join()).toContain(
+    'although it accepts older points',
+  );
   const none = adviceOnHidden({ ...verdict, missing: 0, known_missing: 19, pending: 1 }, true).join();
   expect(none).toContain('shows none of them: all are older than its retention');
   expect(adviceOnHidden({ ...verdict, hidden_before: null }, false)).toEqual([]);
