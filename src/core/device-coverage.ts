@@ -285,7 +285,7 @@ export function missingStatuses(sums: readonly MissingSum[]): MissingStatus[] {
 
 const WHY: Readonly<Record<MissingReason, string>> = {
   beyond_retention: 'beyond its retention',
-  skipped_destination: 'it was skipped',
+  skipped_destination: 'it had accepted nothing for longer than archive.retention',
   cleared: 'the archive had removed them',
   dropped: 'it rejected them, and they were dropped from quarantine',
 };
@@ -293,7 +293,7 @@ const WHY: Readonly<Record<MissingReason, string>> = {
 /** The command that restores them. */
 const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => string>>> = {
   beyond_retention: (name) =>
-    `with a longer retention, --replay --destination ${name} sends those that the archive still has`,
+    `once the database keeps points for longer, --replay --destination ${name} sends those that the archive still has`,
   skipped_destination: (name) => `--verify --repair --destination ${name} sends them`,
   cleared: (name) => `--verify --repair --destination ${name} requests them again from the API`,
 };

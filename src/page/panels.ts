@@ -195,7 +195,7 @@ function jobLine(job: JobStatus, now: string): Html {
 function rangeText({ from, to }: NonNullable<JobStatus['range']>, now: string): Html {
   if (from !== null && to !== null) return html`from ${timeRange(from, to, { now, between: ' to ' })}`;
   const start = from === null ? 'the first reading' : moment(from, now);
-  return html`from ${start} to ${to === null ? 'its start' : moment(to, now)}`;
+  return html`from ${start} to ${to === null ? 'the start of the job' : moment(to, now)}`;
 }
 
 function jobFigures({
@@ -376,7 +376,7 @@ export function alertsSection({ alerts, open, rows }: AlertsView, view: AlertsFr
   const more =
     rest > 0 &&
     (isWhole
-      ? html`<p class="soft">${grouped(rest)} more are in the database${openText}.</p>`
+      ? html`<p class="soft">${grouped(rest)} more are not shown${openText}.</p>`
       : html`<p class="more"><a href="/alerts">${grouped(rest)} more</a>${openText}</p>`);
   return html`<section id="alerts" class="panel"><h2>Alerts <small>${grouped(open)} open, ${grouped(alerts)} in total</small></h2>
 ${rows.length === 0 ? html`<p>No alerts yet.</p>` : list}${more}</section>`;

@@ -3,14 +3,13 @@
  * contains everything that it shows.
  */
 
-import { gapText, PENDING } from '../../core/device-coverage.ts';
+import { gapText, missingText, PENDING } from '../../core/device-coverage.ts';
 import { laneText, quotaWaitText, windowText } from '../../core/quota.ts';
 import {
   type DestinationReport,
   type DeviceStatus,
   deviceStateText,
   type JobStatus,
-  type MissingStatus,
   type StatusReport,
   type StreamStatus,
   shownState,
@@ -75,14 +74,17 @@ function freshness({ freshness: fresh, next: { initial_devices }, destinations }
   const slowed =
     expected_seconds <= target_seconds
       ? ''
-      : `; the quota allows ${duration(expected_seconds)} (--plan shows what would change that)`;
+      : `, but the quota allows one every ${duration(expected_seconds)} (--plan shows what would change that)`;
   const target = `poll interval ${duration(target_seconds)}${slowed}`;
-  const max = max_seconds === null ? '' : `, max ${duration(max_seconds)}`;
+  const max = max_seconds === null ? null : duration(max_seconds);
   if (median_seconds === null || p95_seconds === null) {
-    return row('Lag', initial_devices === 0 ? target : `initial sync${max}; ${target}`);
+    return row(
+      'Lag',
+      initial_devices === 0 ? target : `initial sync${max === null ? '' : `; largest lag so far ${max}`}; ${target}`,
+    );
   }
   const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
-  const figures = `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}${max}`;
+  const figures = `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}${max === null ? '' : `, max ${max}`}`;
   // A database that accepts nothing is further behind than the archive.
   const blocked = destinations.flatMap(({ name, blocked_reason, lag_seconds }) =>
     blocked_reason === null || lag_seconds === null ? [] : [`, in ${nameText(name, 40)} ${duration(lag_seconds)}`],
@@ -206,18 +208,10 @@ function destination(
     ...(blocked_reason === null
       ? []
       : [row('', `${running ? 'blocked' : 'blocked at the last attempt'}: ${plainText(blocked_reason, 300)}`)]),
-    ...missing.map((range) => row('', missingLine(range, flag))),
+    ...missing.map(({ from, to, ...range }) =>
+      row('', plainText(missingText(served, { ...range, from: minute(from), to: minute(to) }))),
+    ),
   ].join('');
-}
-
-function missingLine({ reason, points, devices, from, to }: MissingStatus, flag: string): string {
-  const missing = `missing: ${plural(points, 'point')} of ${plural(devices, 'device')}`;
-  const range = `(${minute(from)} to ${minute(to)})`;
-  const fetch = `tidemark --verify --repair${flag} --from ${from.slice(0, 10)}`;
-  if (reason === 'beyond_retention')
-    return `${missing}, older than the database's retention ${range}; after extending it: ${fetch}`;
-  const why = reason === 'cleared' ? 'that the archive no longer has' : 'because the database was skipped';
-  return `${missing} ${why} ${range}; to send them again: ${fetch}`;
 }
 
 function quotaLines({ allowance }: StatusReport): string {

@@ -296,6 +296,7 @@ describe('delivery', () => {
       missing: [
         { ...lack, reason: 'cleared' },
         { ...lack, reason: 'beyond_retention' },
+        { ...lack, reason: 'dropped' },
       ],
       atMs: NOW_MS,
     });
@@ -306,9 +307,13 @@ describe('delivery', () => {
     const words = unwrapped(text());
     expect(words).toContain('Delivery 2 points wait, the oldest for 3 h; 1 in quarantine');
     expect(words).toContain('(tidemark --quarantine)');
-    expect(words).toContain('missing: 500 points of 1 device that the archive no longer has');
-    expect(words).toContain('to send them again: tidemark --verify --repair --from 2026-06-06');
-    expect(words).toContain("older than the database's retention");
+    expect(words).toContain('500 points missing in influx: the archive had removed them (from 2026-06-06 12:00 to');
+    expect(words).toContain('--verify --repair --destination influx requests them again from the API');
+    expect(words).toContain('once the database keeps points for longer, --replay --destination influx sends those');
+    expect(words).toContain(
+      'it rejected them, and they were dropped from quarantine (from 2026-06-06 12:00 to 2026-06-07 12:00)',
+    );
+    expect(words).not.toMatch(/dropped from quarantine [^)]*\); --verify/);
     const next = { rejected: [], missing: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
     open.store.acknowledge({ ...next, from: { block: 1, line: 1 }, to: { block: 2, line: 0 } });
     expect(report().destinations).toMatchObject([{ pending_points: 1, oldest_pending_at: '2026-06-15T12:00:00Z' }]);
@@ -418,7 +423,7 @@ describe('what is odd', () => {
     const text = textOf(config, clock);
     // Some hundred milliseconds; with a query of all devices for each it is ten seconds.
     expect(performance.now() - beganMs).toBeLessThan(patient(2_500));
-    expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(37);
+    expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(38);
     const report = reportOf(config, clock);
     expect(report.devices).toHaveLength(10_000);
     expect(report.totals.archived_readings).toBe(readings);

@@ -156,7 +156,9 @@ describe('an unreadable state is an error that says what to do', () => {
     db.pragma(`application_id = ${APPLICATION_ID}`);
     db.pragma(`user_version = ${MIGRATIONS.length}`);
     db.close();
-    expect(refusal(place)).toMatch(/another build, and a part is missing \(no such table: job\)/);
+    expect(refusal(place)).toMatch(
+      /another build of Tidemark has written this state, with another database schema \(no such table: job\)/,
+    );
   });
 
   test('a foreign, damaged or truncated file and a directory are refused', () => {
