@@ -65,7 +65,7 @@ const GAP_TEXTS: Readonly<Record<GapReason | typeof PENDING | 'excluded', GapTex
   [PENDING]: { why: 'not read yet', remedy: 'start the daemon or run --once' },
   beyond_plan: { why: 'older than the plan serves', remedy: "limited by the plan's history_max_days" },
   over_quota: { why: 'skipped for lack of quota', remedy: '--plan shows what quota would be enough' },
-  page_rejected: { why: 'responses rejected', remedy: 'retried periodically, see the log' },
+  page_rejected: { why: 'invalid responses', remedy: 'retried periodically, see the log' },
   unverified: { why: 'empty responses', remedy: 'although the device list shows activity then; requested again' },
   unreachable: { why: 'device unreachable', remedy: 'its requests fail; retried periodically' },
   device_gone: { why: 'device gone', remedy: 'no longer in the workspace; checked periodically' },

@@ -66,7 +66,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     counts: ({ of }, to) => setShort(to, of),
   }),
   'quota-enough': info('The quota is large enough for all schedules again', { counts: (_, to) => setShort(to, null) }),
-  'limit-mismatch': info('The API reports a limit that the plan does not contain', {
+  'limit-mismatch': info('The API reports another limit than the plan that was read last; reading the account again', {
     fields: ({ limit }) => ({ limit }),
   }),
   'plan-changed': warn('The plan of the workspace has changed', { fields: ({ before, after }) => ({ before, after }) }),

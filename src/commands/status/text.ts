@@ -64,7 +64,7 @@ function coverage({ totals, devices }: StatusReport): string {
   const aside =
     rejected_records === 0
       ? []
-      : [row('', `${plural(rejected_records, 'record')} of the API rejected (tidemark --quarantine)`)];
+      : [row('', `${plural(rejected_records, 'record')} from the API could not be parsed (tidemark --quarantine)`)];
   const whole = `${count(devices_complete)} of ${plural(kept, 'device')} complete${stateText}`;
   return [row('Coverage', `${share}, ${plural(archived_readings, 'archived reading')}; ${whole}`), ...aside].join('');
 }

@@ -180,7 +180,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     const life = await backfillAlone(rig, asked);
     expect(life.summary).toMatchObject({ outcome: 'stalled', exit_code: 3, missing: [] });
     expect(recheckOf(life)).toMatchObject({ ranges: 2, unread: [{ device_id: 'often', reason: 'page_rejected' }] });
-    expect(backfillEndText(life.summary)).toContain(': responses rejected.');
+    expect(backfillEndText(life.summary)).toContain(': invalid responses.');
     rig.simulator.faults = null;
     const next = await backfillAlone(rig, asked);
     expect(next.summary).toMatchObject({ outcome: 'complete', exit_code: 0 });

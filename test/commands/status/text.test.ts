@@ -81,7 +81,7 @@ describe('gaps', () => {
   const REASONS: readonly [GapReason, RegExp][] = [
     ['beyond_plan', /older than the plan serves: 1 device, 6 h; limited by the plan's history_max_days/],
     ['over_quota', /skipped for lack of quota: 1 device, 6 h; --plan shows/],
-    ['page_rejected', /responses rejected: 1 device, 6 h; retried periodically, see the log/],
+    ['page_rejected', /invalid responses: 1 device, 6 h; retried periodically, see the log/],
     ['unreachable', /device unreachable: 1 device, 6 h; its requests fail/],
   ];
 

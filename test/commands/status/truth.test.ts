@@ -174,7 +174,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(reasonsOf('often')).toEqual(['page_rejected', 'pending']);
     expect(reasonsOf('seldom')).toEqual(['unreachable', 'pending']);
     const text = unwrapped(textOf(config, rig.clock));
-    expect(text).toContain('responses rejected: 1 device, ');
+    expect(text).toContain('invalid responses: 1 device, ');
     expect(text).toContain('device unreachable: 1 device, ');
     expect(text).toMatch(/Devices with the largest gaps or lag .*often .*lag .*; 2 gaps, .*seldom .*lag .*; 2 gaps/);
     const often = deviceOf(config, rig.clock, 'often');
@@ -184,7 +184,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(often.reasons.join(' ')).toMatch(
       /No daemon is running.*last request for the device failed: the response could not be parsed/s,
     );
-    expect(often.reasons.join(' ')).toMatch(/After failures \(responses rejected\) it is tried again at \d{4}-/);
+    expect(often.reasons.join(' ')).toMatch(/After failures \(invalid responses\) it is tried again at \d{4}-/);
     expect(often.next_due_at).toBe(often.named_gaps.at(-1)?.retry_at);
     expect(unwrapped(textOf(config, rig.clock, 'seldom'))).toContain('the API failed (5xx)');
   });

@@ -75,7 +75,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     expect(second.stdout).toMatch(/points already recorded as missing there/);
     expect(lacksIn(stage, 'beyond_retention')).toHaveLength(3);
     const { stdout } = await stage.run(['--status']);
-    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/missing: [\d,]+ points of 3 devices, older than .*retention/);
+    expect(stdout.replaceAll(/\s+/g, ' ')).toMatch(/[\d,]+ points missing in influx: beyond its retention/);
   });
 
   test('alone: equal, then different, then repaired, without a key and without a request', async () => {
