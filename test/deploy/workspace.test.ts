@@ -189,20 +189,14 @@ describe('for Compose', () => {
   });
 });
 
+const OFFICE = ['--workspace', 'office', '--for', 'kubernetes'] as const;
+
 describe('for Kubernetes', () => {
   test.runIf(TOOLS)('a directory and a line in the list, which kustomize renders', async () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     const database = ['--influx-url', 'http://influxdb.monitoring:8086', '--influx-bucket', 'my telemetry'];
     for (const overwrite of [[], ['--overwrite']]) {
-      const { code, text } = await init(
-        folder,
-        '--workspace',
-        'office',
-        '--for',
-        'kubernetes',
-        ...database,
-        ...overwrite,
-      );
+      const { code, text } = await init(folder, ...OFFICE, ...database, ...overwrite);
       expect([code, text]).toEqual([0, expect.stringContaining(`kubectl apply -k ${folder}`)]);
     }
     for (const name of ['tidemark_api_key', 'tidemark_influx_token']) writeFileSync(join(folder, 'home', name), 'x');
@@ -277,7 +271,7 @@ describe('for Kubernetes', () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     const values = (name: string) =>
       parse(read(folder, name, 'kustomization.yaml')).configMapGenerator[0].literals.map(String);
-    const without = await init(folder, '--workspace', 'office', '--for', 'kubernetes', '--influx-url', 'none');
+    const without = await init(folder, ...OFFICE, '--influx-url', 'none');
     expect(without).toMatchObject({ code: 0, text: expect.stringMatching(/^Database: {2}none; readings/m) });
     const none = ['URL', 'ORG', 'BUCKET', 'KIND'].map((each) => `TIDEMARK_INFLUX_${each}=`);
     expect(values('office')).toEqual(expect.arrayContaining(none));
@@ -370,15 +364,7 @@ describe('for Kubernetes', () => {
     const own = join(folder, 'token');
     writeFileSync(own, 'the-token');
     const isAsked = async (...flags: readonly string[]): Promise<boolean> => {
-      const { code, text } = await init(
-        folder,
-        '--workspace',
-        'office',
-        '--for',
-        'kubernetes',
-        '--overwrite',
-        ...flags,
-      );
+      const { code, text } = await init(folder, ...OFFICE, '--overwrite', ...flags);
       expect(code, shown).toBe(0);
       const words = `First:     write the token of the database into ${file} (empty: no token), or run init again with --influx-token-file FILE --overwrite. InfluxDB 2 and 3 require one.\nStart it: `;
       expect(text.includes('write the token')).toBe(text.includes(words));
@@ -405,7 +391,7 @@ describe('for Kubernetes', () => {
   test('guesses no kind of a database that does not answer, except from a port of VictoriaMetrics', async () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     const add = async (...flags: readonly string[]) =>
-      await init(folder, '--workspace', 'office', '--for', 'kubernetes', '--overwrite', '--influx-url', ...flags);
+      await init(folder, ...OFFICE, '--overwrite', '--influx-url', ...flags);
     expect(await add('http://127.0.0.1:1')).toEqual({
       code: 2,
       text: 'The kind of the database is unknown: it does not answer. Give --influx-bucket NAME for InfluxDB, or --influx-kind victoriametrics.',
@@ -433,7 +419,7 @@ describe('for Kubernetes', () => {
     writeFileSync(own, 'user:wrong-password');
     const victoria = await serve({ 'x-server-hostname': 'vm' }, 401);
     const given = ['--influx-url', victoria, '--influx-token-file', own];
-    const { code, text } = await init(folder, '--workspace', 'office', '--for', 'kubernetes', ...given);
+    const { code, text } = await init(folder, ...OFFICE, ...given);
     expect([code, text]).toEqual([1, expect.stringMatching(/^The database does not accept points: .*401/)]);
     expect(existsSync(join(folder, 'office'))).toBe(false);
   });
