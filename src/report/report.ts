@@ -131,7 +131,8 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
 /** The streams; before the first answer since the start with the time of the last one before it. */
 function streamsOf({ streams, facts }: ReportParts): readonly StreamStatus[] {
   const list = streams.list();
-  if (list.every(({ last_read_at }) => last_read_at !== null)) return list;
+  // A stream without its scope stays unread; to look for its last answer takes a scan of all requests each time.
+  if (list.every(({ state, last_read_at }) => state === 'off' || last_read_at !== null)) return list;
   const storedMs = new Map(facts.streams().map(({ stream, readAtMs }) => [stream, readAtMs]));
   return list.map((each) => ({
     ...each,

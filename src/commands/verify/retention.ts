@@ -166,7 +166,7 @@ export function adviceOnHidden(verdict: HiddenVerdict, repair: boolean): string[
     return [
       'The database accepts the points and shows none of them: all are older than its retention. If its retention is longer, check that a query reaches the same database or bucket as a write.',
     ];
-  const seen = `Every point before ${before} is missing and every later one is there: so the database probably shows nothing older than its retention`;
+  const seen = `Every point before ${before} is missing and every later one is there, so the database probably shows nothing older than its retention`;
   if (missing === 0 && known > 0) return [`${seen}, although it accepts older points.`];
   const confirm = 'Run --verify again in an hour to confirm that, or --verify --repair now to send the points again';
   return repair ? [] : [`${seen}. ${confirm}: those that stay missing are then recorded as missing.`];
