@@ -368,7 +368,7 @@ test('a database that an InfluxDB 3 cannot create is an error of the bucket', as
   expect(stderr).toContain(
     'The database does not accept points: this InfluxDB 3 has no database "f" and cannot create',
   );
-  expect(stderr).toContain('correct --influx-bucket, or remove a database');
+  expect(stderr).toContain('correct --influx-bucket, or delete a database');
   expect([...influx.databases]).toHaveLength(5);
 });
 
