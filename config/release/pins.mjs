@@ -75,8 +75,19 @@ export function faults(files, pins, { resolved }) {
   return found;
 }
 
+/**
+ * Asks where each tag points now.
+ *
+ * @param run runs a program with its arguments and returns what it printed.
+ * @throws where one is not answered with a digest.
+ */
+export function resolvedPins(pins, run) {
+  const all = (kind) => Object.fromEntries(Object.keys(pins[kind]).map((name) => [name, resolve(kind, name, run)]));
+  return { actions: all('actions'), images: all('images') };
+}
+
 /** Asks the host of an action which commit a tag is, the registry which digest a tag of an image has. */
-function resolve(kind, name) {
+function resolve(kind, name, run) {
   if (kind === 'images') {
     const answer = run('docker', ['buildx', 'imagetools', 'inspect', name, '--format', '{{.Manifest.Digest}}']);
     return required(answer.trim(), kind, name);
@@ -118,13 +129,7 @@ if (import.meta.main) {
     for (const each of found) process.stderr.write(`${each}\n`);
     process.exitCode = found.length === 0 ? 0 : 1;
   } else if (command === 'resolve') {
-    const pins = readPins();
-    const resolved = Object.fromEntries(
-      Object.entries(pins).map(([kind, all]) => [
-        kind,
-        Object.fromEntries(Object.keys(all).map((name) => [name, resolve(kind, name)])),
-      ]),
-    );
+    const resolved = resolvedPins(readPins(), run);
     writeFileSync(PINS, `${JSON.stringify(resolved, null, 2)}\n`);
     write(resolved);
   } else if (command === 'write') {

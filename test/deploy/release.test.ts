@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { billOf } from '../../config/image/sbom.mjs';
-import { faults, namedIn, namingFiles, withPins } from '../../config/release/pins.mjs';
+import { faults, namedIn, namingFiles, resolvedPins, withPins } from '../../config/release/pins.mjs';
 import { openRegistry } from '../../config/release/registry.mjs';
 import { licenceFaults, NOT_REHEARSED, namesOf, notesOf } from '../../config/release/release.mjs';
 import { toolPath, toolsAvailable } from './tools.ts';
@@ -173,26 +173,29 @@ describe('actions and images', () => {
     expect(withPins(written, { actions: {}, images: {} })).toBe(text);
   });
 
-  test('are resolved by git and docker, and nothing is written where one gives no answer', () => {
-    const bin = join(copy, 'bin');
-    mkdirSync(bin);
-    const git = `#!/bin/sh\n[ "$1" = ls-remote ] && printf '%s\\t%s\\n%s\\t%s^{}\\n' ${'c'.repeat(40)} "$3" ${SHA} "$3"\n`;
-    writeFileSync(join(bin, 'git'), git, { mode: 0o755 });
-    writeFileSync(join(bin, 'docker'), '#!/bin/sh\necho "unauthorized"\n', { mode: 0o755 });
-    const before = file('config/release/pins.json');
-    writeFileSync(join(copy, 'config/release/pins.json'), before.replace(/": "[^"]*"/, '": ""'));
-    const open = script('pins.mjs', ['check', '--resolved']);
-    writeFileSync(join(copy, 'config/release/pins.json'), before);
-    expect([open.status, open.stdout + open.stderr]).toEqual([1, expect.stringContaining('is not resolved')]);
-    const path = { PATH: `${bin}:/usr/bin:/bin` };
-    expect(script('pins.mjs', ['resolve'], path).status).toBe(1);
-    expect(file('config/release/pins.json')).toBe(before);
-    writeFileSync(join(bin, 'docker'), `#!/bin/sh\n[ "$1 $2 $3" = "buildx imagetools inspect" ] && echo ${DIGEST}\n`, {
-      mode: 0o755,
-    });
-    expect(script('pins.mjs', ['resolve'], path).status).toBe(0);
-    expect(new Set(Object.values(pins().actions))).toEqual(new Set([SHA]));
-    expect(new Set(Object.values(pins().images))).toEqual(new Set([DIGEST]));
+  test('are resolved by what git and docker answer, and not at all where one gives no digest', () => {
+    const before = pins();
+    const asked: string[] = [];
+    const answering = (image: string) => (program: string, args: string[]) => {
+      asked.push([program, ...args].join(' '));
+      return program === 'git' ? `${'c'.repeat(40)}\t${args[2]}\n${SHA}\t${args[2]}^{}\n` : image;
+    };
+    const resolved = resolvedPins(before, answering(`${DIGEST}\n`));
+    expect(Object.keys(resolved.actions)).toEqual(Object.keys(before.actions));
+    expect(Object.keys(resolved.images)).toEqual(Object.keys(before.images));
+    expect(new Set(Object.values(resolved.actions))).toEqual(new Set([SHA]));
+    expect(new Set(Object.values(resolved.images))).toEqual(new Set([DIGEST]));
+    expect(asked).toHaveLength(Object.keys({ ...before.actions, ...before.images }).length);
+    expect(asked).toContain('git ls-remote https://github.com/actions/checkout refs/tags/v5 refs/tags/v5^{}');
+    expect(() => resolvedPins(before, answering('unauthorized'))).toThrow('"unauthorized" is no digest');
+
+    // And they are written into the files, where the check takes them.
+    const open = { ...before, actions: Object.fromEntries(Object.keys(before.actions).map((name) => [name, ''])) };
+    writeFileSync(join(copy, 'config/release/pins.json'), JSON.stringify(open));
+    const refused = script('pins.mjs', ['check', '--resolved']);
+    expect([refused.status, refused.stdout + refused.stderr]).toEqual([1, expect.stringContaining('is not resolved')]);
+    writeFileSync(join(copy, 'config/release/pins.json'), JSON.stringify(resolved));
+    expect(script('pins.mjs', ['write']).status).toBe(0);
     expect(file('.github/workflows/release.yml')).toContain(`uses: actions/checkout@${SHA} # v5\n`);
     expect(script('pins.mjs', ['check', '--resolved']).status).toBe(0);
   });

@@ -204,7 +204,13 @@ async function containers(): Promise<void> {
       'databases.md',
       'compose.demo-victoriametrics.yaml up',
     );
-    const shell = (line: string) => ['/bin/sh', ['-ec', line]] as const;
+    const compose = composeProgram();
+    // There is no Docker here: Compose is run as the program that it is, and its engine is podman.
+    const shell = (line: string) =>
+      [
+        '/bin/sh',
+        ['-ec', line.replace(/\bdocker compose\b/g, compose).replace(/\bdocker (?=\w)/g, 'podman ')],
+      ] as const;
     // Built by `up`, as where nobody has built it yet.
     spawnSync('podman', ['image', 'rm', '--force', 'docker.io/library/tidemark:local'], { env });
     try {
@@ -257,24 +263,20 @@ async function workspace(
   }
 }
 
-/** An environment in which `docker compose` is Docker's own program, and the engine that it asks is podman. */
-function composeEnvironment(): NodeJS.ProcessEnv & { readonly DOCKER_HOST: string } {
-  const bin = join(place, 'bin');
-  mkdirSync(bin, { recursive: true });
-  const compose = join(bin, `docker-compose-${COMPOSE_VERSION}`);
+/** Docker's own Compose, built where it is not there yet. */
+function composeProgram(): string {
+  const compose = join(place, 'bin', `docker-compose-${COMPOSE_VERSION}`);
+  mkdirSync(join(place, 'bin'), { recursive: true });
   if (!existsSync(compose)) buildCompose(compose);
-  writeFileSync(
-    join(bin, 'docker'),
-    `#!/bin/sh\n[ "$1" = compose ] && shift && exec ${compose} "$@"\nexec podman "$@"\n`,
-    {
-      mode: 0o755,
-    },
-  );
+  return compose;
+}
+
+/** An environment in which the engine that Compose asks is podman. */
+function composeEnvironment(): NodeJS.ProcessEnv & { readonly DOCKER_HOST: string } {
   writeFileSync(join(place, 'containers.conf'), CONTAINERS_CONF);
   rmSync(join(place, 'podman.sock'), { force: true });
   return {
     ...process.env,
-    PATH: `${bin}:${process.env['PATH']}`,
     CONTAINERS_STORAGE_CONF: join(place, 'storage.conf'),
     STORAGE_DRIVER: 'vfs',
     CONTAINERS_CONF: join(place, 'containers.conf'),
