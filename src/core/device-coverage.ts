@@ -293,14 +293,14 @@ const WHY: Readonly<Record<MissingReason, string>> = {
 /** The command that restores them. */
 const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => string>>> = {
   beyond_retention: (name) =>
-    `once the database keeps points for longer, --replay --destination ${name} sends those that the archive still has`,
-  skipped_destination: (name) => `--verify --repair --destination ${name} sends them`,
-  cleared: (name) => `--verify --repair --destination ${name} requests them again from the API`,
+    `once the database keeps points for longer, tidemark --replay --destination ${name} sends those that the archive still has`,
+  skipped_destination: (name) => `tidemark --verify --repair --destination ${name} sends them`,
+  cleared: (name) => `tidemark --verify --repair --destination ${name} requests them again from the API`,
 };
 
 /** A sentence for people, without its end: how many points are not in the destination, why, and what to do. */
-export function missingText(destination: string, { reason, points, from, to }: MissingStatus): string {
+export function missingText(destination: string, { reason, points, devices, from, to }: MissingStatus): string {
   const remedy = REMEDIES[reason]?.(destination);
-  const text = `${counted(points, 'point')} missing in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
+  const text = `${counted(points, 'point')} of ${counted(devices, 'device')} missing in ${destination}: ${WHY[reason]} (from ${from} to ${to})`;
   return remedy === undefined ? text : `${text}; ${remedy}`;
 }

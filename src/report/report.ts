@@ -342,15 +342,31 @@ function deliveredText(destinations: readonly DestinationReport[]): string {
   if (destinations.length === 0) return '';
   const textOf = ({ name }: DestinationReport): string => databaseText(name, destinations.length);
   const behind = destinations.filter(({ pending_points }) => pending_points > 0);
-  if (behind.length === 0) {
-    return `; ${destinations.map(textOf).join(' and ')} ${destinations.length === 1 ? 'has' : 'have'} every point`;
-  }
+  if (behind.length === 0) return `; ${completeText(destinations, textOf)}`;
   const waiting = behind.map((each) => {
     const isHistory = each.oldest_live_pending_at === null && each.oldest_pending_at !== null;
     const points = `${counted(each.pending_points, 'point')}${isHistory ? ' of history' : ''}`;
     return `${points} not delivered to ${textOf(each)} yet`;
   });
   return `; ${waiting.join(', ')}`;
+}
+
+/** Which databases have every point, and how many the others lack, where nothing waits for delivery. */
+function completeText(
+  destinations: readonly DestinationReport[],
+  textOf: (destination: DestinationReport) => string,
+): string {
+  const lacks = destinations.map((each) => ({
+    each,
+    points: each.quarantined + each.missing.reduce((sum, { points }) => sum + points, 0),
+  }));
+  const whole = lacks.filter(({ points }) => points === 0).map(({ each }) => textOf(each));
+  return [
+    ...(whole.length === 0 ? [] : [`${whole.join(' and ')} ${whole.length === 1 ? 'has' : 'have'} every point`]),
+    ...lacks
+      .filter(({ points }) => points > 0)
+      .map(({ each, points }) => `${textOf(each)} has all but ${counted(points, 'point')}`),
+  ].join(', ');
 }
 
 /** The most serious problem; `null` if there is none. */

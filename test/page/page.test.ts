@@ -40,7 +40,7 @@ describe('the overview', () => {
     for (const words of [
       REPORT.summary,
       '312 of 720 (plan 900, other clients about 40), 408 left',
-      '98,765 points missing in influx: the archive had removed them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z); --verify --repair --destination influx requests them again from the API.',
+      '98,765 points of 2 devices missing in influx: the archive had removed them (from 2026-09-01T00:00:00Z to 2026-10-01T00:00:00Z); tidemark --verify --repair --destination influx requests them again from the API.',
       'malformed pages',
       '1,234,567',
       'the key lacks the scope alerts:read',

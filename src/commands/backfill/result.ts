@@ -279,12 +279,12 @@ function deliveryOf({ destinations }: BackfillSummary): string[] {
   return destinations.flatMap(
     ({ name, pending_points: pending, delivered_points: delivered, quarantined, missing, blocked_reason }) => [
       pending === 0
-        ? `${capitalized(textOf(name))}: ${quarantined > 0 || missing.length > 0 ? 'every point was sent, but not all are stored' : 'every point is stored'} (${counted(delivered, 'point')} of all measurements delivered during this run).`
+        ? `${capitalized(textOf(name))}: ${quarantined > 0 || missing.length > 0 ? 'not every point is stored' : 'every point is stored'} (${counted(delivered, 'point')} delivered during this run, all measurements counted).`
         : `${capitalized(textOf(name))}: ${counted(pending, 'point')} in the archive not delivered: ${plainText(blocked_reason ?? 'the command ended before that')}. Run the command again.`,
       ...(quarantined > 0
         ? [`  ${counted(quarantined, 'point')} rejected by it, in quarantine (tidemark --quarantine).`]
         : []),
-      ...missing.map((range) => `  ${plainText(missingText(name, range))}`),
+      ...missing.map((range) => `  ${plainText(missingText(name, range), 500)}`),
     ],
   );
 }

@@ -200,7 +200,7 @@ function destination(
     pending_points === 0
       ? isEmpty
         ? 'no point to deliver yet'
-        : 'every point delivered'
+        : `every point delivered${missing.length === 0 ? '' : ' but those below'}`
       : `${plural(pending_points, 'point')} wait${waits}`;
   const refused = quarantined === 0 ? '' : `; ${count(quarantined)} in quarantine (tidemark --quarantine${flag})`;
   return [
@@ -209,7 +209,7 @@ function destination(
       ? []
       : [row('', `${running ? 'blocked' : 'blocked at the last attempt'}: ${plainText(blocked_reason, 300)}`)]),
     ...missing.map(({ from, to, ...range }) =>
-      row('', plainText(missingText(served, { ...range, from: minute(from), to: minute(to) }))),
+      row('', plainText(missingText(served, { ...range, from: minute(from), to: minute(to) }), 500)),
     ),
   ].join('');
 }

@@ -65,9 +65,9 @@ describe('the end of --once', () => {
     const span = '(from 2026-01-01T00:00:00Z to 2026-02-01T00:00:00.5Z)';
     expect(linesOf({ destinations: [{ ...DESTINATION, missing }] })).toEqual([
       'info: Sync complete: 3 devices, 12 telemetry points, no gaps',
-      `warn: 12,345 points missing in influx: beyond its retention ${span}; once the database keeps points for longer, --replay --destination influx sends those that the archive still has`,
-      `warn: 12,345 points missing in influx: it had accepted nothing for longer than archive.retention ${span}; --verify --repair --destination influx sends them`,
-      `warn: 12,345 points missing in influx: the archive had removed them ${span}; --verify --repair --destination influx requests them again from the API`,
+      `warn: 12,345 points of 2 devices missing in influx: beyond its retention ${span}; once the database keeps points for longer, tidemark --replay --destination influx sends those that the archive still has`,
+      `warn: 12,345 points of 2 devices missing in influx: it had accepted nothing for longer than archive.retention ${span}; tidemark --verify --repair --destination influx sends them`,
+      `warn: 12,345 points of 2 devices missing in influx: the archive had removed them ${span}; tidemark --verify --repair --destination influx requests them again from the API`,
     ]);
   });
 

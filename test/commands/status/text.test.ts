@@ -307,13 +307,17 @@ describe('delivery', () => {
     const words = unwrapped(text());
     expect(words).toContain('Delivery 2 points wait, the oldest for 3 h; 1 in quarantine');
     expect(words).toContain('(tidemark --quarantine)');
-    expect(words).toContain('500 points missing in influx: the archive had removed them (from 2026-06-06 12:00 to');
+    expect(words).toContain(
+      '500 points of 1 device missing in influx: the archive had removed them (from 2026-06-06 12:00 to',
+    );
     expect(words).toContain('--verify --repair --destination influx requests them again from the API');
-    expect(words).toContain('once the database keeps points for longer, --replay --destination influx sends those');
+    expect(words).toContain(
+      'once the database keeps points for longer, tidemark --replay --destination influx sends those that the archive still has',
+    );
     expect(words).toContain(
       'it rejected them, and they were dropped from quarantine (from 2026-06-06 12:00 to 2026-06-07 12:00)',
     );
-    expect(words).not.toMatch(/dropped from quarantine [^)]*\); --verify/);
+    expect(words).not.toMatch(/dropped from quarantine [^)]*\); tidemark --verify/);
     const next = { rejected: [], missing: [], atMs: NOW_MS, destinationId: id, lane: 'live' } as const;
     open.store.acknowledge({ ...next, from: { block: 1, line: 1 }, to: { block: 2, line: 0 } });
     expect(report().destinations).toMatchObject([{ pending_points: 1, oldest_pending_at: '2026-06-15T12:00:00Z' }]);
