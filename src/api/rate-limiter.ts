@@ -276,7 +276,8 @@ export function limitedTo(limiter: RateLimiter, most: number): Limited {
     limiter: {
       ...limiter,
       acquire: async (purpose, signal) => {
-        if (spent >= most) throw new RequestsSpentError(`all ${most} requests are sent`);
+        if (spent >= most)
+          throw new RequestsSpentError(`this command sends no further request: its limit of ${most} is reached`);
         spent += 1;
         try {
           return await limiter.acquire(purpose, signal);

@@ -203,7 +203,7 @@ const SELF_SIGNED: Finding = [
 ];
 const UNKNOWN_AUTHORITY: Finding = [
   'tls',
-  'the certificate was issued by an unknown authority; to trust it, add its certificate to the PEM file of api.ca_file',
+  'the certificate was issued by an unknown authority; to trust that authority, add its certificate to the PEM file of api.ca_file',
 ];
 const WRONG_NAME: Finding = ['tls', 'the certificate does not match the host in api.url; correct api.url'];
 const EXPIRED: Finding = [

@@ -247,7 +247,7 @@ function first(value: string | readonly string[] | undefined): string | undefine
 }
 
 const UNKNOWN_AUTHORITY: Hint = (influx) =>
-  `the certificate of the database was issued by an unknown authority; to trust it, write its certificate into the file of ${influx}.ca_file (PEM)`;
+  `the certificate of the database was issued by an unknown authority; to trust that authority, write its certificate into the file of ${influx}.ca_file (PEM)`;
 
 /**
  * Why a request got no answer, by the code of the error. The message of the error may quote the request and its token.

@@ -280,7 +280,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'polling-stopped': error(({ reason }) => `Polling stopped: ${reason}`, { repeats: { outage: () => 'room' } }),
   'polling-resumed': info('Polling resumed: there is enough space again', { repeats: { ends: () => 'room' } }),
   'destination-skipped': error(
-    'Destination has accepted nothing for longer than archive.retention while others work: skipping it. Its undelivered points are recorded as missing (--status lists them)',
+    'Destination has accepted nothing for longer than archive.retention while others work. Its undelivered points are skipped and recorded as missing (--status lists them); it receives all later points once it accepts them',
     { fields: ({ destination, lines }) => ({ destination, lines }) },
   ),
   'job-started': info(({ kind, requestedBy }) => `Starting job "${kind}" (requested by ${requestedBy})`, {

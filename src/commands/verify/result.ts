@@ -399,7 +399,7 @@ function advice(verdict: DestinationVerdict, repair: boolean): string[] {
   }
   if (repair && kind === 'victoriametrics' && different > 0) {
     lines.push(
-      'VictoriaMetrics may have kept the old value of a different point. If the next --verify still shows it as different, delete the series of that device there (VictoriaMetrics deletes only whole series) and run --verify --repair again. That restores only what the archive or the API still has.',
+      'VictoriaMetrics may have kept the old values of the points listed as different. If the next --verify still lists them, delete the series of these devices there (VictoriaMetrics deletes only whole series) and run --verify --repair again. That restores only what the archive or the API still has.',
     );
   }
   return [...lines, ...adviceOnExtra(verdict)];
