@@ -12,7 +12,7 @@ import { loadConfig, loadStateConfig } from '../../config/load.ts';
 import { DEFAULT_FILE, type Mistake } from '../../config/sources.ts';
 import { isLoopback } from '../../config/values.ts';
 import { capitalized } from '../../core/text.ts';
-import { modeOf } from '../../store/views/data-dir.ts';
+import { isEnclosed, modeOf } from '../../store/views/data-dir.ts';
 import { keyOf } from './destination.ts';
 import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
 import { quoted } from './state.ts';
@@ -156,7 +156,7 @@ function noteSecret(
     notes.skip(name, `${path}: its permissions cannot be read`);
     return;
   }
-  if ((mode & 0o004) === 0) {
+  if ((mode & 0o004) === 0 || isEnclosed(path)) {
     notes.ok(name, `${path}: other users cannot read it`);
     return;
   }

@@ -1,5 +1,5 @@
 /** Reads the permissions and the free disk space of the data directory. It opens no file that SQLite may have open. */
-import { accessSync, constants, lstatSync, type Stats, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, lstatSync, realpathSync, type Stats, statfsSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { codeOf } from '../../core/faults.ts';
@@ -70,6 +70,18 @@ function isLink(path: string): boolean {
 export function modeOf(path: string): number | null {
   const { stats } = statOf(path);
   return stats === null ? null : stats.mode & 0o777;
+}
+
+/** Whether a directory above a file keeps other users from it; `false` for a file that cannot be found. Follows links. */
+export function isEnclosed(path: string): boolean {
+  try {
+    for (let at = realpathSync(path); at !== dirname(at); at = dirname(at)) {
+      if (((modeOf(dirname(at)) ?? 0o001) & 0o001) === 0) return true;
+    }
+  } catch {
+    // Nothing is known of a file that cannot be found.
+  }
+  return false;
 }
 
 function placed(path: string): OwnedPath | null {

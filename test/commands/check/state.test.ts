@@ -98,6 +98,7 @@ describe('configuration', () => {
 
   test('secrets that every user can read, and addresses that are overheard', async () => {
     await using stage = await openStage();
+    chmodSync(stage.directory, 0o755);
     const file = join(stage.directory, 'a key');
     writeFileSync(file, KEY);
     chmodSync(file, 0o644);
@@ -110,6 +111,10 @@ describe('configuration', () => {
     expect(line(report, 'api.key_file').remedy).toBe(`chmod 600 '${file}'`);
     expect(line(report, 'influx.token').remedy).toBe(`chmod 600 ${config}`);
     expect(line(report, 'influx.url').message).toMatch(/anybody who sees the traffic can read influx\.token/);
+    // A container reads them so: in a directory that nobody else can enter.
+    chmodSync(stage.directory, 0o700);
+    expect(bad(await stage.report(env, ['--config', config]), 'configuration')).toEqual(['warn influx.url']);
+    chmodSync(stage.directory, 0o755);
     chmodSync(file, 0o600);
     chmodSync(config, 0o600);
     const closed = await stage.report(env, ['--config', config]);
