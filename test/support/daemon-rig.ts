@@ -103,7 +103,13 @@ export const MEASURING_DEVICES: readonly DeviceSpec[] = DEVICES.map((device) => 
  */
 export function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY_MS): (nowMs: number) => World {
   const measured = devices.map((device) => ({ sensors: sensorsOf(device.traits === undefined ? 1 : 2), ...device }));
-  return (originMs) => createWorld({ seed: 33, originMs, historyMs, devices: measured });
+  // A world never changes, and what the judge has made of it is there for the next rig as well.
+  const made = new Map<number, World>();
+  return (originMs) => {
+    const world = made.get(originMs) ?? createWorld({ seed: 33, originMs, historyMs, devices: measured });
+    made.set(originMs, world);
+    return world;
+  };
 }
 
 /** The events of one kind, in their order. */

@@ -36,17 +36,30 @@ const DEVICES = [
   },
 ];
 
+/** For tests that count requests: a fifth of the readings needs as many. */
+const SMALL_PAGES = {
+  world: worldOf(DEVICES, 8 * DAY_MS),
+  historyMs: 10 * HOUR_MS,
+  settings: { plan: { maxDevicesPerPage: 40 } },
+};
+
 describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   const bench = sharedBench(openBench);
 
+  const world = worldOf(DEVICES, 40 * DAY_MS);
+
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
+    await openRig(bench, { world, historyMs: 2 * DAY_MS, ...options });
 
   const live = async (rig: Rig, forMs: number, more: Omit<DaemonOptions, 'forMs'> = {}) =>
     await liveAsDaemon(rig, { beside: takingJobs(rig), ...more, forMs });
 
   const statesOf = (rig: Rig): unknown[] =>
     inState(rig, (db) => db.prepare("SELECT state FROM job WHERE kind = 'backfill' ORDER BY id").pluck().all());
+
+  const untilDone = async (rig: Rig): Promise<void> => {
+    while (!statesOf(rig).includes('done')) await rig.clock.sleep(20 * SECOND_MS);
+  };
 
   const submit = (rig: Rig, asked: Asked): void => {
     const opened = openJobBoard(rig.dataDir);
@@ -118,7 +131,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
 
   test('ends at once where the polls of the daemon have covered the range but for its last minutes', async () => {
     const fleet = Array.from({ length: 5 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS }));
-    using rig = await rigOf({ world: worldOf(fleet, 40 * DAY_MS) });
+    using rig = await rigOf({ world: worldOf(fleet, 40 * DAY_MS), historyMs: 3 * HOUR_MS });
     await live(rig, MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(20 * MINUTE_MS);
@@ -131,7 +144,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
         for (const { deviceId } of fleet) expect(coverageOf(rig, deviceId).at(-1)?.[1]).toBeGreaterThanOrEqual(toMs);
         expect(beganMs - toMs).toBeLessThan(8 * MINUTE_MS);
         // A gap below is not passed over.
-        const older = summaryOf(await followBackfill(rig, { fromMs: NOW_MS - 3 * DAY_MS }));
+        const older = summaryOf(await followBackfill(rig, { fromMs: NOW_MS - 12 * HOUR_MS }));
         expect(older).toMatchObject({ outcome: 'complete', devices_complete: 5 });
         expect(older.requests).toBeGreaterThan(5);
       },
@@ -167,12 +180,12 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   });
 
   test('does not hold up a --once, and two of them follow each other', async () => {
-    using rig = await rigOf();
+    using rig = await rigOf(SMALL_PAGES);
     await live(rig, MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(10 * MINUTE_MS);
-        const first = followBackfill(rig, { fromMs: NOW_MS - 15 * DAY_MS, maxShare: 0.1 });
-        const second = followBackfill(rig, { fromMs: NOW_MS - 16 * DAY_MS, devices: ['seldom'] });
+        const first = followBackfill(rig, { fromMs: NOW_MS - 3 * DAY_MS, maxShare: 0.1 });
+        const second = followBackfill(rig, { fromMs: NOW_MS - 4 * DAY_MS, devices: ['seldom'] });
         await rig.clock.sleep(5 * SECOND_MS);
         const once = await followBackfill(rig, 'once');
         expect(once.end).toMatchObject({ exitCode: 0 });
@@ -212,12 +225,12 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   });
 
   test('is followed again by the same command, running or waiting, and never requested twice', async () => {
-    using rig = await rigOf();
-    await live(rig, 90 * MINUTE_MS, {
+    using rig = await rigOf(SMALL_PAGES);
+    await live(rig, MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(10 * MINUTE_MS);
-        const running = { fromMs: NOW_MS - 20 * DAY_MS, maxShare: 0.1, typed: '20d' };
-        const waiting = { fromMs: NOW_MS - 30 * DAY_MS, toMs: NOW_MS - 21 * DAY_MS, devices: ['tied', 'seldom'] };
+        const running = { fromMs: NOW_MS - 4 * DAY_MS, maxShare: 0.1, typed: '4d' };
+        const waiting = { fromMs: NOW_MS - 7 * DAY_MS, toMs: NOW_MS - 5 * DAY_MS, devices: ['tied', 'seldom'] };
         // Their commands are killed at once.
         submit(rig, running);
         submit(rig, waiting);
@@ -280,8 +293,8 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   });
 
   test('that waits for the budget of the day shows until when, and an ETA that holds', async () => {
-    const plan = { requestsPerMinute: 100, requestsPerDay: 20_000, historyMaxDays: 31 };
-    using rig = await rigOf({ settings: { plan } });
+    const plan = { ...SMALL_PAGES.settings.plan, requestsPerMinute: 100, requestsPerDay: 20_000, historyMaxDays: 31 };
+    using rig = await rigOf({ ...SMALL_PAGES, settings: { plan } });
     await live(rig, 20 * MINUTE_MS);
     // A restart adds no budget: requests of the last hours count. The day has 480 at once, half of them for live work.
     const insert = "INSERT INTO request (at_ms, lane, stream) VALUES (?, 'live', 'telemetry')";
@@ -290,9 +303,9 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
       for (let n = 0; n < 255; n += 1) statement.run(NOW_MS - HOUR_MS + n * SECOND_MS);
     });
     const seen: { atMs: number; until: string | null; eta: number | null; quota: string | null }[] = [];
-    await live(rig, 90 * MINUTE_MS, {
+    await live(rig, MINUTE_MS, {
       meanwhile: async ({ report }) => {
-        const following = followBackfill(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.25 });
+        const following = followBackfill(rig, { fromMs: NOW_MS - 6 * DAY_MS, maxShare: 0.25 });
         const ended = { isOver: false };
         const over = (): void => void Object.assign(ended, { isOver: true });
         void following.then(over, over);
@@ -327,7 +340,12 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   test('continues without its follower and after a restart of the daemon, without a repeated request', async () => {
     using whole = await rigOf();
     await live(whole, 15 * MINUTE_MS);
-    await live(whole, 40 * MINUTE_MS, { meanwhile: async () => submit(whole, { fromMs: NOW_MS - 14 * DAY_MS }) });
+    await live(whole, MINUTE_MS, {
+      meanwhile: async () => {
+        submit(whole, { fromMs: NOW_MS - 14 * DAY_MS });
+        await untilDone(whole);
+      },
+    });
     const needed = Number(
       inState(whole, (db) => db.prepare("SELECT count(*) FROM request WHERE lane = 'backfill'").pluck().get()),
     );
@@ -354,12 +372,12 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   });
 
   test('keeps to its part of the share, of the minute as of the day', async () => {
-    const plan = { requestsPerMinute: 100, requestsPerDay: 20_000, historyMaxDays: 31 };
-    using rig = await rigOf({ share: 1, settings: { plan } });
-    await live(rig, 80 * MINUTE_MS, {
+    const plan = { ...SMALL_PAGES.settings.plan, requestsPerMinute: 100, requestsPerDay: 20_000, historyMaxDays: 31 };
+    using rig = await rigOf({ ...SMALL_PAGES, share: 1, settings: { plan } });
+    await live(rig, 55 * MINUTE_MS, {
       meanwhile: async () => {
-        await rig.clock.sleep(20 * MINUTE_MS);
-        submit(rig, { fromMs: NOW_MS - 30 * DAY_MS, maxShare: 0.04 });
+        await rig.clock.sleep(15 * MINUTE_MS);
+        submit(rig, { fromMs: NOW_MS - 6 * DAY_MS, maxShare: 0.04 });
       },
     });
     const times = inState(rig, (db) =>
@@ -377,7 +395,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     await live(rig, 20 * MINUTE_MS);
     const before = telemetryRequests(rig);
     const settings = { ...rig.settings, history: { kind: 'age', ageMs: 20 * DAY_MS } as const };
-    const life = await live(rig, HOUR_MS, { changes: { settings } });
+    const life = await live(rig, 40 * MINUTE_MS, { changes: { settings } });
     expect(life.lastReport.devices.every(({ gaps }) => gaps.every(({ reason }) => reason !== 'pending'))).toBe(true);
     for (const { deviceId } of DEVICES) expect(coverageOf(rig, deviceId)[0]?.[0]).toBeLessThan(NOW_MS - 19.9 * DAY_MS);
     expect(telemetryRequests(rig) - before).toBeGreaterThan(100);
@@ -387,11 +405,14 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
   test('a range with its own end does not make the daemon fill the time between', async () => {
     using rig = await rigOf();
     await live(rig, 20 * MINUTE_MS);
-    await live(rig, 30 * MINUTE_MS, {
-      meanwhile: async () => submit(rig, { fromMs: NOW_MS - 20 * DAY_MS, toMs: NOW_MS - 15 * DAY_MS }),
+    await live(rig, MINUTE_MS, {
+      meanwhile: async () => {
+        submit(rig, { fromMs: NOW_MS - 20 * DAY_MS, toMs: NOW_MS - 15 * DAY_MS });
+        await untilDone(rig);
+      },
     });
     expect(statesOf(rig)).toEqual(['done']);
-    await live(rig, HOUR_MS);
+    await live(rig, 30 * MINUTE_MS);
     const [island, now, ...more] = coverageOf(rig, 'seldom');
     expect(more).toEqual([]);
     expect(island).toEqual([NOW_MS - 20 * DAY_MS, NOW_MS - 15 * DAY_MS]);
@@ -405,7 +426,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     const asked = { fromMs: NOW_MS - 5 * DAY_MS, toMs: NOW_MS + 5 * DAY_MS };
     // Once more, and a smaller one in it: what was noted of the first holds for these too.
     for (const toMs of [asked.toMs, asked.toMs, NOW_MS + 4 * DAY_MS]) await backfillAlone(rig, { ...asked, toMs });
-    await live(rig, 90 * MINUTE_MS);
+    await live(rig, 40 * MINUTE_MS);
     for (const deviceId of ['often', 'tied', 'seldom']) expect(coverageOf(rig, deviceId)).toHaveLength(1);
     await expectThere(rig, NOW_MS - 5 * DAY_MS, NOW_MS + 10 * DAY_MS);
   });
