@@ -4,7 +4,7 @@
  */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { isChromiumHere, startChromium, watchedPage } from '../support/chromium.ts';
+import { isChromiumHere, type Look, startChromium, type Watched, watchedPage } from '../support/chromium.ts';
 import { factsOf, HOSTILE, REPORT, rowOf } from './facts.ts';
 import { servePage, standingWith, violations } from './support.ts';
 
@@ -16,6 +16,25 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close();
 });
+
+/** The pages of the zones, each of which goes from test to test; without a zone that of the machine. */
+const pages = new Map<string | undefined, Watched>();
+
+/** An empty page; the one before it of the same zone is given up. */
+async function emptyPage(
+  origin: string,
+  { timezoneId, ...look }: Look & { timezoneId?: string } = {},
+): Promise<Watched> {
+  const watched =
+    pages.get(timezoneId) ?? (await watchedPage(browser, origin, timezoneId === undefined ? {} : { timezoneId }));
+  pages.set(timezoneId, watched);
+  await watched.leaveTo(origin, look);
+  // It stays open.
+  return watched;
+}
+
+/** How often a page is asked that changes after seconds: each question costs the browser as much as a change. */
+const SELDOM = { interval: 250 };
 
 const PATHS = ['', 'device?id=dev-00003', 'alerts', 'events', 'device?id=none'];
 
@@ -43,7 +62,7 @@ describe.runIf(isHere)('looked at', () => {
         { width: 1280, height: 900 },
         { width: 360, height: 740 },
       ]) {
-        await using watched = await watchedPage(browser, served.url, { colorScheme, viewport });
+        const watched = await emptyPage(served.url, { colorScheme, viewport });
         for (const path of PATHS) {
           await watched.page.goto(`${served.url}${path}`, { waitUntil: 'networkidle' });
           expect([path, await violations(watched.page)]).toEqual([path, []]);
@@ -56,7 +75,7 @@ describe.runIf(isHere)('looked at', () => {
 
   test('light and dark differ, and a change of it is followed', async () => {
     await using served = await servePage();
-    await using watched = await watchedPage(browser, served.url, { colorScheme: 'light' });
+    const watched = await emptyPage(served.url, { colorScheme: 'light' });
     const { page } = watched;
     await page.goto(served.url);
     const background = async (): Promise<string> =>
@@ -120,7 +139,7 @@ describe.runIf(isHere)('a tile of a problem', () => {
   test('has its number alone in the colour and weight of alarm', async () => {
     const destinations = REPORT.destinations.map((each) => ({ ...each, blocked_reason: 'HTTP 503' }));
     await using served = await servePage({ standing: standingWith({ destinations }) });
-    await using watched = await watchedPage(browser, served.url);
+    const watched = await emptyPage(served.url);
     await watched.page.goto(served.url);
     const weights = await watched.page.evaluate<string[]>(
       "['dt', 'dd b', 'dd span'].map((part) => getComputedStyle(document.querySelector('.tile.bad ' + part)).fontWeight)",
@@ -142,7 +161,7 @@ describe.runIf(isHere)('on a phone', () => {
       })),
     }));
     await using served = await servePage({ facts: factsOf(rows) });
-    await using watched = await watchedPage(browser, served.url);
+    const watched = await emptyPage(served.url);
     for (const width of [360, 390, 430]) {
       await watched.page.setViewportSize({ width, height: 800 });
       await watched.page.goto(served.url);
@@ -168,7 +187,7 @@ describe.runIf(isHere)('times', () => {
 
   test('have no switch where the reader’s own zone is UTC', async () => {
     await using served = await servePage();
-    await using watched = await watchedPage(browser, served.url, { timezoneId: 'UTC' });
+    const watched = await emptyPage(served.url, { timezoneId: 'UTC' });
     await watched.page.goto(`${served.url}events`);
     expect(await watched.page.locator('#zone-note').textContent()).toBe('Times are UTC.');
     expect(await watched.page.locator('#zone').isVisible()).toBe(false);
@@ -176,7 +195,7 @@ describe.runIf(isHere)('times', () => {
 
   test('are in the reader’s zone, or in UTC where the reader wants that, also after a change', async () => {
     await using served = await servePage();
-    await using watched = await watchedPage(browser, served.url, { timezoneId: 'Asia/Kolkata' });
+    const watched = await emptyPage(served.url, { timezoneId: 'Asia/Kolkata' });
     const { page } = watched;
     await page.goto(`${served.url}events`);
     expect(await moments(page)).toEqual(['03:45:03', '03:15:34']);
@@ -187,7 +206,7 @@ describe.runIf(isHere)('times', () => {
     expect(await moments(page)).toEqual(['22:15:03', '21:45:34']);
     expect(await page.locator('#asof').innerText()).toBe('as of 22:15:03 UTC');
     served.shown.standing = standingWith({ generated_at: '2026-11-21T22:15:09Z' });
-    await expect.poll(async () => (await moments(page))[0], { timeout: 15_000 }).toBe('22:15:09');
+    await expect.poll(async () => (await moments(page))[0], { ...SELDOM, timeout: 15_000 }).toBe('22:15:09');
     await page.reload();
     expect((await moments(page))[0]).toBe('22:15:09');
     await page.getByRole('button', { name: 'Show local time' }).click();
@@ -198,7 +217,7 @@ describe.runIf(isHere)('times', () => {
     const [gap] = REPORT.gaps;
     if (gap === undefined) throw new Error('no gap');
     await using served = await servePage();
-    await using watched = await watchedPage(browser, served.url, { timezoneId: 'Asia/Kolkata' });
+    const watched = await emptyPage(served.url, { timezoneId: 'Asia/Kolkata' });
     const between = async (from: string, to: string): Promise<string> => {
       served.shown.standing = standingWith({ gaps: [{ ...gap, from, to }] });
       await watched.page.goto(served.url);
@@ -212,7 +231,7 @@ describe.runIf(isHere)('times', () => {
 
   test('of a chart follow the zone', async () => {
     await using served = await servePage();
-    await using watched = await watchedPage(browser, served.url, { timezoneId: 'Asia/Kolkata' });
+    const watched = await emptyPage(served.url, { timezoneId: 'Asia/Kolkata' });
     const { page } = watched;
     await page.goto(`${served.url}device?id=dev-00003`);
     await page.locator('.plot canvas').nth(2).waitFor();
@@ -232,7 +251,7 @@ describe.runIf(isHere)('times', () => {
 describe.runIf(isHere)('a device', () => {
   test('begins with its charts; its alerts and its sync come below, and what is folded open stays so', async () => {
     await using served = await servePage();
-    await using watched = await watchedPage(browser, served.url);
+    const watched = await emptyPage(served.url);
     const { page } = watched;
     await page.goto(`${served.url}device?id=dev-00003`);
     await page.locator('.plot canvas').first().waitFor();
@@ -250,7 +269,7 @@ describe.runIf(isHere)('a device', () => {
     served.shown.facts = factsOf(
       Array.from({ length: 60 }, (_, index) => ({ ...rowOf(index), device_name: 'renamed' })),
     );
-    await expect.poll(() => page.locator('h1 bdi').first().innerText(), { timeout: 15_000 }).toBe('renamed');
+    await expect.poll(() => page.locator('h1 bdi').first().innerText(), { ...SELDOM, timeout: 15_000 }).toBe('renamed');
     expect(await page.getByText('Grace period').isVisible()).toBe(true);
   });
 });
@@ -258,7 +277,7 @@ describe.runIf(isHere)('a device', () => {
 describe.runIf(isHere)('while somebody looks', () => {
   test('what changes appears by itself; what is typed, focus, scrolling and order stay', async () => {
     await using served = await servePage();
-    await using watched = await watchedPage(browser, served.url);
+    const watched = await emptyPage(served.url);
     const { page } = watched;
     await page.goto(`${served.url}?sort=name`);
     await page.evaluate('window.mark = 1; document.querySelector(".devices tbody tr").mark = 1');
@@ -271,7 +290,9 @@ describe.runIf(isHere)('while somebody looks', () => {
       summary: 'Delivery to influx is blocked: no connection.',
       destinations: REPORT.destinations.map((each) => ({ ...each, blocked_reason: 'no connection' })),
     });
-    await expect.poll(() => page.locator('.summary').innerText()).toBe('Delivery to influx is blocked: no connection.');
+    await expect
+      .poll(() => page.locator('.summary').innerText(), SELDOM)
+      .toBe('Delivery to influx is blocked: no connection.');
     expect(await page.locator('.tone').innerText()).toMatch(/problem/i);
     expect(await page.title()).toMatch(/^Problem/);
     expect(await page.evaluate('[window.mark, document.querySelector(".devices tbody tr").mark]')).toEqual([1, 1]);
@@ -280,13 +301,13 @@ describe.runIf(isHere)('while somebody looks', () => {
     expect(await link.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
     expect(await names(page)).toEqual(before);
     served.shown.standing = standingWith({});
-    await expect.poll(() => page.locator('.summary').innerText()).toBe(REPORT.summary);
+    await expect.poll(() => page.locator('.summary').innerText(), SELDOM).toBe(REPORT.summary);
     expect(watched.oddities).toEqual([]);
   });
 
   test('the keyboard alone searches, sorts and turns pages', async () => {
     await using served = await servePage();
-    await using watched = await watchedPage(browser, served.url);
+    const watched = await emptyPage(served.url);
     const { page } = watched;
     await page.goto(served.url);
     await page.keyboard.press('Tab');
@@ -319,17 +340,17 @@ describe.runIf(isHere)('while somebody looks', () => {
   test('says since when the program is not reachable, and goes on by itself when it is back', async () => {
     const served = await servePage();
     const port = Number(new URL(served.url).port);
-    await using watched = await watchedPage(browser, served.url);
+    const watched = await emptyPage(served.url);
     const { page } = watched;
     await page.goto(served.url);
     expect(await page.locator('#connection').isVisible()).toBe(false);
     await served.server.close();
     await expect
-      .poll(() => page.locator('#connection').innerText())
+      .poll(() => page.locator('#connection').innerText(), SELDOM)
       .toMatch(/^Tidemark is not reachable since \d\d:\d\d:\d\d\./);
     expect(await page.locator('.summary').innerText()).toBe(REPORT.summary);
     await using back = await servePage({ standing: standingWith({ summary: 'Back.' }) }, port);
-    await expect.poll(() => page.locator('.summary').innerText()).toBe('Back.');
+    await expect.poll(() => page.locator('.summary').innerText(), SELDOM).toBe('Back.');
     await expect.poll(() => page.locator('#connection').isVisible()).toBe(false);
     expect(back.url).toBe(served.url);
     // The browser itself logs each connection that is refused, and nothing else is odd.
@@ -338,7 +359,7 @@ describe.runIf(isHere)('while somebody looks', () => {
 
   test('rests while it is paused', async () => {
     await using served = await servePage();
-    await using watched = await watchedPage(browser, served.url);
+    const watched = await emptyPage(served.url);
     const { page } = watched;
     await page.goto(served.url);
     await page.getByRole('button', { name: 'Pause updates' }).click();
@@ -346,14 +367,14 @@ describe.runIf(isHere)('while somebody looks', () => {
     await page.waitForTimeout(6500);
     expect(await page.locator('.summary').innerText()).toBe(REPORT.summary);
     await page.getByRole('button', { name: 'Pause updates' }).click();
-    await expect.poll(() => page.locator('.summary').innerText()).toBe('Changed.');
+    await expect.poll(() => page.locator('.summary').innerText(), SELDOM).toBe('Changed.');
   });
 });
 
 describe.runIf(isHere)('names that mean no good', () => {
   test('do nothing but show themselves', async () => {
     await using served = await servePage();
-    await using watched = await watchedPage(browser, served.url, { viewport: { width: 390, height: 844 } });
+    const watched = await emptyPage(served.url, { viewport: { width: 390, height: 844 } });
     const { page } = watched;
     for (const [nth, hostile] of HOSTILE.entries()) {
       served.shown.facts = factsOf(

@@ -30,7 +30,17 @@ export interface Watched extends AsyncDisposable {
   readonly page: Page;
   /** Errors and warnings in its console, errors of its scripts, answers of 400 and above, addresses of other hosts. */
   readonly oddities: string[];
+  /** Empties it for another test, which has a place of its own: a new one costs the browser more than most tests do. */
+  leaveTo(origin: string, look: Look): Promise<void>;
 }
+
+/** What can be changed of a page that is open. */
+export interface Look {
+  readonly viewport?: { readonly width: number; readonly height: number };
+  readonly colorScheme?: 'light' | 'dark';
+}
+
+const VIEWPORT = { width: 1280, height: 900 };
 
 /**
  * Opens an empty page that is watched.
@@ -42,7 +52,8 @@ export async function watchedPage(
   origin: string,
   options: BrowserContextOptions = {},
 ): Promise<Watched> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  let place = origin;
+  const context = await browser.newContext({ viewport: VIEWPORT, ...options });
   context.setDefaultTimeout(300_000);
   const page = await context.newPage();
   const oddities: string[] = [];
@@ -51,11 +62,20 @@ export async function watchedPage(
   });
   page.on('pageerror', (error) => oddities.push(`script: ${error.message}`));
   page.on('request', (request) => {
-    if (!request.url().startsWith(origin)) oddities.push(`elsewhere: ${request.url().slice(0, 200)}`);
+    if (!request.url().startsWith(place)) oddities.push(`elsewhere: ${request.url().slice(0, 200)}`);
   });
   page.on('dialog', (dialog) => {
     oddities.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
-  return { page, oddities, [Symbol.asyncDispose]: async () => await context.close() };
+  const leaveTo: Watched['leaveTo'] = async (next, { viewport = VIEWPORT, colorScheme = 'light' }) => {
+    // An address that comes a second time has nothing stored either.
+    if (page.url().startsWith('http')) await page.evaluate('localStorage.clear(); sessionStorage.clear()');
+    await page.goto('about:blank');
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme });
+    place = next;
+    oddities.length = 0;
+  };
+  return { page, oddities, leaveTo, [Symbol.asyncDispose]: async () => await context.close() };
 }
