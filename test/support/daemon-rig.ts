@@ -17,8 +17,8 @@ import { NOW_MS, type Program, type Rig } from './rig.ts';
 import { unhurried } from './virtual-clock.ts';
 
 export interface DaemonOptions {
-  /** How long it runs, in virtual time. */
-  readonly forMs: number;
+  /** How long it runs, in virtual time; by default until `meanwhile` has ended. */
+  readonly forMs?: number;
   readonly changes?: Partial<SyncOptions>;
   readonly schedules?: Partial<Schedules>;
   readonly key?: KeySource;
@@ -73,7 +73,7 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
       stop.abort();
     });
     const meanwhile = options.meanwhile?.(watch);
-    await rig.clock.sleep(options.forMs, stop.signal).catch(() => {});
+    if (options.forMs !== undefined) await rig.clock.sleep(options.forMs, stop.signal).catch(() => {});
     await meanwhile;
     const last = { lastReport: sync.report(), lastReady: sync.ready() };
     stop.abort();

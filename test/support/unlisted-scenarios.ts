@@ -40,6 +40,9 @@ export function reportersOf(...minutes: readonly number[]): DeviceSpec[] {
   return minutes.map((every) => ({ deviceId: `every-${every}`, intervalMs: every * MINUTE_MS, jitter: 0.1 }));
 }
 
+/** Nothing here is about alerts: they are asked for once an hour. */
+const FEW_ALERTS = { alerts: cron('0 * * * *') };
+
 interface FleetOptions {
   readonly devices: readonly DeviceSpec[];
   readonly listing: Listing;
@@ -83,11 +86,11 @@ function behindByState({ dataDir, settings, clock }: Rig): number {
   return state === null ? 0 : reportNow(partsOfState(state, config, clock)).freshness.behind_devices;
 }
 
-const CHECK_MS = 3 * MINUTE_MS;
+export const CHECK_MS = 3 * MINUTE_MS;
 /** To open a state costs more than three minutes of a daemon. */
 const STATE_EVERY = 5;
 /** When the checks of a life begin: by then each device was polled once. */
-const STARTED_MS = 10 * MINUTE_MS;
+export const STARTED_MS = 10 * MINUTE_MS;
 
 /**
  * Checks a daemon every three minutes, and what `--status` makes of its state every fifteen.
@@ -109,6 +112,7 @@ export async function checkFleet(
     await liveAsDaemon(rig, {
       forMs,
       program,
+      schedules: FEW_ALERTS,
       meanwhile: async ({ ready, report }) => {
         await rig.clock.sleep(STARTED_MS);
         for (let ms = STARTED_MS + CHECK_MS; ms < forMs; ms += CHECK_MS) {
@@ -159,10 +163,9 @@ export async function readyForMs(
   const last = fleet.devices.at(-1)?.deviceId ?? '';
   let readyMs = Number.POSITIVE_INFINITY;
   await liveAsDaemon(rig, {
-    forMs: 6 * HOUR_MS,
     program,
     meanwhile: async ({ ready }) => {
-      await rig.clock.sleep(3 * HOUR_MS);
+      await rig.clock.sleep(70 * MINUTE_MS);
       const { log } = rig.simulator;
       const polls = (): number => log.requests.filter(({ path }) => path === `/devices/${last}/telemetry`).length;
       for (const before = polls(); polls() === before; ) await rig.clock.sleep(SECOND_MS);
@@ -240,7 +243,7 @@ export const unlistedComesBack: Scenario = async (bench, program) => {
  * @returns how old its newest archived reading is an idle poll later, in ms.
  */
 export async function ageAfterFaster(bench: Bench, program: Program): Promise<number> {
-  const lastMs = NOW_MS + 9 * HOUR_MS;
+  const lastMs = NOW_MS + HOUR_MS;
   const seldom = [0, 1, 2, 3, 4, 5].map((back) => lastMs - back * 8 * HOUR_MS);
   const often = Array.from({ length: 400 }, (_, minute) => lastMs + HOUR_MS + minute * MINUTE_MS);
   const readings = [...seldom, ...often].map((ms) => ({ recordedAtNs: msToNs(ms), values: [['t', '1']] as const }));
@@ -250,7 +253,7 @@ export async function ageAfterFaster(bench: Bench, program: Program): Promise<nu
     faults: listedAs('absent'),
     program,
   });
-  const forMs = 15 * HOUR_MS + 10 * MINUTE_MS;
-  const { lastReport } = await liveAsDaemon(rig, { forMs, program });
+  const forMs = 7 * HOUR_MS + 10 * MINUTE_MS;
+  const { lastReport } = await liveAsDaemon(rig, { forMs, program, schedules: FEW_ALERTS });
   return rig.clock.nowMs() - Date.parse(lastReport.devices[0]?.newest_reading_at ?? '');
 }

@@ -7,7 +7,7 @@
  * told by `busy`; microtasks and `setImmediate` need not.
  */
 import type { Clock } from '../../src/core/ports.ts';
-import type { EpochMs } from '../../src/core/time.ts';
+import { type EpochMs, MINUTE_MS } from '../../src/core/time.ts';
 
 export interface VirtualClock extends Clock {
   /** Keeps time still until `work` is settled; gives `work` back. */
@@ -120,9 +120,9 @@ export function withWallOffset(clock: Clock, offsetMs: () => number): Clock {
 }
 
 /** The shortest rest of a loop that looks for work every few seconds. */
-const UNHURRIED_MS = 30_000;
+const UNHURRIED_MS = 5 * MINUTE_MS;
 
-/** The same clock, with longer rests: with a look at the state every five seconds a virtual day is little else. */
+/** The same clock, with longer rests: a look at the state every five seconds would be a large part of a virtual day. */
 export function unhurried(clock: Clock): Clock {
   return {
     ...clock,
