@@ -31,15 +31,21 @@ const FAULTS: readonly [string, FaultPlan][] = [
 ];
 
 const SELDOM = [{ deviceId: 'often', intervalMs: 5 * MINUTE_MS, sensors: sensorsOf(2) }];
-/** Schedules that leave the most of a long life out. */
-const SELDOM_ASKED = { telemetry: cron('*/5 * * * *'), alerts: cron('0 * * * *'), devices: cron('*/30 * * * *') };
+const HOURLY = cron('0 * * * *');
+/** Schedules that leave out the half of a life, and the most of a long one. */
+const LESS_ASKED = { telemetry: cron('*/2 * * * *'), alerts: HOURLY, devices: cron('*/10 * * * *') };
+const SELDOM_ASKED = { telemetry: cron('*/10 * * * *'), alerts: HOURLY, devices: HOURLY };
+
+/** The life in which the history is read. */
+const FIRST = { forMs: 5 * MINUTE_MS, schedules: LESS_ASKED };
 
 describe.runIf(influxdAvailable())('half an hour after the last fault nothing is open', () => {
   test.each(FAULTS)('%s', async (_, plan) => {
     using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: DAY_MS });
-    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
+    await liveAsDaemon(rig, FIRST);
     const life = await liveAsDaemon(rig, {
       forMs: 1.5 * HOUR_MS,
+      schedules: LESS_ASKED,
       meanwhile: async () => {
         rig.simulator.faults = plan;
         await rig.clock.sleep(HOUR_MS);
@@ -55,7 +61,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
     ['that speaks seldom', SELDOM],
   ])('though every answer of a device %s is empty meanwhile: what is held was not shown', async (_, devices) => {
     using rig = await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY_MS });
-    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
+    await liveAsDaemon(rig, FIRST);
     const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
     expect(eventsOf(life, 'restatement')).toEqual([]);
     expect(new Set(eventsOf(life, 'gap-recorded').map(({ deviceId, reason }) => `${deviceId}: ${reason}`))).toEqual(
@@ -66,7 +72,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
 
   test('though every answer is empty over restarts for most of a day', async () => {
     using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY_MS });
-    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
+    await liveAsDaemon(rig, FIRST);
     rig.simulator.faults = often(always(falselyEmpty));
     for (let life = 1; life <= 4; life += 1) {
       expect(eventsOf(await liveAsDaemon(rig, { forMs: 5 * HOUR_MS, schedules: SELDOM_ASKED }), 'restatement')).toEqual(
@@ -74,7 +80,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
       );
     }
     rig.simulator.faults = null;
-    const last = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
+    const last = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS, schedules: LESS_ASKED });
     await expectHealed(rig, last, NOW_MS - 2 * DAY_MS + 4 * HOUR_MS);
   });
 
@@ -101,15 +107,15 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
   test('though every answer is empty from the very first one on', async () => {
     using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: DAY_MS });
     rig.simulator.faults = onPath(/telemetry/, always(falselyEmpty));
-    await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
+    await liveAsDaemon(rig, { forMs: 2 * HOUR_MS, schedules: LESS_ASKED });
     rig.simulator.faults = null;
-    await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS }));
+    await expectHealed(rig, await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS, schedules: LESS_ASKED }));
   });
 
   test('though its first answers were empty, and the first true one is of its history', async () => {
     using rig = await openRig(bench, { world: worldOf(DEVICES, 8 * DAY_MS), historyMs: 6 * DAY_MS });
     rig.simulator.faults = often(firstOnes([1, 2]));
-    const life = await liveAsDaemon(rig, { forMs: HOUR_MS });
+    const life = await liveAsDaemon(rig, { forMs: HOUR_MS, schedules: LESS_ASKED });
     expect(eventsOf(life, 'readings-late')).toEqual([]);
     await expectHealed(rig, life, NOW_MS - 6 * DAY_MS + 4 * HOUR_MS);
   });
@@ -136,7 +142,7 @@ describe.runIf(influxdAvailable())('a plan that shows nothing older than its day
 describe.runIf(influxdAvailable())('readings that are gone from the API, all there were of a device', () => {
   test('are taken as gone after a day, once; what comes after them is there', async () => {
     using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY_MS });
-    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
+    await liveAsDaemon(rig, FIRST);
     const goneMs = rig.clock.nowMs();
     const backMs = goneMs + 30 * HOUR_MS;
     rig.hides = (deviceId, { recordedAtNs }) => deviceId === 'often' && recordedAtNs < msToNs(backMs);
@@ -148,7 +154,7 @@ describe.runIf(influxdAvailable())('readings that are gone from the API, all the
     const distrusted = eventsOf(silent, 'page-rejected').length;
     expect(distrusted, 'seldom asked').toBeLessThan(100);
     expect(distrusted).toBeGreaterThan(20);
-    const after = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
+    const after = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS, schedules: LESS_ASKED });
     expect(eventsOf(after, 'restatement')).toEqual([]);
     const endMs = rig.clock.nowMs() - 5 * MINUTE_MS;
     const { missing, expected } = await rig.verdict(endMs, { fromNs: msToNs(backMs) });
@@ -158,13 +164,13 @@ describe.runIf(influxdAvailable())('readings that are gone from the API, all the
 
   test('are waited for again where they come back', async () => {
     using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 4 * DAY_MS });
-    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
+    await liveAsDaemon(rig, FIRST);
     rig.simulator.faults = often(always(falselyEmpty));
     expect(
       eventsOf(await liveAsDaemon(rig, { forMs: 26 * HOUR_MS, schedules: SELDOM_ASKED }), 'restatement'),
     ).toHaveLength(1);
     rig.simulator.faults = null;
-    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
+    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS, schedules: LESS_ASKED });
     const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
     expect(eventsOf(life, 'restatement')).toEqual([]);
   });
@@ -258,6 +264,7 @@ function spokenFrom(fromMs: number, readings: number) {
 async function liveEmptyFor(rig: Rig, forMs: number, { thenMs }: { thenMs: number }): Promise<DaemonLife> {
   return await liveAsDaemon(rig, {
     forMs: forMs + thenMs,
+    schedules: LESS_ASKED,
     meanwhile: async () => {
       rig.simulator.faults = often(always(falselyEmpty));
       await rig.clock.sleep(forMs);
