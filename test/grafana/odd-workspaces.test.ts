@@ -31,7 +31,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
   });
 
   test('hostile names: each device is found by name, and what is asked of it is its own', async () => {
-    using odd = await fill(bench, hostile, { forMs: 12 * MINUTE_MS });
+    using odd = await fill(bench, hostile, { forMs: 12 * MINUTE_MS, historyMs: 4 * HOUR_MS });
     const all = await lookAtAll({ place: place(odd.database), nowMs: odd.nowMs });
     expect(all.get('tidemark-fleet: Devices')?.[0]?.length).toBe(HOSTILE.length);
     for (const { deviceId, name } of HOSTILE) {
@@ -61,7 +61,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
 
   test('a thousand devices: every panel, one row for each where it says so', async () => {
     await bench.influxd.query('', 'CREATE DATABASE large');
-    const size = { devices: 1000, days: 0.25, intervalMs: 10 * MINUTE_MS, nowMs: Date.UTC(2026, 5, 15, 12) };
+    const size = { devices: 1000, days: 0.125, intervalMs: 10 * MINUTE_MS, nowMs: Date.UTC(2026, 5, 15, 12) };
     await writeFleet(bench.influxd, 'large', size);
     const alerts = Array.from({ length: 70 }, (_, id) => {
       const tags = `alert_id=a${id},device_id=d00${100 + id},device_name=Device\\ ${100 + id},kind=offline,workspace_id=ws-large`;

@@ -23,7 +23,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
   let odd: FilledVictoria;
   beforeAll(async () => {
     bench = await openBench();
-    odd = await fillVictoria(bench, hostile, { forMs: 12 * MINUTE_MS });
+    odd = await fillVictoria(bench, hostile, { forMs: 12 * MINUTE_MS, historyMs: 4 * HOUR_MS });
   });
   afterAll(async () => {
     await odd[Symbol.asyncDispose]();
