@@ -186,11 +186,12 @@ test("its API alone serves a configuration of one's own, by the commands of the 
     const [, url = '', key = ''] = /^Simulated API: (\S+)\nAPI key: (\S+)\n$/.exec(api.stdout()) ?? [];
     expect(others.map(own).join('\n')).toContain(`--api-url ${url} `);
     expect(others[0]).toContain(`printf %s ${key} `);
+    const { PATH, NODE_COMPILE_CACHE } = process.env;
     const outputs = others.map((command) =>
       execFileSync('/bin/sh', ['-c', own(command)], {
         cwd,
         encoding: 'utf8',
-        env: { PATH: process.env['PATH'], TIDEMARK_LISTEN: '127.0.0.1:0' },
+        env: { PATH, NODE_COMPILE_CACHE, TIDEMARK_LISTEN: '127.0.0.1:0' },
         stdio: ['ignore', 'pipe', 'pipe'],
       }),
     );

@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseCsv } from '../support/csv.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { judge } from '../support/judge.ts';
@@ -133,8 +133,9 @@ describe('who reads', () => {
     await using _stage = stage;
     for (const format of ['csv', 'ndjson', 'lp']) {
       const command = `"${process.execPath}" "${MAIN}" --export ${format} 2>err.txt | head -10; echo "\${PIPESTATUS[0]}"; cat err.txt`;
-      const { PATH } = process.env;
-      const child = spawn('/bin/bash', ['-c', command], { cwd: stage.directory, env: { PATH, ...stage.env } });
+      const { PATH, NODE_COMPILE_CACHE } = process.env;
+      const env = { PATH, NODE_COMPILE_CACHE, ...stage.env };
+      const child = spawn('/bin/bash', ['-c', command], { cwd: stage.directory, env });
       let text = '';
       child.stdout.setEncoding('utf8').on('data', (part: string) => {
         text += part;
@@ -148,8 +149,9 @@ describe('who reads', () => {
   test('a reader that stops reading makes the export wait; a signal ends it', async () => {
     const { stage } = await filled({ historyMs: 24 * 3_600_000, devices: [{ deviceId: 'much', intervalMs: 5000 }] });
     await using _stage = stage;
-    const { PATH } = process.env;
-    const child = spawn(process.execPath, [MAIN, '--export', 'ndjson'], { env: { PATH, ...stage.env } });
+    const { PATH, NODE_COMPILE_CACHE } = process.env;
+    const env = { PATH, NODE_COMPILE_CACHE, ...stage.env };
+    const child = spawn(process.execPath, [MAIN, '--export', 'ndjson'], { env });
     await once(child.stdout, 'readable');
     let errors = '';
     child.stderr.setEncoding('utf8').on('data', (part: string) => {
@@ -180,19 +182,25 @@ describe('what is asked for', () => {
     expect(none.stderr).toContain('The archive has no points of these devices');
   });
 
-  test.each<[string[], number, RegExp]>([
-    [['--device', 'wlak'], 2, /--device: the state has no device with that id or name\. Similar: walk\./],
-    [['--device', 'CANARY-of-a-key'], 2, /with that id or name\. Known: /],
-    [['--from', 'CANARY'], 2, /--from: expected a date/],
-    [['--from', '2d', '--to', '3d'], 2, /--from: expected a time before --to/],
-    [['--destination', 'influx'], 2, /--destination cannot be used with --export/],
-  ])('%j is told what is wrong', async (args, exitCode, words) => {
-    const { stage } = await filled({ historyMs: 600_000 });
-    await using _stage = stage;
-    const { code, stdout, stderr } = await stage.run(['--export', 'csv', ...args], { env: NO_KEY });
-    expect([code, stdout]).toEqual([exitCode, '']);
-    expect(stderr).toMatch(words);
-    expect(stderr).not.toContain('CANARY');
+  describe('with a mistake', () => {
+    let stage: Stage;
+    beforeAll(async () => {
+      ({ stage } = await filled({ historyMs: 600_000 }));
+    });
+    afterAll(async () => await stage[Symbol.asyncDispose]());
+
+    test.each<[string[], number, RegExp]>([
+      [['--device', 'wlak'], 2, /--device: the state has no device with that id or name\. Similar: walk\./],
+      [['--device', 'CANARY-of-a-key'], 2, /with that id or name\. Known: /],
+      [['--from', 'CANARY'], 2, /--from: expected a date/],
+      [['--from', '2d', '--to', '3d'], 2, /--from: expected a time before --to/],
+      [['--destination', 'influx'], 2, /--destination cannot be used with --export/],
+    ])('%j is told what is wrong', async (args, exitCode, words) => {
+      const { code, stdout, stderr } = await stage.run(['--export', 'csv', ...args], { env: NO_KEY });
+      expect([code, stdout]).toEqual([exitCode, '']);
+      expect(stderr).toMatch(words);
+      expect(stderr).not.toContain('CANARY');
+    });
   });
 
   test('needs a state, and says so', async () => {

@@ -1,7 +1,7 @@
 /**
  * `--replay` as a real process: alone and beside a daemon, without a key, and what it says of mistakes.
  */
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 import { openBench, openStage, type Stage, until } from './support.ts';
@@ -91,19 +91,26 @@ describe.runIf(influxdAvailable())('--replay', () => {
     expect(await count(stage)).toBe(before);
   });
 
-  test.each<[string[], number, RegExp]>([
-    [['--destination', 'inflx'], 2, /there is no database of that name\. Did you mean influx\?/],
-    [['--destination', 'CANARYCANARY'], 2, /There is influx\./],
-    [['--max-rate', '0'], 2, /--max-rate: expected a whole number from 1 to 100000000 lines a second/],
-    [['--max-rate', 'CANARY'], 2, /--max-rate: expected a whole number/],
-    [['--from', 'CANARY'], 2, /--from: expected a date/],
-    [['--device', 'wlak'], 2, /Similar: walk\./],
-  ])('%j is told what is wrong', async (args, exitCode, words) => {
-    await using stage = await filled();
-    const { code, stdout, stderr } = await stage.run(['--replay', ...args], { env: NO_KEY });
-    expect([code, stdout]).toEqual([exitCode, '']);
-    expect(stderr).toMatch(words);
-    expect(stderr).not.toContain('CANARY');
+  describe('a mistake', () => {
+    let stage: Stage;
+    beforeAll(async () => {
+      stage = await filled();
+    });
+    afterAll(async () => await stage[Symbol.asyncDispose]());
+
+    test.each<[string[], number, RegExp]>([
+      [['--destination', 'inflx'], 2, /there is no database of that name\. Did you mean influx\?/],
+      [['--destination', 'CANARYCANARY'], 2, /There is influx\./],
+      [['--max-rate', '0'], 2, /--max-rate: expected a whole number from 1 to 100000000 lines a second/],
+      [['--max-rate', 'CANARY'], 2, /--max-rate: expected a whole number/],
+      [['--from', 'CANARY'], 2, /--from: expected a date/],
+      [['--device', 'wlak'], 2, /Similar: walk\./],
+    ])('%j is told what is wrong', async (args, exitCode, words) => {
+      const { code, stdout, stderr } = await stage.run(['--replay', ...args], { env: NO_KEY });
+      expect([code, stdout]).toEqual([exitCode, '']);
+      expect(stderr).toMatch(words);
+      expect(stderr).not.toContain('CANARY');
+    });
   });
 
   test('needs a state', async () => {
