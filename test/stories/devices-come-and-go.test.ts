@@ -27,7 +27,7 @@ describe.runIf(influxdAvailable())('a device that leaves while its history is op
       { deviceId: 'stays', intervalMs: MINUTE_MS },
     ];
     using rig = await openRig(bench, { world: worldOf(devices, 32 * DAY_MS), historyMs: 30 * DAY_MS });
-    const life = await liveAsDaemon(rig, { forMs: 15 * MINUTE_MS });
+    const life = await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS });
     expect(life.error).toBeNull();
     expect(life.lastReport.devices.map(({ state }) => state)).toContain('unreachable');
     // Those that were under way, of each lane.
@@ -43,27 +43,28 @@ describe.runIf(influxdAvailable())('a device that leaves while its history is op
     ];
     const filter = { exclude: ['private'] };
     using rig = await openRig(bench, { world: worldOf(devices, 32 * DAY_MS), historyMs: 30 * DAY_MS, filter });
-    const life = await liveAsDaemon(rig, { forMs: 15 * MINUTE_MS });
+    const life = await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS });
     expect(life.lastReport.devices.filter(({ state }) => state === 'excluded')).toHaveLength(3);
     // The next listing tells of it.
     expect(askedAfter(rig, /[xyz].telemetry/, LEAVES_MS + 6 * MINUTE_MS)).toBe(0);
   });
 });
 
-describe.runIf(influxdAvailable())('the daily look at a device that is gone', () => {
+describe.runIf(influxdAvailable())('a poll of a device that is gone', () => {
   test('keeps no listing from being taken in where that device alone is met with a fault', async () => {
     const devices = [
       { deviceId: 'lost', intervalMs: HOUR_MS, vanishesAtMs: NOW_MS + 2 * HOUR_MS },
       { deviceId: 'stays', intervalMs: HOUR_MS },
-      { deviceId: 'new', intervalMs: HOUR_MS, appearsAtMs: NOW_MS + 26 * HOUR_MS },
+      { deviceId: 'new', intervalMs: HOUR_MS, appearsAtMs: NOW_MS + 9 * HOUR_MS },
     ];
     using rig = await openRig(bench, { world: worldOf(devices, DAY_MS), historyMs: DAY_MS / 4 });
     const hourly = cron('0 * * * *');
     const life = await liveAsDaemon(rig, {
-      forMs: 29 * HOUR_MS,
+      forMs: 11 * HOUR_MS,
+      changes: { settings: { ...rig.settings, polls: { ...rig.settings.polls, gonePollMs: 8 * HOUR_MS } } },
       schedules: { telemetry: cron('*/20 * * * *'), alerts: hourly, devices: hourly },
       meanwhile: async () => {
-        await rig.clock.sleep(6 * HOUR_MS);
+        await rig.clock.sleep(5 * HOUR_MS);
         rig.simulator.faults = onPath(/lost.telemetry/, always({ kind: 'html' }));
       },
     });
@@ -71,7 +72,7 @@ describe.runIf(influxdAvailable())('the daily look at a device that is gone', ()
     const asked = (path: RegExp) => rig.simulator.log.requests.filter((request) => path.test(request.path));
     expect(asked(/new.telemetry/).length).toBeGreaterThan(0);
     expect(eventsOf(life, 'stream-failed')).toEqual([]);
-    const looks = asked(/lost.telemetry/).filter(({ atMs }) => atMs > NOW_MS + 6 * HOUR_MS);
+    const looks = asked(/lost.telemetry/).filter(({ atMs }) => atMs > NOW_MS + 5 * HOUR_MS);
     expect(looks.length).toBeGreaterThan(0);
     // A look is five tries at most, and it is made again hourly.
     expect(looks.length).toBeLessThanOrEqual(5 * 6);

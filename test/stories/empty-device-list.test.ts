@@ -51,7 +51,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
       expect(asked(/alerts$/), 'every two minutes').toBeGreaterThan(50);
       expect(asked(/devices$/), 'seldom').toBeLessThan(400);
       rig.simulator.faults = null;
-      const after = await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
+      const after = await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS });
       expect(after.lastReady).toMatchObject({ ready: true, reasons: [] });
       await expectExact(rig);
     },
@@ -135,7 +135,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
   test('is compared with the devices themselves where nothing counts them', async () => {
     using rig = await rigOf();
     rig.simulator.settings.key.scopes = rig.simulator.settings.key.scopes.filter((scope) => scope !== 'account:read');
-    await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
+    await liveAsDaemon(rig, { forMs: 5 * MINUTE_MS });
     rig.simulator.faults = onPath(/\/devices$/, always(falselyEmpty));
     const life = await liveAsDaemon(rig, { forMs: HOUR_MS });
     expect(eventsOf(life, 'device-gone')).toEqual([]);
@@ -144,18 +144,18 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
   });
 
   test('is true where nobody counts the devices and none of them answers any more', async () => {
-    const vanishesAtMs = NOW_MS + HOUR_MS;
+    const vanishesAtMs = NOW_MS + HOUR_MS / 4;
     using rig = await rigOf(DEVICES.map((device) => ({ ...device, vanishesAtMs })));
     rig.simulator.settings.key.scopes = rig.simulator.settings.key.scopes.filter((scope) => scope !== 'account:read');
-    const life = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
+    const life = await liveAsDaemon(rig, { forMs: 1.25 * HOUR_MS });
     expect(life.lastReport.devices.map(({ state }) => state)).not.toContain('live');
     expect(life.lastReady.reasons).toEqual([]);
   });
 
   test('is true where the account counts none any more: all are gone after two', async () => {
-    const vanishesAtMs = NOW_MS + HOUR_MS;
+    const vanishesAtMs = NOW_MS + HOUR_MS / 4;
     using rig = await rigOf(DEVICES.map((device) => ({ ...device, vanishesAtMs })));
-    const life = await liveAsDaemon(rig, { forMs: 3 * HOUR_MS });
+    const life = await liveAsDaemon(rig, { forMs: 2.25 * HOUR_MS });
     expect(eventsOf(life, 'device-gone')).toHaveLength(3);
     expect(life.lastReport.devices.map(({ state }) => state)).not.toContain('live');
   });

@@ -94,7 +94,7 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
     using rig = await rigOf();
     await rig.once();
     rig.simulator.faults = everyNth(3, fault);
-    const events = await liveFor(rig, 60);
+    const events = await liveFor(rig, 40);
     const distrusted = eventsOf(events, 'page-rejected');
     expect(distrusted.length).toBeGreaterThan(5);
     for (const event of distrusted)
@@ -121,13 +121,13 @@ describe.runIf(influxdAvailable())('pages that are not true', () => {
     using rig = await rigOf();
     await rig.once();
     rig.simulator.faults = everyNth(2, lagging(3));
-    await liveFor(rig, 60);
+    await liveFor(rig, 40);
     await finish(rig);
   });
 });
 
 describe.runIf(influxdAvailable())('cursors', () => {
-  const dense: DeviceSpec = { deviceId: 'often', intervalMs: 4 * SECOND_MS, traits: ['ties'], sensors: sensorsOf(2) };
+  const dense: DeviceSpec = { deviceId: 'often', intervalMs: 8 * SECOND_MS, traits: ['ties'], sensors: sensorsOf(2) };
   const CURSORS: readonly [string, Partial<SimSettings['paging']>][] = [
     ['that leave out readings of the instant at a page’s end', { cursorDuplicates: 'skips' }],
     ['that repeat them', { cursorDuplicates: 'repeats' }],
@@ -199,8 +199,8 @@ describe.runIf(influxdAvailable())('cursors', () => {
 
   test('that lead over many pages of one instant leave the other devices their turns', async () => {
     const plan = { maxDevicesPerPage: 10, requestsPerMinute: 60, requestsPerDay: 50_000 };
-    using rig = await rigOf({ devices: [crowdOf(2500, String), TIED], settings: { plan } });
-    await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS });
+    using rig = await rigOf({ devices: [crowdOf(1200, String), TIED], settings: { plan } });
+    await liveAsDaemon(rig, { forMs: 5 * MINUTE_MS });
     const atMs = rig.simulator.log.requests.flatMap((sent) => (sent.path.includes('tied') ? [sent.atMs] : []));
     const longestMs = Math.max(...atMs.map((ms, index) => ms - (atMs[index - 1] ?? NOW_MS)));
     expect(longestMs).toBeLessThan(1.5 * MINUTE_MS);
@@ -248,7 +248,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     using rig = await rigOf();
     await rig.once();
     rig.simulator.faults = everyNth(2, { kind: 'slow', delayMs: 25 * SECOND_MS, part: 'headers' });
-    expect(eventsOf(await liveFor(rig, 60), ...PROBLEM)).toEqual([]);
+    expect(eventsOf(await liveFor(rig, 40), ...PROBLEM)).toEqual([]);
     await finish(rig);
   });
 
@@ -259,7 +259,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     jump(rig, HOUR_MS + 5 * SECOND_MS);
     await rig.once();
     let mended = 0;
-    const events = await liveFor(rig, 120, {
+    const events = await liveFor(rig, 100, {
       each: (minute, { events: soFar, sync }) => {
         const newest = ['often', 'tied'].map((id) => sync.context.store.telemetry(id).covered.at(-1)?.to ?? 0n);
         if (minute === 30) {
@@ -304,7 +304,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     jump(rig, -HOUR_MS);
     await rig.once();
     const behind: number[] = [];
-    const events = await liveFor(rig, 60, {
+    const events = await liveFor(rig, 40, {
       each: (minute, { sync }) => {
         if (minute === 10) jump(rig, 0);
         behind.push(rig.clock.nowMs() - (sync.context.serverClock.highestPassedMs() ?? 0));
@@ -336,7 +336,7 @@ describe.runIf(influxdAvailable())('plans and others', () => {
       using rig = await rigOf({ settings: { bounds: { age }, plan: { historyMaxDays: 1 } } });
       await rig.once();
       const before = rig.simulator.log.total;
-      expect(eventsOf(await liveFor(rig, 60), ...PROBLEM)).toEqual([]);
+      expect(eventsOf(await liveFor(rig, 40), ...PROBLEM)).toEqual([]);
       const refused = rig.simulator.log.requests.filter(({ number, status }) => number > before && status !== 200);
       expect(refused).toEqual([]);
       await finish(rig);
@@ -362,7 +362,7 @@ describe.runIf(influxdAvailable())('plans and others', () => {
   test('readings that vanish and come back are neither lost nor there twice', async () => {
     using rig = await rigOf();
     await rig.once();
-    const events = await liveFor(rig, 60, {
+    const events = await liveFor(rig, 40, {
       each: (minute) => {
         const hidden = minute % 20 >= 10;
         rig.hides = hidden ? (deviceId, { position }) => deviceId === 'often' && position % 3 === 0 : null;

@@ -46,7 +46,7 @@ describe.runIf(influxdAvailable())('a Date that is wrong at a start', () => {
     time.jumpMs = aheadMs;
     let found: string[] = [];
     const life = await liveAsDaemon(rig, {
-      forMs: 30 * MINUTE_MS,
+      forMs: 10 * MINUTE_MS,
       meanwhile: async (watch) => {
         void rig.clock.sleep(14 * SECOND_MS).then(() => {
           time.jumpMs = 0;
