@@ -33,8 +33,10 @@ const statesOf = (rig: Rig): unknown[] =>
 describe.runIf(influxdAvailable())('a job beside the daemon', () => {
   const bench = sharedBench(openBench);
 
+  const world = worldOf(DEVICES);
+
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, ...options });
+    await openRig(bench, { world, historyMs: 2 * DAY_MS, ...options });
 
   const live = async (rig: Rig, forMs: number, more: Omit<DaemonOptions, 'forMs'> = {}) =>
     await liveAsDaemon(rig, { beside: takingJobs, ...more, forMs });
@@ -75,7 +77,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       share: 0.5,
       settings: { plan: { requestsPerMinute: 40, requestsPerDay: 20_000, historyMaxDays: 31 } },
     });
-    const life = await live(rig, 40 * MINUTE_MS, {
+    const life = await live(rig, 25 * MINUTE_MS, {
       meanwhile: async () => {
         await Promise.all(
           [0, 1, 2].map(async (n) => {
@@ -102,7 +104,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     rig.simulator.settings.time.latencyMs = { min: 10 * SECOND_MS, max: 10 * SECOND_MS };
     const stop = new AbortController();
     const all: Followed[] = [];
-    const life = await live(rig, HOUR_MS, {
+    const life = await live(rig, 30 * MINUTE_MS, {
       meanwhile: async () => {
         await rig.clock.sleep(5 * SECOND_MS);
         const following = follow(rig, stop.signal);
@@ -156,7 +158,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
 
   test('jobs of one kind run one after the other', async () => {
     using rig = await rigOf();
-    const life = await live(rig, 30 * MINUTE_MS, {
+    const life = await live(rig, 5 * MINUTE_MS, {
       meanwhile: async () => {
         const all = await Promise.all([follow(rig), follow(rig), follow(rig)]);
         for (const { end } of all) expect(end).toMatchObject({ exitCode: 0 });
@@ -176,7 +178,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       body: '{"code":"unavailable","message":"overloaded"}',
     }));
     try {
-      const { end, tookMs } = (await liveFollowed(rig, 40 * MINUTE_MS)).followed;
+      const { end, tookMs } = (await liveFollowed(rig, MINUTE_MS)).followed;
       expect(end).toMatchObject({ state: 'done', exitCode: 3 });
       const summary = summaryOf({ end });
       expect(summary).toMatchObject({ outcome: 'stalled', gaps: [] });
@@ -191,7 +193,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
   test('ends as stalled if one device does not answer, whatever the others bring', async () => {
     using rig = await rigOf();
     rig.simulator.faults = onPath(/seldom\/telemetry/, always({ kind: 'server-error', status: 500 }));
-    const { end, tookMs } = (await liveFollowed(rig, HOUR_MS)).followed;
+    const { end, tookMs } = (await liveFollowed(rig, MINUTE_MS)).followed;
     expect(summaryOf({ end })).toMatchObject({ outcome: 'stalled', exit_code: 3 });
     expect(summaryOf({ end }).gaps.every(({ device_id }) => device_id === 'seldom')).toBe(true);
     expect(tookMs).toBeLessThan(25 * MINUTE_MS);
@@ -206,9 +208,9 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       await outage(rig);
       return rig.simulator.log.total - before;
     };
-    const alone = await askedInAnOutage(async (rig) => await live(rig, 30 * MINUTE_MS));
+    const alone = await askedInAnOutage(async (rig) => await live(rig, 22 * MINUTE_MS));
     const both = await askedInAnOutage(async (rig) => {
-      const { followed } = await liveFollowed(rig, 30 * MINUTE_MS);
+      const { followed } = await liveFollowed(rig, 22 * MINUTE_MS);
       expect(summaryOf(followed)).toMatchObject({ outcome: 'stalled', exit_code: 3 });
       expect(followed.tookMs).toBeLessThan(20 * MINUTE_MS);
     });
@@ -220,7 +222,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     let isOut = false;
     rig.simulator.faults = (_number, { path }) => (path === '/account' && isOut ? { kind: 'server-error' } : null);
     const all: Followed[] = [];
-    await live(rig, HOUR_MS, {
+    await live(rig, MINUTE_MS, {
       schedules: { account: cron('0 0 * * *') },
       meanwhile: async () => {
         await rig.clock.sleep(11 * MINUTE_MS);

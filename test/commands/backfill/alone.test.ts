@@ -8,6 +8,7 @@ import { always, onPath } from '../../support/faults.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
+import { unhurried } from '../../support/virtual-clock.ts';
 import { backfillAlone, coverageOf, telemetryRequests } from './support.ts';
 
 const DEVICES = [
@@ -19,8 +20,10 @@ const DEVICES = [
 describe.runIf(influxdAvailable())('--backfill alone', () => {
   const bench = sharedBench(openBench);
 
+  const world = worldOf(DEVICES, 40 * DAY_MS);
+
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
+    await openRig(bench, { world, historyMs: 2 * DAY_MS, ...options });
 
   const expectThere = async (rig: Rig, fromMs: number, least: number): Promise<void> => {
     const verdict = await rig.verdict(NOW_MS, { fromNs: BigInt(fromMs) * 1_000_000n });
@@ -114,7 +117,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
 
   test('is breadth first: the last day of all, then the week, then the rest', async () => {
     using rig = await rigOf();
-    await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY_MS });
+    await backfillAlone(rig, { fromMs: NOW_MS - 11 * DAY_MS });
     const bounds = rig.simulator.log.requests.flatMap(({ query, path }) => {
       const before = new URLSearchParams(query).get('before');
       return before === null || !path.endsWith('/telemetry') ? [] : [NOW_MS - Date.parse(before)];
@@ -128,11 +131,12 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
   });
 
   test('stopped anywhere and run again asks for no page twice but those in flight', async () => {
-    const asked = { fromMs: NOW_MS - 12 * DAY_MS, toMs: NOW_MS - HOUR_MS };
-    using whole = await rigOf();
+    const asked = { fromMs: NOW_MS - 2.4 * DAY_MS, toMs: NOW_MS - HOUR_MS };
+    const settings = { plan: { maxDevicesPerPage: 40 } };
+    using whole = await rigOf({ settings });
     await backfillAlone(whole, asked);
     const needed = telemetryRequests(whole);
-    using rig = await rigOf();
+    using rig = await rigOf({ settings });
     let runs = 0;
     for (let afterMs = 3 * SECOND_MS; ; afterMs += 1500) {
       const stop = new AbortController();
@@ -192,7 +196,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     let asked = 0;
     const { summary } = await backfillAlone(
       rig,
-      { fromMs: NOW_MS - 20 * DAY_MS },
+      { fromMs: NOW_MS - 6 * DAY_MS },
       {
         changes: {
           observe: ({ type }) => {
@@ -206,12 +210,14 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect(summary.missing.length).toBeGreaterThan(0);
     expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(30 * MINUTE_MS);
     rig.simulator.faults = null;
-    expect((await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY_MS })).summary.outcome).toBe('complete');
+    expect((await backfillAlone(rig, { fromMs: NOW_MS - 6 * DAY_MS })).summary.outcome).toBe('complete');
   });
 
   test('waits for the quota of a day, which counts as progress', async () => {
-    using rig = await rigOf({ settings: { plan: { requestsPerMinute: 60, requestsPerDay: 100, historyMaxDays: 31 } } });
-    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 10 * DAY_MS });
+    const plan = { requestsPerMinute: 60, requestsPerDay: 100, historyMaxDays: 31, maxDevicesPerPage: 40 };
+    using rig = await rigOf({ settings: { plan } });
+    const changes = { clock: unhurried(rig.clock) };
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY_MS }, { changes });
     expect(summary.outcome).toBe('complete');
     expect(summary.requests).toBeGreaterThan(85);
     expect(rig.clock.nowMs() - NOW_MS).toBeGreaterThan(0.5 * DAY_MS);

@@ -10,7 +10,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts
 import { openJobBoard } from '../../../src/store/jobs.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
-import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
+import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
 import { inState, takingJobs } from './support.ts';
@@ -39,14 +39,21 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
         .map((row) => ({ ...(row as object) })),
     );
 
-  const rigOf = async (): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS });
+  const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
+    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
 
   test('all that the API has is there, by one job, over restarts, and asked for no more', async () => {
     using rig = await rigOf();
     // Cut off in its midst, and gone on with.
     await liveAsDaemon(rig, { beside: asking(rig), forMs: 20 * SECOND_MS });
-    const life = await liveAsDaemon(rig, { beside: asking(rig), forMs: HOUR_MS });
+    const life = await liveAsDaemon(rig, {
+      beside: asking(rig),
+      forMs: MINUTE_MS,
+      meanwhile: async () => {
+        while (!JSON.stringify(jobs(rig)).includes('done')) await rig.clock.sleep(20 * SECOND_MS);
+        await rig.clock.sleep(5 * MINUTE_MS);
+      },
+    });
     expect(life.error).toBeNull();
     expect(jobs(rig)).toEqual([{ kind: 'backfill', state: 'done', requestedBy: 'sync.history' }]);
     const span = {
@@ -61,7 +68,9 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
   });
 
   test('a job that was cancelled is asked for again, after an hour', async () => {
-    using rig = await rigOf();
+    // As many requests of a fifth of the readings.
+    const settings = { plan: { maxDevicesPerPage: 40 } };
+    using rig = await rigOf({ world: worldOf(DEVICES, 8 * DAY_MS), historyMs: 10 * HOUR_MS, settings });
     await liveAsDaemon(rig, {
       beside: asking(rig),
       forMs: 80 * MINUTE_MS,

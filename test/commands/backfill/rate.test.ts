@@ -119,8 +119,10 @@ describe('the command line', () => {
 describe.runIf(influxdAvailable())('on the simulator', () => {
   const bench = sharedBench(openBench);
 
+  const world = worldOf(DEVICES, 40 * DAY_MS);
+
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
+    await openRig(bench, { world, historyMs: 2 * DAY_MS, ...options });
 
   const thought = async (rig: Rig, fromMs: number, more: { finishBy?: string; maxShare?: string } = {}) => {
     const sync = {
@@ -156,20 +158,20 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
   );
 
   test('is done by the time that it was to be done by, and not long before', async () => {
-    using rig = await rigOf();
-    await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY_MS });
+    using rig = await rigOf({ settings: { plan: { maxDevicesPerPage: 40 } } });
+    await backfillAlone(rig, { fromMs: NOW_MS - 10 * HOUR_MS });
     const finishByMs = rig.clock.nowMs() + HOUR_MS;
-    const plan = await thought(rig, NOW_MS - 30 * DAY_MS, { finishBy: '1h' });
+    const plan = await thought(rig, NOW_MS - 6 * DAY_MS, { finishBy: '1h' });
     expect(plan.backfill.rate).toMatchObject({ alone: { in_time: true } });
-    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 30 * DAY_MS, finishByMs });
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 6 * DAY_MS, finishByMs });
     expect(summary).toMatchObject({ outcome: 'complete', late: false });
     expect(finishByMs - rig.clock.nowMs()).toBeGreaterThan(0);
     expect(finishByMs - rig.clock.nowMs()).toBeLessThan(15 * MINUTE_MS);
   });
 
   test('a backfill with a part of the share keeps that rate', async () => {
-    using rig = await rigOf();
-    await backfillAlone(rig, { fromMs: NOW_MS - 20 * DAY_MS, maxShare: 0.05 });
+    using rig = await rigOf({ settings: { plan: { maxDevicesPerPage: 40 } } });
+    await backfillAlone(rig, { fromMs: NOW_MS - 4 * DAY_MS, maxShare: 0.05 });
     const times = inState(rig, (db) =>
       db.prepare<[], { at: number }>("SELECT at_ms AS at FROM request WHERE lane = 'backfill' ORDER BY at_ms").all(),
     ).map(({ at }) => at);

@@ -41,8 +41,9 @@ const timeOf = ({ recordedAtNs }: SimReading): number => Number(recordedAtNs / 1
 describe.runIf(influxdAvailable())('--backfill --recheck', () => {
   const bench = sharedBench(openBench);
 
-  const rigOf = async (): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES, 15 * DAY_MS), historyMs: 13 * DAY_MS });
+  const world = worldOf(DEVICES, 15 * DAY_MS);
+
+  const rigOf = async (): Promise<Rig> => await openRig(bench, { world, historyMs: 13 * DAY_MS });
 
   /** A run that has covered everything, without the readings that the API shows an hour later only. */
   const coveredWithout = async (rig: Rig, isHidden: (deviceId: string, reading: SimReading) => boolean) => {
@@ -229,8 +230,11 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     const unread = (): unknown => inState(rig, (db) => db.prepare('SELECT count(*) FROM recheck').pluck().get());
     expect(unread()).toBe(3);
     await liveAsDaemon(rig, {
-      forMs: 20 * MINUTE_MS,
+      forMs: MINUTE_MS,
       beside: takingJobs(rig, (_, end) => ends.push(end)),
+      meanwhile: async () => {
+        while (ends.length === 0) await rig.clock.sleep(10 * SECOND_MS);
+      },
     });
     expect(ends).toMatchObject([{ state: 'done', exitCode: 0 }]);
     const summary = summaryOf({ end: ends[0] as Parameters<typeof summaryOf>[0]['end'] });
