@@ -73,7 +73,7 @@ async function live(rig: Rig, days: number, isDown: boolean): Promise<Story> {
         await pullSince(sync, 0n, stop.signal);
         const wantedRange = wantedNow(context);
         if (wantedRange !== null) noteCoverage(context, wantedRange);
-        await rig.clock.sleep(30 * MINUTE_MS);
+        await rig.clock.sleep(HOUR_MS);
       }
     };
     for (let day = 0; day < days; day += 1) {

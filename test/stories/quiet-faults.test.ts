@@ -10,7 +10,7 @@ import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { SettingsOverrides, SimSettings } from '../../src/sim/settings.ts';
 import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
+import { createWorld, type World } from '../../src/sim/world.ts';
 import { MUTANTS } from '../safety/mutants.ts';
 import { breed } from '../safety/variants.ts';
 import { liveAsDaemon } from '../support/daemon-rig.ts';
@@ -35,9 +35,15 @@ interface Story {
 
 const HISTORY_MS = 4 * HOUR_MS;
 
-async function rigOf({ devices = [OFTEN, TIED], ...rest }: Story = {}): Promise<Rig> {
+const worldOf = (devices: readonly DeviceSpec[]): World =>
+  createWorld({ seed: 11, originMs: NOW_MS, historyMs: DAY_MS, devices, alerts: [] });
+
+/** The one that most stories share: it is the same for ever, so what a verdict makes of it is made once. */
+const WORLD = worldOf([OFTEN, TIED]);
+
+async function rigOf({ devices, ...rest }: Story = {}): Promise<Rig> {
   return await openRig(bench, {
-    world: (originMs) => createWorld({ seed: 11, originMs, historyMs: 3 * DAY_MS, devices, alerts: [] }),
+    world: () => (devices === undefined ? WORLD : worldOf(devices)),
     historyMs: HISTORY_MS,
     ...rest,
   });

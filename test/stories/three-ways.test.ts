@@ -2,7 +2,7 @@
  * One story told in three ways: by the daemon, by `--once` alone, and by a `--once` that a daemon does as its job. All
  * three are one engine, so what is stored is the same.
  */
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
@@ -23,7 +23,7 @@ interface Way {
 const WAYS: Readonly<Record<string, Way>> = {
   'the daemon': {
     fill: async (rig) => {
-      const life = await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
+      const life = await liveAsDaemon(rig, { forMs: HOUR_MS });
       expect(life.error).toBeNull();
       expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [], names: [] });
       // It does not wait for devices of which the list reports nothing.
@@ -104,18 +104,18 @@ const WAYS: Readonly<Record<string, Way>> = {
 describe.runIf(influxdAvailable()).each(Object.keys(WAYS))('%s', (name) => {
   const bench = sharedBench(openBench);
   const { fill, goOn } = WAYS[name] as Way;
-  const rigOf = async (): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: 2 * DAY_MS });
+  let rig: Rig;
+  beforeAll(async () => {
+    rig = await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: 2 * DAY_MS });
+    await fill(rig);
+  });
+  afterAll(() => rig[Symbol.dispose]());
 
   test('stores exactly what the seed says, and leaves no gap', async () => {
-    using rig = await rigOf();
-    await fill(rig);
     await expectExact(rig, 8000);
   });
 
   test('ends before it writes anything of another workspace behind the key', async () => {
-    using rig = await rigOf();
-    await fill(rig);
     const { error, strangers } = await goOn(rig, () => {
       rig.simulator.world = createWorld({
         seed: 99,
