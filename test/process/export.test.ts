@@ -15,6 +15,7 @@ import { MAIN, openBench, openStage, type Stage, type StageOptions, until } from
 const bench = sharedBench(openBench);
 
 const HOSTILE: StageOptions = {
+  historyMs: 2 * 3_600_000,
   devices: [
     { deviceId: 'walk', intervalMs: 20_000, jitter: 0.5 },
     { deviceId: 'tied', intervalMs: 60_000, traits: ['ties'] },

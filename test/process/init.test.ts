@@ -13,11 +13,11 @@ type Dialogue = readonly (readonly [question: string, answer: string])[];
 
 test.runIf(existsSync('/usr/bin/script'))('asks on a terminal, and writes what --check takes', async () => {
   await using stage = await openStage();
-  const { PATH = '' } = process.env;
+  const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env;
   const command = `'${process.execPath}' '${MAIN}' init --config t.yaml`;
   const child = spawn('/usr/bin/script', ['-qec', command, '/dev/null'], {
     cwd: stage.directory,
-    env: { PATH, TERM: 'xterm', TIDEMARK_LISTEN: '127.0.0.1:0' },
+    env: { PATH, NODE_COMPILE_CACHE, TERM: 'xterm', TIDEMARK_LISTEN: '127.0.0.1:0' },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   let screen = '';

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { HOUR_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -41,7 +42,7 @@ const slow = (latencyMs: number) => ({ time: { latencyMs: { min: latencyMs, max:
 
 describe.runIf(influxdAvailable())('a run that comes to its end', () => {
   test('exits 0 with one summary on standard output and its log on standard error', async () => {
-    await using stage = await openStage({ bench });
+    await using stage = await openStage({ bench, historyMs: 2 * HOUR_MS });
     const startedMs = Date.now();
     const { code, stdout, stderr } = await stage.run(['--once', '--json']);
     expect(code, stderr).toBe(0);
@@ -96,7 +97,7 @@ describe.runIf(influxdAvailable())('a run that comes to its end', () => {
   });
 
   test('fills the archive alone where there is no database', async () => {
-    await using stage = await openStage();
+    await using stage = await openStage({ historyMs: 2 * HOUR_MS });
     const { code, stdout } = await stage.run(['--once', '--json']);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({ outcome: 'complete', destinations: [] });
@@ -372,7 +373,11 @@ describe.runIf(influxdAvailable())('another workspace behind the key', () => {
 
 describe.runIf(influxdAvailable())('a run that receives a signal', () => {
   test('ends soon with 3 and a summary, keeps what it has, and the next one goes on from there', async () => {
-    await using stage = await openStage({ bench, settings: { ...slow(60), plan: { maxDevicesPerPage: 20 } } });
+    await using stage = await openStage({
+      bench,
+      historyMs: 2 * HOUR_MS,
+      settings: { ...slow(60), plan: { maxDevicesPerPage: 20 } },
+    });
     const run = stage.start(['--once', '--json']);
     await until('it is in the middle', () => stage.simulator.log.total >= 40);
     const reportedMs = performance.now();
@@ -391,7 +396,7 @@ describe.runIf(influxdAvailable())('a run that receives a signal', () => {
     const verdict = await stage.verdict(startedMs);
     expect([verdict.missing, verdict.invented]).toEqual([[], []]);
     // Together as many as one undisturbed run, and the few that were cut off.
-    await using calm = await openStage({ settings: { plan: { maxDevicesPerPage: 20 } } });
+    await using calm = await openStage({ historyMs: 2 * HOUR_MS, settings: { plan: { maxDevicesPerPage: 20 } } });
     expect((await calm.run(['--once'])).code).toBe(0);
     expect(asked).toBeGreaterThan(30);
     expect(stage.simulator.log.total).toBeLessThanOrEqual(calm.simulator.log.total + 20);

@@ -91,7 +91,8 @@ describe('--status', () => {
     expect(ended.code).toBe(0);
     expect((JSON.parse(ended.stdout) as StatusReport).devices).toHaveLength(3000);
     const command = `"${process.execPath}" "${MAIN}" --status --json | head -c 10; echo " \${PIPESTATUS[0]}"`;
-    const env = { PATH: process.env['PATH'], ...stage.env };
+    const { PATH, NODE_COMPILE_CACHE } = process.env;
+    const env = { PATH, NODE_COMPILE_CACHE, ...stage.env };
     const piped = spawnSync('bash', ['--norc', '-c', command], { env, encoding: 'utf8' });
     expect(piped.stdout).toMatch(/^\{"version" 0\n$/);
     expect(piped.stderr).toBe('');

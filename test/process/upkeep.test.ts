@@ -7,6 +7,7 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync } from 'node
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import { HOUR_MS } from '../../src/core/time.ts';
 import { MIGRATIONS } from '../../src/store/open/migrations.ts';
 import { openStore } from '../../src/store/store.ts';
 import { influxdAvailable } from '../support/influxd.ts';
@@ -239,7 +240,7 @@ describe.runIf(influxdAvailable())('--forget', () => {
   const exclude = { TIDEMARK_SYNC_EXCLUDE: 'walk' };
 
   test('refuses what would come back at once, then removes it: beside a daemon, and alone', async () => {
-    await using stage = await openStage({ bench });
+    await using stage = await openStage({ bench, historyMs: 2 * HOUR_MS });
     expect((await stage.run(['--once'])).code).toBe(0);
     refuse(stage, [lineAt(1), lineAt(2, 'tied')]);
     const forget = ['--forget', '--device', 'walk'];
