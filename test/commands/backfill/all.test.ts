@@ -4,7 +4,8 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
-import { createWorld } from '../../../src/sim/world.ts';
+import type { DeviceSpec } from '../../../src/sim/spec.ts';
+import { createWorld, type World } from '../../../src/sim/world.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
@@ -27,14 +28,19 @@ const DEVICES = [
   },
 ];
 
+/** It never changes, and what the judge has made of it is there for the next test as well. */
+const worldOf = (devices: readonly DeviceSpec[]): World =>
+  createWorld({ seed: 9, originMs: NOW_MS, historyMs: NOW_MS - BEGAN, devices, alerts: [] });
+const WORLD = worldOf(DEVICES);
+
 const GO = { requestsPerMinute: 6000, requestsPerDay: 1_000_000 };
 
 describe.runIf(influxdAvailable())('--from all', () => {
   const bench = sharedBench(openBench);
 
-  const rigOf = async (settings: SettingsOverrides, devices = DEVICES): Promise<Rig> =>
+  const rigOf = async (settings: SettingsOverrides, world = WORLD): Promise<Rig> =>
     await openRig(bench, {
-      world: (originMs) => createWorld({ seed: 9, originMs, historyMs: originMs - BEGAN, devices, alerts: [] }),
+      world: () => world,
       historyMs: 2 * DAY_MS,
       settings,
     });
@@ -113,9 +119,8 @@ describe.runIf(influxdAvailable())('--from all', () => {
   });
 
   test('a device that never said anything ends too', async () => {
-    using rig = await rigOf({ plan: { ...GO, historyMaxDays: 365 } }, [
-      { deviceId: 'mute', intervalMs: HOUR_MS, silences: [{ fromMs: 0, toMs: Number.POSITIVE_INFINITY }] },
-    ]);
+    const mute = { deviceId: 'mute', intervalMs: HOUR_MS, silences: [{ fromMs: 0, toMs: Number.POSITIVE_INFINITY }] };
+    using rig = await rigOf({ plan: { ...GO, historyMaxDays: 365 } }, worldOf([mute]));
     const { summary } = await backfillAlone(rig, { fromMs: 'all' });
     expect(summary).toMatchObject({ devices: 1, devices_empty: 1, readings: 0, oldest_reading: null });
     expect(telemetryRequests(rig)).toBeLessThan(14);

@@ -255,11 +255,13 @@ describe('what it says', () => {
 
   test('the estimate of a range is the cost of its page scan', async () => {
     const devices = [...fleet(4, MINUTE_MS), ...fleet(3, 10 * MINUTE_MS, 's'), ...fleet(1, 5000, 'f')];
-    using rig = openPlanRig({ devices, settings: { plan: { requestsPerMinute: 6000, requestsPerDay: 1e6 } } });
+    // Small pages: a day of them takes as many requests as five.
+    const plan = { requestsPerMinute: 6000, requestsPerDay: 1e6, maxDevicesPerPage: 40 };
+    using rig = openPlanRig({ devices, settings: { plan }, historyMs: 0.6 * DAY_MS });
     await rig.once();
-    const { backfill } = await rig.plan({ from: '5d' });
+    const { backfill } = await rig.plan({ from: '1d' });
     const before = rig.simulator.log.total;
-    const ageMs = 5 * DAY_MS;
+    const ageMs = DAY_MS;
     await rig.once({ history: { kind: 'age', ageMs } });
     const walked = asked(rig, before).filter((path) => path.endsWith('/telemetry')).length;
     expect(backfill.requests).toBeGreaterThan(200);

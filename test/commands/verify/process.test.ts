@@ -4,7 +4,7 @@
  */
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import Database from 'better-sqlite3';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { HOUR_MS } from '../../../src/core/time.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { KEY, openBench, openStage, type Stage, TOKEN, until } from '../../process/support.ts';
@@ -59,6 +59,13 @@ function inState({ dataDir }: Stage, sql: string): void {
 const requestsOf = ({ simulator }: Stage): number => simulator.log.requests.length;
 
 describe.runIf(influxdAvailable())('--verify', () => {
+  /** For tests that leave it equal, or change nothing but what no other one of them looks at. */
+  let whole: Stage;
+  beforeAll(async () => {
+    whole = await filled();
+  });
+  afterAll(async () => await whole?.[Symbol.asyncDispose]());
+
   test('what a database hides for its age is kept for the next run, recorded by that, and shown by --status', async () => {
     await using stage = await filled();
     const cut = BigInt(Date.now() - 90 * 60_000) * 1_000_000n;
@@ -81,7 +88,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
   });
 
   test('alone: equal, then different, then repaired, without a key and without a request', async () => {
-    await using stage = await filled();
+    const stage = whole;
     const before = requestsOf(stage);
     const equal = await stage.run(['--verify'], { env: NO_API });
     expect([equal.code, equal.stderr]).toEqual([0, '']);
@@ -213,7 +220,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
   });
 
   test('a sample reports served readings that are not archived, and commits them with --repair', async () => {
-    await using stage = await filled();
+    const stage = whole;
     const same = await stage.run(['--verify', '--sample', '4']);
     expect(same.code, same.stdout + same.stderr).toBe(0);
     expect(same.stdout.replaceAll(/\s+/g, ' ')).toMatch(
@@ -245,7 +252,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
   });
 
   test('every mistake has its own message and exit code', async () => {
-    await using stage = await filled();
+    const stage = whole;
     await using empty = await openStage({ bench });
     const ends: [Stage, string[], Record<string, string | undefined>, number, RegExp][] = [
       [stage, ['--verify', '--from', 'once'], {}, 2, /--from: expected a date/],
