@@ -20,8 +20,11 @@ const FIRST = { forMs: 5 * MINUTE_MS, schedules: FEW };
 describe.runIf(influxdAvailable())('the daemon in outages', () => {
   const bench = sharedBench(openBench);
 
+  /** What a verdict makes of it is made once. */
+  const WORLD = worldOf(DEVICES);
+
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, ...options });
+    await openRig(bench, { world: WORLD, historyMs: 2 * DAY_MS, ...options });
 
   test('waits for a service that does not answer with few requests, and catches up', async () => {
     using rig = await rigOf();

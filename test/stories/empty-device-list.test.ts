@@ -22,8 +22,10 @@ const emptyAtFirst = (times: number): FaultPlan => {
 
 describe.runIf(influxdAvailable())('an empty device list', () => {
   const bench = sharedBench(openBench);
-  const rigOf = async (devices = DEVICES): Promise<Rig> =>
-    await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY_MS });
+  /** What a verdict makes of it is made once. */
+  const WORLD = worldOf(DEVICES);
+
+  const rigOf = async (world = WORLD): Promise<Rig> => await openRig(bench, { world, historyMs: 2 * DAY_MS });
 
   const LISTS: readonly [string, Fault, RegExp][] = [
     ['empty', falselyEmpty, /no device is listed, though the account counts 3/],
@@ -126,7 +128,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
   });
 
   test('of a workspace without devices is one request', async () => {
-    using rig = await rigOf([]);
+    using rig = await rigOf(worldOf([]));
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
     expect(rig.simulator.log.requests.filter(({ path }) => path.endsWith('/devices'))).toHaveLength(1);
@@ -145,7 +147,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
 
   test('is true where nobody counts the devices and none of them answers any more', async () => {
     const vanishesAtMs = NOW_MS + HOUR_MS / 4;
-    using rig = await rigOf(DEVICES.map((device) => ({ ...device, vanishesAtMs })));
+    using rig = await rigOf(worldOf(DEVICES.map((device) => ({ ...device, vanishesAtMs }))));
     rig.simulator.settings.key.scopes = rig.simulator.settings.key.scopes.filter((scope) => scope !== 'account:read');
     const life = await liveAsDaemon(rig, { forMs: 1.25 * HOUR_MS });
     expect(life.lastReport.devices.map(({ state }) => state)).not.toContain('live');
@@ -154,7 +156,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
 
   test('is true where the account counts none any more: all are gone after two', async () => {
     const vanishesAtMs = NOW_MS + HOUR_MS / 4;
-    using rig = await rigOf(DEVICES.map((device) => ({ ...device, vanishesAtMs })));
+    using rig = await rigOf(worldOf(DEVICES.map((device) => ({ ...device, vanishesAtMs }))));
     const life = await liveAsDaemon(rig, { forMs: 2.25 * HOUR_MS });
     expect(eventsOf(life, 'device-gone')).toHaveLength(3);
     expect(life.lastReport.devices.map(({ state }) => state)).not.toContain('live');

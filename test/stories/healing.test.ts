@@ -20,6 +20,9 @@ const halfOf = (fault: Fault): FaultPlan => often(atRate(0.5, [fault], 3));
 
 const ofAnother: Fault = { kind: 'mangle', change: (page) => ({ ...page, deviceId: 'another' }) };
 
+/** What a verdict makes of it is made once. */
+const WORLD = worldOf(DEVICES);
+
 /** What is wrong with one device for an hour. */
 const FAULTS: readonly [string, FaultPlan][] = [
   ['every second answer is empty', halfOf(falselyEmpty)],
@@ -41,7 +44,7 @@ const FIRST = { forMs: 5 * MINUTE_MS, schedules: LESS_ASKED };
 
 describe.runIf(influxdAvailable())('half an hour after the last fault nothing is open', () => {
   test.each(FAULTS)('%s', async (_, plan) => {
-    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: DAY_MS });
+    using rig = await openRig(bench, { world: WORLD, historyMs: DAY_MS });
     await liveAsDaemon(rig, FIRST);
     const life = await liveAsDaemon(rig, {
       forMs: 1.5 * HOUR_MS,
@@ -105,7 +108,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
   });
 
   test('though every answer is empty from the very first one on', async () => {
-    using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: DAY_MS });
+    using rig = await openRig(bench, { world: WORLD, historyMs: DAY_MS });
     rig.simulator.faults = onPath(/telemetry/, always(falselyEmpty));
     await liveAsDaemon(rig, { forMs: 2 * HOUR_MS, schedules: LESS_ASKED });
     rig.simulator.faults = null;

@@ -12,8 +12,11 @@ import { withWallOffset } from '../support/virtual-clock.ts';
 
 const bench = sharedBench(openBench);
 
+/** What a verdict makes of it is made once. */
+const WORLD = worldOf(DEVICES);
+
 async function rigOf(settings: RigOptions['settings'] = {}): Promise<Rig> {
-  return await openRig(bench, { world: worldOf(DEVICES), historyMs: 2 * DAY_MS, settings });
+  return await openRig(bench, { world: WORLD, historyMs: 2 * DAY_MS, settings });
 }
 
 const YEAR_MS = 365 * DAY_MS;
@@ -99,7 +102,7 @@ test.runIf(influxdAvailable()).each([
   'a Date of 2100 that is corrected in the same process costs a few requests per device: history by %s',
   async (_, history) => {
     using rig = await openRig(bench, {
-      world: worldOf(DEVICES),
+      world: WORLD,
       historyMs: 2 * DAY_MS,
       settings: { plan: { historyMaxDays: 30 } },
       ...history,
