@@ -3,6 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
+import { sensorsOf } from '../../../src/sim/sensors.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { createWorld, type World } from '../../../src/sim/world.ts';
@@ -30,7 +31,11 @@ const DEVICES = [
 
 /** It never changes, and what the judge has made of it is there for the next test as well. */
 const worldOf = (devices: readonly DeviceSpec[]): World =>
-  createWorld({ seed: 9, originMs: NOW_MS, historyMs: NOW_MS - BEGAN, devices, alerts: [] });
+  createWorld({
+    ...{ seed: 9, originMs: NOW_MS, historyMs: NOW_MS - BEGAN, alerts: [] },
+    // Each value costs as much CPU time as its reading, and what is looked at here are requests and times.
+    devices: devices.map((device) => ({ ...device, sensors: sensorsOf(1) })),
+  });
 const WORLD = worldOf(DEVICES);
 
 const GO = { requestsPerMinute: 6000, requestsPerDay: 1_000_000 };
