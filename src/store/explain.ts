@@ -97,7 +97,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
   unwritable: (message, path) => {
     const user = ownUser();
     const directory = dirname(path);
-    if (!existsSync(directory)) {
+    if (isMissing(directory)) {
       return {
         what: `this user (${user}) cannot create '${directory}' (${message})`,
         remedy: `As root: mkdir -p '${directory}' && chown ${user} '${directory}'; or set data_dir to another directory.`,
@@ -125,6 +125,16 @@ function explain(path: string, error: unknown): unknown {
   const { what, remedy } = ADVICE[problem](plainText(error.message), path);
   const advice = { what: `${path}: ${what}`, remedy };
   return problem === 'full' || problem === 'io' ? new StateFullError(advice, 1) : new UserError(advice, 1);
+}
+
+/** Whether a directory is not there. One that cannot be seen, because one above it is closed to this user, may be there. */
+function isMissing(directory: string): boolean {
+  try {
+    statSync(directory);
+    return false;
+  } catch (error) {
+    return codeOf(error) === 'ENOENT';
+  }
 }
 
 /** Whether files of a state are in a directory, or cannot be seen. */

@@ -58,3 +58,26 @@ test('a directory with the name of the state file is reported as a directory', a
   mkdirSync(join(dataDir, 'tidemark.db'), { recursive: true });
   expect(await outcomes(dataDir, undefined)).toEqual(MODES.map(([mode]) => [mode, 1, '', 'this is not a file']));
 });
+
+test('a state behind a closed directory is not taken from its owner', async () => {
+  const closed = join(directory, 'closed');
+  const dataDir = join(closed, 'data');
+  mkdirSync(dataDir, { recursive: true });
+  chmodSync(closed, isRoot ? 0o700 : 0);
+  const env = {
+    TIDEMARK_DATA_DIR: dataDir,
+    TIDEMARK_API_URL: 'http://127.0.0.1:1/external/v1',
+    TIDEMARK_API_KEY: 'a-key-of-a-test',
+  };
+  const uid = isRoot ? { uid: OTHER_USER } : {};
+  for (const args of [[], ['--once'], ['--backfill', '--from', '1d'], ['--plan']]) {
+    const { code, stderr } = await start(args, { env, ...uid }).ended;
+    expect([args[0], code, stderr]).toEqual([
+      args[0],
+      1,
+      expect.stringContaining('Run Tidemark as the user that owns'),
+    ]);
+    expect(stderr).not.toContain('chown');
+  }
+  chmodSync(closed, 0o700);
+});
