@@ -91,7 +91,7 @@ export function noteSchedules(
   const total = Math.ceil(totalOf({ ...requests, live: 0 }));
   if (total <= demand.budget) return;
   const facts = { requests_per_day: total, budget_per_day: demand.budget };
-  const parts = Object.entries(requests).map(([lane, count]) => `${SCHEDULE_KEYS[lane]} ${grouped(Math.ceil(count))}`);
+  const parts = SCHEDULE_KEYS.map(([lane, key]) => `${key} ${grouped(Math.ceil(requests[lane]))}`);
   notes.warn('schedules', {
     message: `the schedules need ${grouped(total)} requests a day (${parts.join(', ')}), but the budget (api.share of the quota) is ${grouped(demand.budget)}: all intervals are lengthened until they fit`,
     remedy: 'Set a longer interval for the schedule with the most requests. tidemark --plan shows what fits.',
@@ -99,12 +99,12 @@ export function noteSchedules(
   });
 }
 
-const SCHEDULE_KEYS: Readonly<Record<string, string>> = {
-  alerts: 'sync.alerts',
-  inventory: 'sync.devices',
-  account: 'sync.account',
-  'idle-poll': 'sync.idle_poll',
-};
+const SCHEDULE_KEYS = [
+  ['alerts', 'sync.alerts'],
+  ['inventory', 'sync.devices'],
+  ['account', 'sync.account'],
+  ['idlePolls', 'sync.idle_poll'],
+] as const;
 
 /** Whether the key is of the workspace that the state belongs to. */
 export function noteWorkspace(notes: CheckNotes, account: Account, pinned: string | null): CheckLine {

@@ -231,7 +231,7 @@ describe('the plan, the clock, the quota', () => {
     expect(line(report, 'schedules')).toMatchObject({
       status: 'warn',
       message: expect.stringMatching(
-        /need [\d,]+ requests a day \(.*sync\.alerts 1,440.*\), but the budget \(api\.share of the quota\) is 1,000:/,
+        /need [\d,]+ requests a day \(sync\.alerts 1,440, sync\.devices \d+, sync\.account 1, sync\.idle_poll \d+\), but the budget \(api\.share of the quota\) is 1,000:/,
       ),
     });
     // As --plan counts it: a poll reads the list down to the oldest open alert.
