@@ -53,7 +53,8 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
   /** Lives until no history is left. */
   async function live({ devices: fleet, perMinute, perDay, days, lookMs, page = 200 }: Fleet) {
     using rig = await openRig(bench, {
-      world: worldOf(fleet, 60 * DAY_MS),
+      // No older than it has to be: the list of alerts is as old as the world.
+      world: worldOf(fleet, Math.min(60, 2 * days) * DAY_MS),
       historyMs: days * DAY_MS,
       settings: {
         plan: { requestsPerMinute: perMinute, requestsPerDay: perDay, historyMaxDays: 100, maxDevicesPerPage: page },
