@@ -218,9 +218,10 @@ export function createPrompter(
   return {
     isTerminal,
     ask: async (question, { isSecret = false } = {}) => {
-      write(question);
+      // Before the question is there: a secret may be pasted as soon as it is.
       input?.setRawMode?.(isSecret);
       try {
+        write(question);
         const line = await reader();
         if (line === null)
           throw new UserError('The input ended before every question was answered. Nothing was written.', 3);

@@ -48,15 +48,18 @@ function place(): string {
   return directory;
 }
 
-/** A terminal, or a pipe, that gives an answer whenever it is asked. */
-function inputOf(answers: readonly string[], isTTY: boolean) {
+/** A terminal, or a pipe, that gives an answer as soon as it is asked, and echoes it as terminals do. */
+function inputOf(answers: readonly string[], isTTY: boolean, echo: (text: string) => void) {
   const input = new EventEmitter() as EventEmitter & Record<string, unknown>;
   const left = [...answers];
   const raw: boolean[] = [];
   const next = (): void => {
     const answer = left.shift();
-    if (answer === undefined) input.emit('end');
-    else input.emit('data', Buffer.from(`${answer}\r`));
+    if (answer !== undefined && raw.at(-1) !== true) echo(answer);
+    setImmediate(() => {
+      if (answer === undefined) input.emit('end');
+      else input.emit('data', Buffer.from(`${answer}\r`));
+    });
   };
   return {
     next,
@@ -82,7 +85,9 @@ async function init(
   }: { answers?: readonly string[]; isTTY?: boolean; env?: Record<string, string> } = {},
 ): Promise<Ran> {
   const texts = { stdout: '', stderr: '' };
-  const { next, raw, stream } = inputOf(answers ?? [], isTTY);
+  const { next, raw, stream } = inputOf(answers ?? [], isTTY, (text) => {
+    texts.stderr += text;
+  });
   const dataDir = relative(process.cwd(), join(directory, 'data'));
   const argv = ['init', '--config', join(directory, 'conf', 't.yaml'), '--data-dir', dataDir, ...args];
   const command = parseArguments(argv);
@@ -90,7 +95,7 @@ async function init(
   const write = (text: string): void => {
     texts.stderr += text;
     // A question ends without a new line.
-    if (/[:\]] $/.test(text)) setImmediate(next);
+    if (/[:\]] $/.test(text)) next();
   };
   const pipe = Readable.from((answers ?? []).map((answer) => `${answer}\n`));
   const ports = {
