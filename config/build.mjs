@@ -1,10 +1,11 @@
 /**
- * Makes the program that is installed: `npm run build`.
+ * Builds the program that is installed: `npm run build`.
  *
- *   node config/build.mjs [FOLDER]      `dist/` where none is named
+ *   node config/build.mjs [FOLDER]      default: `dist/`
  *
- * Five hundred small files take a third of a start to be found and read, so they are put together: what a mode needs at
- * once in one file, what only another mode needs in files of their own. `outside.mjs` tells what stays outside.
+ * Finding and reading five hundred small files takes a third of the start-up time, so they are bundled: one file for
+ * what every mode needs, separate files for what only some modes need. `outside.mjs` lists the libraries that are not
+ * bundled.
  *
  * V8 keeps the text of a program in memory as long as it runs, with two bytes for each character where one of them is
  * beyond Latin-1. Minified and in ASCII it takes 4 MB less.

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * SQLite is native, what browsers load is read as a file, and two are loaded where somebody asks for them. The client
- * of InfluxDB calls what Node warns of, and Node warns of nothing below `node_modules`.
+ * SQLite is native, uPlot is served to browsers as a file, and two are loaded only when they are needed. The client of
+ * InfluxDB uses deprecated functions of Node, and Node does not warn about those below `node_modules`.
  */
 export const OUTSIDE = ['@influxdata/influxdb-client', 'better-sqlite3', 'uplot', 'yaml'];
 

@@ -2,7 +2,7 @@
 /**
  * The process: argv, environment, signals, standard output, exit code. The only file that touches `process`.
  *
- * The program is loaded after the signals are taken care of: a signal while it loads stops it in good order.
+ * The program is loaded after the signal handlers are set: a signal while it loads stops it in good order.
  */
 import { readFileSync } from 'node:fs';
 import { PerformanceObserver } from 'node:perf_hooks';
@@ -113,7 +113,7 @@ async function main(): Promise<number> {
 }
 
 /**
- * Writes a piece and waits until the reader has taken it.
+ * Writes a piece and waits until the reader has received it.
  *
  * @returns whether there is still a reader.
  */

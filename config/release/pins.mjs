@@ -1,13 +1,13 @@
 /**
- * The actions and images that the project stands on, each by tag and digest, in one file: pins.json.
+ * The actions and images that the project uses, each with tag and digest, in one file: pins.json.
  *
- *   node config/release/pins.mjs check [--resolved]    the workflows, the Dockerfile and the compose files name what pins.json
- *                                                      says; with --resolved, each by its digest (a release needs that)
- *   node config/release/pins.mjs resolve               asks where each tag points now (git, docker buildx), writes the digests
- *                                                      into pins.json and into the files
- *   node config/release/pins.mjs write                 writes what pins.json says into the files
+ *   node config/release/pins.mjs check [--resolved]    the workflows, the Dockerfile and the compose files match
+ *                                                      pins.json; with --resolved, by digests only (for a release)
+ *   node config/release/pins.mjs resolve               looks up where each tag points now (git, docker buildx), writes the
+ *                                                      digests into pins.json and into the files
+ *   node config/release/pins.mjs write                 writes the pins of pins.json into the files
  *
- * A digest is only ever what `resolve` was answered; where nothing was resolved it is empty, and the tag stands alone.
+ * A digest always comes from `resolve`. Before that it is empty, and only the tag is used.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -44,7 +44,7 @@ export function namedIn(text) {
   return [...actions, ...images];
 }
 
-/** The text with each name as the pins say. */
+/** Returns the text with each name as pinned. */
 export function withPins(text, pins) {
   return text
     .replaceAll(ACTION, (_, before, action, ref, tag) => {
@@ -76,17 +76,17 @@ export function faults(files, pins, { resolved }) {
 }
 
 /**
- * Asks where each tag points now.
+ * Looks up where each tag points now.
  *
  * @param run runs a program with its arguments and returns what it printed.
- * @throws where one is not answered with a digest.
+ * @throws if a tag has no digest
  */
 export function resolvedPins(pins, run) {
   const all = (kind) => Object.fromEntries(Object.keys(pins[kind]).map((name) => [name, resolve(kind, name, run)]));
   return { actions: all('actions'), images: all('images') };
 }
 
-/** Asks the host of an action which commit a tag is, the registry which digest a tag of an image has. */
+/** Looks up the commit of an action's tag at its host, and the digest of an image's tag at its registry. */
 function resolve(kind, name, run) {
   if (kind === 'images') {
     const answer = run('docker', ['buildx', 'imagetools', 'inspect', name, '--format', '{{.Manifest.Digest}}']);

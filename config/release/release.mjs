@@ -43,7 +43,7 @@ export function notesOf(changelog, wanted) {
   return part === undefined ? null : `${part.slice(part.indexOf('\n')).trim()}\n`;
 }
 
-/** What of the packages that are shipped has no licence that may be passed on, or lacks its words. */
+/** Returns the shipped packages without a licence that allows redistribution, or without its text. */
 export function licenceFaults(packages, hasText) {
   return shippedOf({ packages }).flatMap(([path, { license }]) => {
     if (!ALLOWED.has(license)) return [`${path}: ${license ?? 'no licence'} is not among those that may be passed on`];
@@ -89,7 +89,7 @@ function digestOf(folder) {
   return hash.digest('hex');
 }
 
-/** Builds the program twice: it is the same, or nobody can tell what was released. */
+/** Builds the program twice and compares the results: a release must be reproducible. */
 function buildTwice() {
   const place = mkdtempSync(join(tmpdir(), 'tidemark-release-'));
   try {
@@ -114,7 +114,7 @@ function helm() {
 const TOOLS = 'test/deploy/tools.txt';
 const chartFile = () => join(OUT, `tidemark-${version()}.tgz`);
 
-/** The chart as one file. Helm follows the links to dashboards and rules and says so, once for each. */
+/** The chart as one file. Helm follows the links to dashboards and rules, with a message for each. */
 function packChart() {
   run(helm(), ['package', 'config/helm/tidemark', '--destination', OUT], { stdio: ['ignore', 'ignore', 'pipe'] });
   if (!existsSync(chartFile())) throw new Error(`helm made no ${chartFile()}`);
@@ -127,7 +127,7 @@ async function pushChart(place, flags = []) {
   return `oci://${place}/charts/tidemark:${version()}`;
 }
 
-/** What the image is called and what it says of its origin. */
+/** The name of the image and its labels of origin. */
 export function namesOf({ version, repository, commit: { time, seconds } }) {
   const image = `ghcr.io/${repository.toLowerCase()}`;
   // What is not a release yet is nobody's latest.

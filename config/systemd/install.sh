@@ -6,7 +6,7 @@
 #   sudo config/systemd/install.sh home
 #   sudo config/systemd/install.sh --all           # this program for every workspace, one after the other; stops where one is not healthy
 #   sudo config/systemd/install.sh --back home     # the program that the workspace had before
-#   sudo config/systemd/install.sh --remove home   # stops it and takes it away; its settings, state and backups stay
+#   sudo config/systemd/install.sh --remove home   # stops and removes it; its settings, state and backups stay
 #
 #   /etc/tidemark/home/                   your settings: tidemark.env, tidemark_api_key, tidemark_influx_token
 #   /var/lib/tidemark/home/               the state, of the user tidemark-home
@@ -77,8 +77,8 @@ restart() {
   echo "Restarted \"$name\": it is healthy."
 }
 state_of_unit() { systemctl show --property=ActiveState --value "tidemark@$name.service"; }
-# Three times in a row, so that a program that ends soon after its start is not taken for a healthy one. Five minutes at most: the
-# first start of a newer version copies the state.
+# Three times in a row, so that a program that ends soon after its start does not count as healthy. Five minutes at
+# most: the first start of a newer version copies the state.
 wait_until_healthy() {
   tries=0
   healthy=0
@@ -221,7 +221,7 @@ install -m 0755 config/systemd/tidemark-workspace "$root/usr/local/bin/"
 echo "Installed $id for \"$name\"."
 restart
 [ -n "$is_new" ] || exit 0
-# What `init` or the owner has written is not asked for again.
+# Settings that `init` or the owner has written are kept.
 if [ -s "$settings/tidemark_api_key" ]; then
   todo='. Next:'
 else

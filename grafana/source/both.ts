@@ -1,6 +1,6 @@
 /**
- * What the dashboards in InfluxQL and those in PromQL have in common: panels and columns that look the same and say the
- * same, whichever database is asked. Each is given its queries.
+ * What the dashboards in InfluxQL and those in PromQL have in common: panels and columns that look the same for both
+ * databases. Each gets its queries as an argument.
  */
 import { HOUR_MS } from '../../src/core/time.ts';
 import {
@@ -149,7 +149,10 @@ export const TARGET: Variable = {
   hide: 0,
 };
 
-/** How an online-over-time chart is said and drawn: what a step is, and how answers are put together, differs by the language. */
+/**
+ * The description and style of an online-over-time chart; the step and how the results are combined differ by query
+ * language.
+ */
 export function onlineOverTime(
   targets: readonly Target[],
   given: Pick<PanelSpec, 'description' | 'interval' | 'maxDataPoints' | 'transformations'>,
@@ -179,7 +182,7 @@ export function sensorChart(targets: readonly Target[], interval: string): Panel
     title: '$sensor',
     description: 'The mean of each interval, a line for each device. A line breaks where an hour has no reading.',
     ...{ w: 12, h: 8, repeat: 'sensor', interval, targets },
-    // Named after the sensor, so that the rules for units fit; shown by the name of the device.
+    // Named after the sensor, so that the rules for units match; shown by the name of the device.
     displayName: `\${__field.labels.device_name}`,
     overrides: SENSOR_UNITS,
     noValue: NO_READINGS,

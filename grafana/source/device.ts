@@ -319,7 +319,7 @@ const ALERTS: Annotation = {
   tagsColumn: 'device_name,sensor',
 };
 
-/** A name is new where it is first reported; what was renamed before the last week is not asked for. */
+/** A name is new where it is first reported; names from before the last week are not queried. */
 const RENAMES: Annotation = {
   name: 'Renames',
   iconColor: 'purple',

@@ -353,7 +353,10 @@ export const SILENT_LONGEST: PanelSpec = devicesToLookAt(
   },
 );
 
-/** 1 for each device that is read, as it was reported last: `online` leaves out those of which the workspace does not say it. */
+/**
+ * 1 for each device that is read, as it was reported last: `online` leaves out devices for which the workspace does not
+ * report it.
+ */
 const REPORTING = `SELECT 1 + 0 * gap AS reporting FROM (SELECT last(gap_seconds) AS gap, state FROM coverage WHERE ${REPORTED} AND ${OF_WORKSPACE} GROUP BY device_id) WHERE state = 'live' OR state = 'catching-up' GROUP BY device_id`;
 
 /** A count of the add-ons of a hub, unknown where the hub is not reported any more. */

@@ -1,6 +1,6 @@
 /**
- * InfluxQL as the dashboards ask it: only what InfluxDB 1.8, 2 and 3 all understand, always bounded in time, and
- * grouped so finely as the panel can show.
+ * InfluxQL of the dashboards: only what InfluxDB 1.8, 2 and 3 all understand, always bounded in time, and grouped as
+ * finely as the panel can show.
  *
  * Values that a viewer chooses go into regular expressions with `:regex`: there Grafana escapes whatever a name
  * contains, which it does nowhere else.
@@ -48,10 +48,10 @@ export const OF_FLEET = [
 /** The end of the range: long enough for states that are written hourly, so that what is gone by then no longer counts. */
 export const AT_END = `time > \${__to}ms - 3h AND time <= \${__to}ms`;
 
-/** Of coverage: of a device that is gone or left out nothing is read any more, so that its lag says nothing. */
+/** Of coverage: a device that is gone or left out is not read any more, so its lag means nothing. */
 export const IS_READ = "state != 'excluded' AND state != 'unreachable'";
 
-/** The newest point of each group, whole: what was left out of it does not linger from an older one. */
+/** The newest point of each group with all its fields: a field that it lacks is not filled from an older point. */
 export function newest(columns: readonly string[], from: string, group: string): string {
   return `SELECT ${columns.join(', ')} FROM ${from} GROUP BY ${group} ORDER BY time DESC LIMIT 1`;
 }

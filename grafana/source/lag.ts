@@ -57,7 +57,7 @@ export const SYNC_GAP = 'sync_gap';
 
 /**
  * The state of each device, which is missing where it is not reported any more; the figures of those that are reported;
- * what makes words of a lag. Three tables, which `SYNC` puts together: one query over all of it takes an InfluxDB four
+ * what makes words of a lag. Three tables, which `SYNC` puts together: in InfluxDB, one query for all of it takes four
  * times as long.
  */
 export function syncOf(where: string): readonly string[] {
@@ -65,7 +65,7 @@ export function syncOf(where: string): readonly string[] {
   const now = `FROM coverage WHERE ${REPORTED} AND ${where} GROUP BY device_id`;
   const known = `SELECT last(gap_seconds) AS known_gap FROM coverage WHERE ${HOURLY} AND ${where} GROUP BY device_id`;
   const initial = `${initialSync} + 0 * last(gap_seconds) AS initial`;
-  // Whether a device is active, the API need not say.
+  // The API need not report whether a device is active.
   const words = `${silent} + 0 * gap AS silent, ${outOfService} * (1 - active) AS resting`;
   return [
     `SELECT last(state) AS state, last(known_gap) AS known_gap FROM (SELECT last(state) AS state ${now}), (${known}) GROUP BY device_id`,
@@ -87,7 +87,7 @@ export const SYNC_FACTS = ['known_gap', 'gap', 'lag', 'initial', 'silent', 'rest
  * The lag of the median device and the 95th percentile, by how it compares with the target: A within it, B up to four
  * times as large, C larger. D instead of them where the daemon has stopped: up to when
  * the copy is covered, below 0, so that Grafana writes "28 minutes ago". E: devices that
- * are catching up. The names carry the range, as only an address tells whether it ends now.
+ * are catching up. The names carry the range, because only the address shows whether it ends now.
  */
 export function lagNow(where: string): InfluxTarget[] {
   const figures = `SELECT percentile(lag, 50) AS median, percentile(lag, 95) AS p95 FROM (${reported(where)}) WHERE ${IS_READ}`;
@@ -165,7 +165,7 @@ export function lagLines(where: string): InfluxTarget[] {
  * How many are open, 0 where there is none; nothing where the daemon has stopped, as it is not known then.
  * Grafana puts both answers together: InfluxDB would not, as they are of two measurements.
  *
- * @param query asks another measurement for the number.
+ * @param query reads the number from another measurement
  */
 export function openWhileReporting(
   query: string,

@@ -26,7 +26,7 @@ const SOURCE_VARIABLES = {
 } as const;
 
 /**
- * Leaves out the data sources whose name speaks of another language: Grafana lists all of InfluxDB, and those of Flux
+ * Leaves out the data sources whose name suggests another language: Grafana lists all of InfluxDB, and those of Flux
  * and SQL cannot answer.
  */
 const ASKS_INFLUXQL = '/^(?!.*\\b(?:flux|sql)\\b)/i';
@@ -185,7 +185,7 @@ function renderPanel(item: Placed, source: SourceRef) {
   };
 }
 
-/** What an empty panel says is nothing for a cell, a legend or one of several numbers. */
+/** The text of an empty panel is not used for a cell, a legend or one of several numbers. */
 const NO_VALUE: Override = {
   matcher: { id: 'byRegexp', options: '/.*/' },
   properties: [{ id: 'noValue', value: '–' }],

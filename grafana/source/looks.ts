@@ -17,7 +17,7 @@ export const ONLINE = words({ '0': ['Not online', 'red'], '1': ['Online', 'green
 
 /** Stands for whether a device is online where Tidemark no longer reports it. */
 export const UNKNOWN = 2;
-/** The same of now, in the cell of a table. Below 0: the workspace does not say it. */
+/** The same of now, in the cell of a table. Below 0: the workspace does not report it. */
 export const ONLINE_CELL = words({
   '-1': ['–', 'text'],
   '0': ['Not online', 'red'],
@@ -42,9 +42,9 @@ export const STATE_COLORS = {
 } as const;
 /** Silent devices that were paused, shelved or retired: the stored state of both is the same. */
 export const OUT_OF_SERVICE = 'out of service';
-/** The same over time, where nothing tells the two apart. */
+/** The same over time, where nothing distinguishes the two. */
 export const COVERAGE_STATE = words({ ...STATE_COLORS, silent: [`silent or ${OUT_OF_SERVICE}`, 'orange'] });
-/** The same beside a lag, which tells the two apart. */
+/** The same beside a lag, which distinguishes the two. */
 export const COVERAGE_STATE_CELL = words({ ...STATE_COLORS, silent: ['nothing newer', 'text'] });
 
 /** Shown where there is no value. */
@@ -189,7 +189,7 @@ export interface Column {
   readonly links?: readonly DataLink[];
   /** Colours the cell by its mapping or threshold. */
   readonly colored?: boolean;
-  /** Takes it out of the table altogether: then no link can use it either. */
+  /** Removes it from the table: no link can use it then. */
   readonly hidden?: boolean;
 }
 
@@ -213,7 +213,7 @@ export function columns(shown: Readonly<Record<string, Column>>): { overrides: O
       options: {
         indexByName: Object.fromEntries(names.map((name, index) => [name, index])),
         renameByName: Object.fromEntries(names.map((name) => [name, shown[name]?.title ?? name])),
-        // "Time" takes out the times of all tables: of those that are joined, none is called so.
+        // "Time" removes the times of all tables: in a join none of them has that name.
         excludeByName: {
           ...(names.some((name) => /^Time\b/.test(name) && !isHidden(name)) ? {} : { Time: true }),
           ...Object.fromEntries(names.filter(isHidden).map((name) => [name, true])),
@@ -274,7 +274,7 @@ export function grouped(
   return Object.fromEntries(fields.map((field) => [field, { operation: 'groupby', aggregations: [] }]));
 }
 
-/** Takes the rows for which any of it holds, or leaves them out. */
+/** Keeps or drops the rows for which any condition is true. */
 export function any(type: 'include' | 'exclude', ...conditions: readonly Condition[]): Transformation {
   const filters = conditions.map(([fieldName, id, value]) => {
     return { fieldName, config: { id, options: value === undefined ? {} : { value } } };

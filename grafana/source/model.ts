@@ -101,7 +101,7 @@ export interface Override {
 export interface PanelOf<K extends Kind> {
   readonly type: K;
   readonly title: string;
-  /** What the panel tells, in a sentence or two; shown at its title and in the README. */
+  /** What the panel shows, in a sentence or two; displayed at its title and in the README. */
   readonly description: string;
   readonly w: number;
   readonly h: number;
@@ -122,7 +122,7 @@ export interface PanelOf<K extends Kind> {
 export type PanelSpec = { [K in Kind]: PanelOf<K> }[Kind];
 
 /**
- * An annotation that is asked for in PromQL: an instant for each sample that is not 0, at its time, or at the time that
+ * An annotation with a PromQL query: an instant for each sample that is not 0, at its time, or at the time that
  * its value is.
  */
 export interface PromAnnotation {
@@ -133,7 +133,7 @@ export interface PromAnnotation {
   readonly isValueTime?: true;
 }
 
-/** An annotation that is asked for in InfluxQL. */
+/** An annotation with an InfluxQL query. */
 export interface InfluxAnnotation {
   readonly name: string;
   readonly iconColor: string;
@@ -147,7 +147,7 @@ export type Annotation = InfluxAnnotation | PromAnnotation;
 /** Panels under a heading. */
 export interface Section {
   readonly title: string;
-  /** Opened by a click; its panels ask nothing until then. */
+  /** Opened by a click; its panels send no query until then. */
   readonly collapsed?: boolean;
   readonly panels: readonly PanelSpec[];
 }

@@ -10,7 +10,7 @@ type Basics<K extends Kind> = Pick<PanelOf<K>, 'title' | 'description' | 'w' | '
     readonly links?: readonly DataLink[];
   };
 
-/** What a panel says where there is nothing to show: what to do about it. */
+/** The text of an empty panel: what to do about it. */
 interface Empty {
   readonly noValue: string;
 }
@@ -59,7 +59,7 @@ function numbers({ unit, decimals, thresholds, mappings }: { [K in keyof Numbers
   };
 }
 
-/** Values lead somewhere. A rule, as the SDK takes the links of all fields for those of dashboards. */
+/** Values lead somewhere. An override, because the SDK confuses the links of all fields with those of dashboards. */
 function linked(links: readonly DataLink[] | undefined): Override[] {
   if (links === undefined) return [];
   return [{ matcher: { id: 'byRegexp', options: '/.*/' }, properties: [{ id: 'links', value: links }] }];

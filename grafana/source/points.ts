@@ -25,7 +25,7 @@ export function of(metric: string, where: string): string {
   return `${metric}{${where}}`;
 }
 
-/** The state that held at each instant: the last one written, of each name that a device had. */
+/** The state at each instant: the last one written, of each name that a device had. */
 export function held(metric: string, where: string): string {
   return `last_over_time(${of(metric, where)}[${HOURLY}])`;
 }
@@ -40,7 +40,7 @@ export function writtenAt(series: string, window: string, at = ''): string {
 
 /**
  * The newest state of each device, once: name and model are labels, so a device that was renamed has two series for a
- * while, and only the one that was written last tells what holds. For queries of the present.
+ * while, and only the one that was written last is current. For queries of the present.
  */
 export function newest(metric: string, where: string): string {
   return newestBy('device_id', HOURLY, of(metric, where));
@@ -75,7 +75,7 @@ const NAMED = 'group by (device_id, device_name)';
  * The devices of the range that is shown, or of the three hours before its end, each once and by its newest name: 1 for
  * each.
  *
- * @param at for a query of lines, which else would tell it anew at each of its points: `AT_THE_END`.
+ * @param at for a query of lines, which would otherwise repeat it at each of its points: `AT_THE_END`.
  */
 export function names(where: string, at = ''): string {
   const series = of('device_online', where);
@@ -119,7 +119,7 @@ export const WORKSPACE: Variable = choice({
   all: 'any',
 });
 
-/** Takes the labels of an answer apart, as Grafana writes them. */
+/** Splits the labels of a result, as Grafana writes them. */
 const ID_AND_NAME = '/^\\{device_id="(?<value>[\\s\\S]*)",device_name="(?<text>[\\s\\S]*)"\\} \\S+ \\S+$/';
 
 /** Devices by name, looked for by id. */

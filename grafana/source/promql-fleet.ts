@@ -76,7 +76,7 @@ function byDevice(metric: string): string {
   return `max by (device_id) (${held(metric, OF_WORKSPACE)})`;
 }
 
-/** The largest value of each device in each step, so that no step passes over a peak; the state that held where it has none. */
+/** The largest value of each device in each step, so that no step hides a peak; the last state where it has none. */
 function peakByDevice(metric: string): string {
   const ofStep = `max_over_time(${of(metric, OF_WORKSPACE)}[$__interval] offset -$__interval)`;
   return `max by (device_id) (${ofStep} or ${held(metric, OF_WORKSPACE)})`;
@@ -184,10 +184,10 @@ const OVER_TIME: readonly PanelSpec[] = [
 
 /** Not online, of a device that was taken out of service: no alarm; and of one that is not reported any more. */
 const OTHERWISE = words({ '2': ['Not online', 'text'], '4': ['unknown', 'red'] });
-/** This database has no texts: which of the three it is, it does not say. */
+/** This database stores no text, so it cannot show which of the three it is. */
 const ACTIVE = words({ '0': ['paused, shelved or retired', 'text'], '1': ['active', 'green'] });
 
-/** Every device once, with what numbers tell of it. @param where which devices. */
+/** Every device once, with its numeric facts. @param where which devices. */
 export function deviceTable(where: string, look: { title: string; description: string; h: number }): PanelSpec {
   const figure = (metric: string): string => `max by (device_id) (${newest(metric, where)})`;
   const readAt = `1000 * max by (device_id) (${writtenAt(of('telemetry_value', where), '3h')})`;
@@ -203,7 +203,7 @@ export function deviceTable(where: string, look: { title: string; description: s
       `max by (device_id) (${seen.join(' or ')})`,
       lagOrWord(where),
       figure('coverage_gap_seconds'),
-      // A device of which the API does not say it counts as active.
+      // A device for which the API does not report it counts as active.
       `${figure('coverage_active')} or max by (device_id) (1 + 0 * ${newest('device_online', where)})`,
     ),
     noValue: NO_DEVICES,

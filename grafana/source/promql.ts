@@ -1,4 +1,4 @@
-/** PromQL: how a query becomes one of a panel, and how the dashboard of the daemon's own metrics asks. */
+/** PromQL: how a query becomes one of a panel, and the queries of the dashboard of the daemon's own metrics. */
 import type { PromTarget, Variable } from './model.ts';
 import { choice } from './variables.ts';
 

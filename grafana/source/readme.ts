@@ -35,7 +35,7 @@ change and hourly, so panels of states also read the three hours before the rang
 read-only, and an update replaces them; your copies stay.
 `;
 
-/** The page as a whole. */
+/** The complete page. */
 export function readmeFile(dashboards: readonly DashboardSpec[], promql: readonly DashboardSpec[]): string {
   return [INTRODUCTION, ...dashboards.map(section), rulesSection(), PROMQL_SECTION, ...promql.map(section)].join('\n');
 }

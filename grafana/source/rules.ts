@@ -1,6 +1,6 @@
 /**
- * Alert rules for the owner, as Grafana provisions them. Whom they tell is the owner's: no contact point is given, so
- * they go where the notification policy of that Grafana sends everything.
+ * Alert rules for the owner, as Grafana provisions them. They name no contact point, so the notification policy of that
+ * Grafana decides who is notified.
  *
  * Only `$timeFilter` stands in their queries: rules have no variables. In annotations and labels a dollar is a variable
  * of Grafana's environment: only the address of the documentation is one.

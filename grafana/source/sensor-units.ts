@@ -30,7 +30,7 @@ const FORMATS: Readonly<Record<Quantity, { readonly unit: string; readonly decim
 const REST = '[\\s\\S]*';
 const NO_UNIT = '–';
 
-/** A pattern as Grafana takes it. */
+/** A pattern in Grafana's syntax. */
 function grafanaPattern(words: string, around = { before: '', after: '' }): string {
   return `/${namePattern(words, around)}/i`;
 }
@@ -47,8 +47,8 @@ const SIGNS: readonly Mapping[] = [
 export const UNIT_COLUMN: Column = { title: 'Unit', mappings: SIGNS, width: 65 };
 
 /**
- * Rules for fields that are named after their sensor. Grafana applies all that fit, later ones over earlier: so the
- * list is turned round.
+ * Rules for fields that are named after their sensor. Grafana applies all that match, later ones over earlier ones, so
+ * the list is reversed.
  */
 export const SENSOR_UNITS: readonly Override[] = QUANTITIES.toReversed().map(({ quantity, names }) => ({
   matcher: { id: 'byRegexp', options: grafanaPattern(names) },

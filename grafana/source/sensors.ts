@@ -27,8 +27,8 @@ const OF_SAMPLE = `telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} AND ${OF_ONE_
  * be the usual one.
  */
 function ofDevices(percent: number): string {
-  // A low percentile is the high one of the negative means: of few devices, InfluxDB takes the lowest one for the
-  // tenth.
+  // A low percentile is the high one of the negative means: for few devices, InfluxDB returns the lowest value for the
+  // tenth percentile.
   const sign = percent < 50 ? '-1 * ' : '';
   const means = `SELECT ${sign}mean(value) AS mean FROM ${OF_SAMPLE} GROUP BY time($__interval), device_id, sensor fill(none)`;
   return `SELECT ${sign}percentile(mean, ${Math.max(percent, 100 - percent)}) FROM (${means}) WHERE ${IN_RANGE} GROUP BY time($__interval), sensor fill(null)`;
@@ -94,7 +94,7 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
 ];
 
-/** How many devices have a line at each end: as many as an eye can tell apart. */
+/** How many devices have a line at each end: as many as a reader can distinguish. */
 const AT_EACH_END = 5;
 
 const OF_HIGHEST = chosen('device_id', 'highest');
@@ -121,7 +121,7 @@ const OVER_TIME: readonly PanelSpec[] = [
     h: 9,
     interval: '10m',
     maxDataPoints: 50,
-    // A query each: asked in one, they would wait for each other.
+    // A query each: in one query they would wait for each other.
     targets: lines(
       [ofDevices(50), '$tag_sensor median'],
       [ofDevices(10), '$tag_sensor p10'],
@@ -229,7 +229,7 @@ const RANKING: readonly PanelSpec[] = [
   }),
 ];
 
-/** What is to be looked after next: the lowest newest values of sensors whose name says what they are. */
+/** What is to be looked after next: the lowest newest values of sensors whose name shows what they measure. */
 function weakest(title: string, pattern: string, description: string): PanelSpec {
   const where = `telemetry WHERE ${IN_RANGE} AND ${OF_WORKSPACE} AND ${OF_DEVICES} AND sensor =~ /${pattern}/`;
   return grid({
@@ -285,7 +285,10 @@ function picked(name: 'highest' | 'lowest', pick: 'top' | 'bottom'): Variable {
   return choice({ name, label: name, query, all: 'listed', hide: 2 });
 }
 
-/** A hundred of the chosen devices: those with the greatest remainders of the time they were seen last, which says nothing of values. */
+/**
+ * A hundred of the chosen devices: those with the greatest remainders of the time they were seen last, which is
+ * independent of the values.
+ */
 const SAMPLE: Variable = choice({
   name: 'sample',
   label: 'sample',

@@ -1,4 +1,4 @@
-/** The dashboard "Sync health": the daemon's own metrics, for whoever runs it. */
+/** The dashboard "Sync health": the daemon's own metrics, for the operator. */
 import { FLEET, SILENT_LONGEST } from './fleet.ts';
 import { LAG_COLORS } from './lag.ts';
 import { panelId } from './layout.ts';
@@ -90,7 +90,10 @@ function chart(
   });
 }
 
-/** Every daemon that answered a scrape in the range: 1 while it answers. A target that was taken out of Prometheus counts as down. */
+/**
+ * Every daemon that answered a scrape in the range: 1 while it answers. A target that was removed from Prometheus
+ * counts as down.
+ */
 const UP = `(up{${CHOSEN}} and on (instance) last_over_time(tidemark_build_info{${CHOSEN}}[$__range]) or on (instance) 0 * last_over_time(tidemark_build_info{${CHOSEN}}[$__range]))`;
 
 /** A figure of each daemon, and 0 of one that is down. */
@@ -136,7 +139,7 @@ function ifAny(count: string, counted: string): string {
 
 const NOT_SILENT = 'state!="silent"';
 
-/** Which devices are silent, only a database tells. */
+/** Only a database shows which devices are silent. */
 const TO_SILENT: DataLink = {
   title: 'List the silent devices',
   url: `/d/${FLEET.uid}?viewPanel=${panelId(FLEET, SILENT_LONGEST.title)}&\${__url_time_range}`,

@@ -1,7 +1,7 @@
 /**
  * What a viewer can choose. Devices are chosen by name and passed on by id: a name may change or be given twice.
  *
- * The lists are asked for within the range that the dashboard shows, so that they neither grow with the age of the data
+ * The lists are queried within the range that the dashboard shows, so that they neither grow with the age of the data
  * nor become empty while nothing new arrives.
  */
 import { chosen, HOURLY, IN_RANGE, OF_FLEET, OF_WORKSPACE } from './influxql.ts';
@@ -31,8 +31,8 @@ interface Choice {
   readonly regex?: string;
   readonly multi?: boolean;
   /**
-   * `any`: "All" is no condition, also for what lacks such a tag. `listed`: "All" means those of the list, as another
-   * choice has narrowed it. `none`: there is no "All".
+   * `any`: "All" is no condition, so series without such a tag are included. `listed`: "All" means those of the list,
+   * as another choice has narrowed it. `none`: there is no "All".
    */
   readonly all: 'any' | 'listed' | 'none';
   readonly hide?: 0 | 2;
@@ -89,7 +89,7 @@ export const MODEL = choice({
 
 /**
  * The devices of the hubs and models that are chosen. Links carry choices to variables of the same name, and Grafana
- * takes what an address says as it is: "All", of a variable that has no such thing, would be everything at once. So
+ * does not check the values of an address: "All", of a variable that has no such thing, would be everything at once. So
  * what is chosen in another way has another name: `device` without "All", `devices` with it.
  */
 export function deviceVariable(name: 'device' | 'devices', all: 'any' | 'listed' | 'none'): Variable {

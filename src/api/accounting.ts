@@ -3,12 +3,12 @@
  * waits are counted on the monotonic clock.
  *
  * Before the first `Date` only the local clock is known, and it may be behind (a machine without a battery) or ahead.
- * So the current time is never taken to be earlier than the newest booking, and the ledger is read again as soon as the
+ * So the current time is never earlier than the newest booking, and the ledger is read again as soon as the
  * server's time is known.
  *
- * A booking from the future was made by a clock that was ahead, or the clock of now is behind. It is as old as the
- * local clock says, which was read beside it. If that is in the future too, the booking counts as made now; the ledger
- * records that, so that it is over a quota window later, however often the program starts meanwhile.
+ * A booking from the future was made by a clock that was ahead, or the clock of now is behind. Its age comes from the
+ * local clock, which was read at the same time. If that is in the future too, the booking counts as made now; the
+ * ledger records that, so that it is over a quota window later, however often the program starts meanwhile.
  */
 
 import type { BookingTimes, Clock, Ledger } from '../core/ports.ts';
@@ -32,7 +32,7 @@ interface Spent {
 
 export interface Accounting {
   /**
-   * Takes the ledger over, at the start and once the server's time is known: without that time, bookings from the future
+   * Loads the ledger, at the start and once the server's time is known: without that time, bookings from the future
    * become as old as now, and the time to book with goes on from the newest one.
    */
   adopt(): void;

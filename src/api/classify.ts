@@ -4,7 +4,7 @@
  *
  * Promises: status and code decide and never the words of a message, with the one exception that the document makes (a
  * message that begins with `cursor`). The server's words are shortened, made plain and freed of the key before they go
- * into a fault. Any bytes lead to a body or a fault. The document does not name the header that asks for a wait, so it
+ * into a fault. Any bytes lead to a body or a fault. The document does not name the header of a requested wait, so it
  * is found by its name's pattern; an unreadable header counts as missing.
  */
 import { ApiFault, type ApiFaultFacts, type ApiFaultKind, FAULT_TEXTS } from '../core/faults.ts';
@@ -69,7 +69,7 @@ const STATUS_KINDS: ReadonlyMap<number, ApiFaultKind> = new Map([
   [401, 'unauthorized'],
   [403, 'no-api-access'],
   [404, 'not-found'],
-  // Not from the API, but the way in which a gateway asks to retry.
+  // Not from the API: this is how a gateway requests a retry.
   [408, 'server-fault'],
   [425, 'server-fault'],
   [429, 'throttled'],
@@ -216,7 +216,7 @@ function readError(body: unknown, secret: string): ErrorText {
   };
 }
 
-/** Removes the key in each form: what an answer says is kept in the state. */
+/** Removes the key in each form: parts of the answer are kept in the state. */
 function hide(text: string, secret: string): string {
   return secret === '' ? text : createScrub([new Secret(secret)], { isAnswer: true })(text);
 }

@@ -275,11 +275,11 @@ interface Envelope {
 /**
  * Reads the envelope of a list.
  *
- * A cursor may have any length: a page of telemetry needs only its presence. `urls.ts` says which ones are sent back.
+ * A cursor may have any length: a page of telemetry needs only its presence. `urls.ts` lists which ones are sent back.
  *
- * A `next_cursor` of `null` counts as absent, but an empty one does not: the document says that the last page has no
- * such member, "not an empty string". The meaning of an empty cursor is unknown, and treating it as the end could mark
- * a range as covered that was not served. Such a page is malformed: it is requested again and proves nothing.
+ * A `next_cursor` of `null` counts as absent, but an empty one does not: according to the document, the last page has
+ * no such member, "not an empty string". The meaning of an empty cursor is unknown, and treating it as the end could
+ * mark a range as covered that was not served. Such a page is malformed: it is requested again and covers nothing.
  *
  * @throws ApiFault `malformed` if the body is not a list
  */

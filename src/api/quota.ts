@@ -53,7 +53,7 @@ interface QuotaFigures {
 }
 
 const BURST = 3;
-/** The highest limit per minute that is believed without a plan. */
+/** The highest limit per minute that is accepted without a plan. */
 const MOST_WITHOUT_PLAN = 30;
 /**
  * How much closer together requests may arrive than they were sent, which matters if the share leaves no unused burst.

@@ -139,7 +139,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   };
 }
 
-/** How the queue asks the limiter for room and for the next turn. */
+/** How the queue requests room and the next turn from the limiter. */
 function queueOptions(state: LimiterState): RequestQueue['options'] {
   const { options, quota, accounting, underWay } = state;
   const { plan, clock, serverClock, concurrency = DEFAULT_CONCURRENCY, onCheck } = options;
@@ -159,7 +159,7 @@ function queueOptions(state: LimiterState): RequestQueue['options'] {
   };
 }
 
-/** Takes the bookings and the wait that still counts over from the ledger. */
+/** Loads the bookings and the wait that still counts from the ledger. */
 function loadLedger(state: LimiterState): void {
   state.accounting.adopt();
   const { sentMs, blockedUntilMs } = state.accounting.read();

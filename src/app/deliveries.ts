@@ -56,7 +56,7 @@ function deliverAfter(confirmation: WorkspaceConfirmation, deliverer: Deliverer)
   return {
     ...deliverer,
     run,
-    // The number is known only after the destination was asked for its kind.
+    // The number is known only once the kind of the destination is known.
     get destinationId() {
       return deliverer.destinationId;
     },

@@ -2,8 +2,8 @@
  * Runs what the daemon and the demo have in common: the scheduled sync, the status page and the progress. It closes
  * them in reverse order.
  *
- * The page and its JSON have every secret removed, even one in the name of a device. A whole report needs a
- * scan of all devices, so it is reused for a second and states when it was made. The page uses the last scan that was
+ * The page and its JSON have every secret removed, even one in the name of a device. A complete report needs a scan of
+ * all devices, so it is reused for a second and carries the time when it was made. The page uses the last scan that was
  * made for other reasons, and shows its age.
  */
 

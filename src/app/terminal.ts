@@ -29,7 +29,7 @@ export interface ProcessPorts {
   readonly readFile: (path: string) => string;
   /** Writes the result of a command to standard output. */
   readonly print: (text: string) => void;
-  /** Standard input, for a command that asks. */
+  /** Standard input, for a command with prompts. */
   readonly stdin?: InputStream;
   /** Standard output for long results that are written piece by piece. */
   readonly stdout: OutputStream;
@@ -180,10 +180,10 @@ export async function repeatWhile<T>(work: Promise<T>, progress: () => void, eve
 }
 
 export interface Prompter extends Disposable {
-  /** Whether a person can be asked. */
+  /** Whether a person can answer prompts. */
   readonly isTerminal: boolean;
   /**
-   * Asks for a line.
+   * Prompts for a line.
    *
    * @returns it without the blanks around it
    * @throws UserError (exit 3) if the input ends, or the person breaks off
@@ -278,9 +278,9 @@ function createLineReader(input: InputStream | undefined, signal: AbortSignal): 
 }
 
 /**
- * Takes the first line of the typed text.
+ * Removes the first line from the typed text.
  *
- * @returns `null` if there is no whole line yet; a line of `null` if the person breaks off
+ * @returns `null` if there is no complete line yet; a line of `null` if the person breaks off
  */
 function takeLine(text: string, hasEnded: boolean): { readonly line: string | null; readonly rest: string } | null {
   const end = text.split('').findIndex((letter) => ENDS.has(letter));
@@ -290,7 +290,7 @@ function takeLine(text: string, hasEnded: boolean): { readonly line: string | nu
   return { line: erased(text.slice(0, end)), rest };
 }
 
-/** Without the letters that were taken back. */
+/** Without the deleted letters. */
 function erased(typed: string): string {
   let line = '';
   for (const letter of typed) line = ERASE.has(letter) ? line.slice(0, -1) : line + letter;

@@ -24,7 +24,7 @@ export interface Room {
   check(): RoomAnswer;
   /** Whether the archive may grow, by the last check. Changes nothing. */
   answer(): RoomAnswer;
-  /** Records that a write failed for lack of disk space, and checks at once: for a minute the answer is no. */
+  /** Records that a write failed for lack of disk space, and checks at once: for a minute the result is no. */
   refused(error: StateFullError): void;
   /** The sizes and the decision of the last check. Changes nothing. */
   status(): RoomStatus;

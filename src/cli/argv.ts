@@ -78,7 +78,7 @@ function readWords(argv: readonly string[]): Given {
 
 const HELP_FLAGS: readonly string[] = ['--help', '-h'];
 
-/** `--export --help` asks about a mode, so the missing value of the mode does not matter. */
+/** `--export --help` requests the help of a mode, so the missing value of the mode does not matter. */
 function withValueForHelp(word: string, index: number, argv: readonly string[]): string {
   const next = argv[index + 1];
   const asks = argv.some((other) => HELP_FLAGS.includes(other) || other === 'help');

@@ -60,7 +60,7 @@ export interface StatusPageConfig {
   readonly docsUrl: string | null;
 }
 
-/** The whole configuration, for the daemon and `--once`. */
+/** The complete configuration, for the daemon and `--once`. */
 export interface Config {
   readonly api: ApiConfig;
   /** `null` if there is no database and only the archive is filled. */

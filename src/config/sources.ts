@@ -1,6 +1,6 @@
 /**
  * Reads the sources of the configuration, YAML or the environment, into the same flat list of given values by path.
- * Apart from the existence of a path, it knows nothing of its meaning.
+ * Apart from the existence of a path, it does not interpret it.
  *
  * Promises: all mistakes are collected and none is thrown. A mistake names a place and never a value. A YAML scalar is
  * read as its text (no number, date or boolean is guessed), so that both sources mean the same.
@@ -34,7 +34,7 @@ export interface Location {
 export interface Mistake extends Location {
   /** A phrase: what is wrong, or what was expected. */
   readonly what: string;
-  /** A phrase: what to do; absent where `what` says what was expected. */
+  /** A phrase: what to do; absent where `what` states what was expected. */
   readonly remedy?: string | undefined;
   /** A key that every configuration needs and that is not given. */
   readonly kind?: 'missing';

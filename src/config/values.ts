@@ -25,7 +25,7 @@ import { type Listen, parseListen } from './listen.ts';
 /** Why a text is not valid: a phrase that follows the key's name and a colon. */
 export class Unfit {
   readonly reason: string;
-  /** A phrase: what to do, where the reason does not say what was expected. */
+  /** A phrase: what to do, where the reason does not state what was expected. */
   readonly remedy: string | undefined;
 
   constructor(reason: string, remedy?: string) {

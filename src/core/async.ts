@@ -178,7 +178,7 @@ export async function runWorkGroup<K>(
   }
 }
 
-/** Lets a loop rest until there is something to do, or a while has passed, without asking again and again. */
+/** Lets a loop rest until there is something to do, or a while has passed, without polling. */
 export interface WakeUp {
   /** Wakes the loop that waits; where none does, its next wait ends at once. */
   notify(): void;

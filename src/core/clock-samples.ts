@@ -82,7 +82,7 @@ interface Bounding {
   readonly highest: Sample;
 }
 
-/** Kept for each list of samples: the time is asked for dozens of times between two answers. */
+/** Kept for each list of samples: the time is read dozens of times between two answers. */
 const boundingOf = new WeakMap<readonly Sample[], Bounding>();
 
 function bounding(samples: readonly Sample[]): Bounding | null {

@@ -119,7 +119,7 @@ type SyncEvent =
   | { readonly type: 'device-renamed'; readonly deviceId: string; readonly before: string; readonly after: string }
   | { readonly type: 'device-gone'; readonly deviceId: string }
   | { readonly type: 'device-returned'; readonly deviceId: string }
-  /** A pattern of the configuration that fits no device, or no sensor that was read so far. */
+  /** A pattern of the configuration that matches no device, or no sensor that was read so far. */
   | {
       readonly type: 'filter-matches-nothing';
       readonly key: 'sync.include' | 'sync.exclude' | 'sync.exclude_sensors';
@@ -222,7 +222,7 @@ type SyncEvent =
   /** The key or the plan is refused: no requests are made until it is repaired, but for a try now and then. */
   | { readonly type: 'key-refused'; readonly message: string; readonly waitMs: number }
   | { readonly type: 'key-changed' }
-  /** A key that was refused is taken again, or the one that has come in its place. */
+  /** A key that was refused is accepted again, or its replacement is. */
   | { readonly type: 'key-accepted' }
   /** Once per process: everything that the API serves is stored, and the sync keeps it up to date from now on. */
   | {

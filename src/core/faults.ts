@@ -80,7 +80,7 @@ export interface ApiFaultFacts {
   readonly code?: string;
   /** How long the server asked to wait, in milliseconds. */
   readonly waitMs?: number;
-  /** The scope that the key lacks. */
+  /** The missing scope. */
   readonly scope?: string;
   /** The widest window that the plan allows, in days. */
   readonly maxDays?: number;
@@ -108,7 +108,7 @@ export function endsSession({ kind }: ApiFault): boolean {
   return kind === 'unauthorized' || kind === 'no-api-access' || kind === 'scope-missing';
 }
 
-/** The scope that the key lacks for a stream; `null` if the error is another one. */
+/** The scope that the key needs for a stream; `null` if the error is another one. */
 export function lackedScope(error: unknown, stream: keyof typeof SCOPE_OF): string | null {
   if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') return null;
   return error.facts.scope ?? SCOPE_OF[stream];

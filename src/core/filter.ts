@@ -21,7 +21,7 @@ export interface FilterSpec {
   readonly includesLocation: boolean;
 }
 
-/** The rules of one configuration, ready to be asked. */
+/** The rules of one configuration, compiled. */
 export interface DeviceFilter {
   readonly spec: FilterSpec;
   /** Whether a device is left out, as it is listed now. */
@@ -34,7 +34,7 @@ export interface DeviceFilter {
   readonly includesLocation: boolean;
 }
 
-/** Whether a text fits one of the patterns. */
+/** Whether a text matches one of the patterns. */
 type Match = (text: string) => boolean;
 
 /** How many answers about sensors are remembered: a device may make up names without end. */
@@ -98,7 +98,7 @@ function characters(text: string): readonly string[] {
   return [...composed(text)];
 }
 
-/** Whether a text fits a glob: greedy, going back to the last `*` alone, as an earlier one cannot do better. */
+/** Whether a text matches a glob: greedy, going back to the last `*` alone, as an earlier one cannot do better. */
 function fits(glob: readonly string[], text: readonly string[]): boolean {
   let [at, next] = [0, 0];
   let star: { readonly next: number; at: number } | null = null;

@@ -1,7 +1,7 @@
 /**
  * Signs of life of the loops: how `/healthz` distinguishes a loop that is stuck from one that rests.
  *
- * A loop says with each turn for how long it will rest at most. What is overdue by more than `STILL_AFTER_MS` is
+ * With each turn, a loop announces the longest time that it will rest. What is overdue by more than `STILL_AFTER_MS` is
  * stuck: it waits for something that does not come, and a restart repairs that. A loop that has not begun, or has
  * ended in good order, is not watched. All times are those of the monotonic clock.
  */

@@ -1,7 +1,7 @@
 /**
  * The ports: what the rest of the program needs from the API, the databases, the clock and chance.
  *
- * Each technology folder implements some of them and knows none of the others; `app/open-sync.ts` connects them.
+ * Each technology folder implements some of them and does not depend on the others; `app/open-sync.ts` connects them.
  */
 import type { ApiFaultKind } from './faults.ts';
 import type { DestinationKind } from './lines/dialect.ts';
@@ -138,8 +138,8 @@ export interface Ledger {
   /** Keeps a wait that the server asked for, durably: from `nowMs` on, for `waitMs`; 0 ends one. */
   block(nowMs: EpochMs, waitMs: number): void;
   /**
-   * Dates bookings and a wait of the future back: a clock that was ahead has made them. The local clock tells how long
-   * ago they were made; where it does not, they were made at `nowMs`.
+   * Dates bookings and a wait of the future back: a clock that was ahead has made them. The local clock gives their
+   * age; where it does not, they were made at `nowMs`.
    */
   dateBack(nowMs: EpochMs, localMs: EpochMs): void;
   /**
@@ -205,7 +205,7 @@ export interface PackedText {
   readonly gzip: Promise<Uint8Array>;
 }
 
-/** The answer of a database when it is asked for its kind. */
+/** The answer of a database to the question for its kind. */
 export type KindAnswer =
   | { readonly kind: 'known'; readonly server: DestinationKind }
   | Extract<WriteAnswer, { readonly kind: 'blocked' | 'later' }>;

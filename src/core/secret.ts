@@ -12,7 +12,7 @@ export const SECRET_MARK = '[secret]';
 /**
  * The parts of a secret that are searched for. A short one, which may equal a word by chance, counts only as a
  * credential. So does a plain word such as `second`: masked in Tidemark's own sentences and codes, it would break them,
- * and show to everybody who knows them what it is.
+ * and reveal it to readers who know the sentence.
  *
  * @param isAnswer whether the text comes from a server: no word in it is Tidemark's own
  */

@@ -15,7 +15,7 @@ interface Known {
   readonly sign: string;
 }
 
-/** The first that fits holds. */
+/** The first match applies. */
 export const QUANTITIES = [
   { quantity: 'temperature', names: 'temperature|temp|dew_?point', sign: '°C' },
   { quantity: 'humidity', names: 'humidity|moisture', sign: '%' },

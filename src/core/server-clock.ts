@@ -129,8 +129,8 @@ export interface ServerClock {
    */
   fellToMs(): EpochMs | null;
   /**
-   * The server's time while its clock has fallen back from a time that agreed with the local clock: all else that is
-   * known says that it is wrong now. `null` otherwise.
+   * The server's time while its clock has fallen back from a time that agreed with the local clock: all other facts
+   * show that it is wrong now. `null` otherwise.
    */
   fallenToMs(): EpochMs | null;
   /**

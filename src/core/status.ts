@@ -86,7 +86,7 @@ export interface ProcessStatus {
   readonly last_archived_at: string | null;
 }
 
-/** Work that a command has asked of the daemon and that has not ended. */
+/** Work that a command has requested from the daemon and that has not ended. */
 export interface JobStatus {
   readonly id: number;
   readonly kind: string;
@@ -393,7 +393,7 @@ export interface DestinationFigures {
   readonly missing: readonly { readonly reason: MissingReason; readonly points: number }[];
 }
 
-/** Work that a command has asked for. */
+/** Work that a command has requested. */
 export interface JobFigures {
   readonly kind: string;
   /** 0 to 1; `null` if unknown. */

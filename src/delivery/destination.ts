@@ -55,7 +55,7 @@ export interface Destination {
   /** The number in the state. Another number may replace it when the kind becomes known. */
   id(): number;
   /**
-   * Finds out the kind, and asks the database if it is not known otherwise.
+   * Finds out the kind, with a request to the database if it is not known otherwise.
    *
    * @returns the destination, or why its kind is unknown
    */
@@ -69,7 +69,7 @@ export interface Blocked {
   readonly hint: string;
   /** Whether it is an answer, of the database or of a proxy in front of it: the message begins with its HTTP status. */
   readonly isAnswer: boolean;
-  /** Whether only a person can end it; otherwise it ends when the database takes writes again. */
+  /** Whether only a person can end it; otherwise it ends when the database accepts writes again. */
   readonly needsPerson: boolean;
   /** How long the server asked to wait, in milliseconds; `null` if it did not. */
   readonly waitMs: number | null;

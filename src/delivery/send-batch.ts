@@ -46,7 +46,7 @@ export async function sendKept(
   if (!isWhole || sink.writeText === undefined) return await sendBatch(parts, served, batch.lines, signal);
   const answer = await sink.writeText(packed ?? batch.text, signal);
   const verdict = judge(answer);
-  // Nothing was said about any line.
+  // The answer was about no line.
   if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);
   if (verdict.does !== 'accept') return await sendBatch(parts, served, batch.lines, signal, answer);
   parts.controls.remember(lastLines(batch.text, CONTROLS_FROM));

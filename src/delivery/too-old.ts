@@ -30,8 +30,8 @@ interface RefusedForAge {
 }
 
 /**
- * Which lines of the run are too old and which were accepted; or why that cannot be found out; or that the answers do
- * not fit each other.
+ * Which lines of the run are too old and which were accepted; or why that cannot be found out; or that the answers
+ * contradict each other.
  */
 type TooOldFinding = { readonly tooOld: readonly number[]; readonly accepted: readonly number[] } | Blocked | 'unclear';
 

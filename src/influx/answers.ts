@@ -48,7 +48,7 @@ const NAMES_FUTURE = /retention policy upper bound/i;
 /** Words that can only mean a field or column of another type. InfluxDB 3 has no others for it at this path. */
 const NAMES_CONFLICT = /field type conflict|invalid column type|column type|parsing for line protocol failed/i;
 
-/** All that InfluxDB 3 says at the path of version 2 of a line that it refuses. */
+/** The complete answer of InfluxDB 3 about a refused line, at the path of version 2. */
 const NAMES_NO_REASON = /parsing for line protocol failed/i;
 
 /** Words with a digit: ids of requests, times, counts. */

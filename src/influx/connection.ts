@@ -190,7 +190,7 @@ function answerDespite(seen: Seen, error: unknown): ServerAnswer {
   return { status, headers, body: seen.isPacked ? unpack(body) : body.toString('utf8') };
 }
 
-/** Unpacks a body that nobody asked to be packed; one that is damaged or too large counts as empty. */
+/** Unpacks a body that was compressed without a request for it; one that is damaged or too large counts as empty. */
 function unpack(body: Buffer): string {
   try {
     return gunzipSync(body, { maxOutputLength: MAX_BODY_BYTES }).toString('utf8');

@@ -1,5 +1,5 @@
 /**
- * Asks a database for its kind (an InfluxDB of any version, or VictoriaMetrics, which has the same write protocol but
+ * Detects the kind of a database (an InfluxDB of any version, or VictoriaMetrics, which has the same write protocol but
  * stores other things) and checks whether it would accept points.
  *
  * The check is a write, as later writes will be: without a point unless one is given, and with the configured token and
@@ -55,7 +55,7 @@ function readMarks({ headers }: ServerAnswer): KindAnswer | null {
 }
 
 /**
- * Asks a database for its kind without a write: InfluxDB 3 creates a database for each name.
+ * Detects the kind of a database without a write: InfluxDB 3 creates a database for each name.
  *
  * @returns a `later` without a status if the database cannot be reached
  * @throws the signal's reason when that aborts
@@ -65,8 +65,8 @@ export async function requestKind(options: InfluxSinkOptions, signal: AbortSigna
 }
 
 /**
- * Asks a server that accepts writes but names no kind, such as one behind a proxy that removes headers. VictoriaMetrics
- * answers like Prometheus, which no InfluxDB does; any other server counts as InfluxDB.
+ * Probes a server that accepts writes but names no kind, such as one behind a proxy that removes headers.
+ * VictoriaMetrics answers like Prometheus, which no InfluxDB does; any other server counts as InfluxDB.
  */
 async function requestBuild(client: DatabaseClient, signal: AbortSignal): Promise<KindAnswer> {
   const answer = await client.request({ method: 'GET', path: '/api/v1/status/buildinfo', body: '' }, signal);

@@ -84,7 +84,7 @@ async function answerTo(
   return await new Promise((resolve, reject) => {
     // The timeout limits the silence of the socket, before and during the answer.
     const asked = begin(url, { ...options, timeout: timeoutMs, method: 'GET' }, (answer) => {
-      // First the answer: its reader would hear only that the connection was closed.
+      // First the answer: its reader would get only the error of a closed connection.
       asked.prependListener('timeout', () => answer.destroy(new Silence()));
       resolve(answer);
     });

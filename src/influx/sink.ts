@@ -120,7 +120,7 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
     read: (answer, signal) => {
       const conceal: Conceal = (text) => access.concealers.reduce((left, each) => each(left), text);
       const answered = readAnswer(answer, conceal, kind, influx);
-      // An abort may have cut the answer short. The answer still counts if its status alone says everything.
+      // An abort may have cut the answer short. The answer still counts if its status alone is enough.
       if (answered.kind !== 'accepted') signal.throwIfAborted();
       return answered;
     },

@@ -289,7 +289,8 @@ export function hourStart(hour: number): EpochNs {
 }
 
 /**
- * The hours that lie whole inside the covered ranges and are not written yet, and the set of written ones with them.
+ * The hours that lie completely inside the covered ranges and are not written yet, and the set of written ones with
+ * them.
  */
 export function hoursToWrite(
   covered: readonly CoveredRange[],

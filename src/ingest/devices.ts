@@ -103,7 +103,7 @@ interface Listing {
 }
 
 /**
- * Lists all devices and takes nothing in.
+ * Lists all devices without storing them.
  *
  * @throws ApiFault where the listing could not be completed, or has none of the devices that are known.
  */
@@ -225,7 +225,7 @@ function endless(message: string): ApiFault {
   return new ApiFault('malformed', `GET /devices: ${message}`, { request: 'GET /devices' });
 }
 
-/** How much a record takes of the limit: its texts, and something for what it holds beside them. */
+/** How much of the limit a record uses: its texts, and a constant for the rest. */
 function charactersOf(record: DeviceRecord): number {
   const texts = Object.values(record).flat() as readonly unknown[];
   return texts.reduce<number>(

@@ -1,5 +1,5 @@
 /**
- * When an empty answer is believed although there is evidence of readings. A page that stops short of the last sign of
+ * When an empty answer is accepted although there is evidence of readings. A page that stops short of the last sign of
  * life of its device is an empty answer about what lies above its newest reading.
  *
  * An empty answer shows that nothing came, not that nothing is there: a service whose storage fails, or a replica that
@@ -9,17 +9,17 @@
  *
  * | the device's empty range            | an empty answer next to it or in it                         |
  * | ----------------------------------- | ----------------------------------------------------------- |
- * | none, or a gap so far               | believed with a control, or after half an hour; else a gap  |
- * | believed, confirmed once or twice   | believed; the range is requested again when that is due     |
- * | confirmed three times               | believed, and not asked for again                           |
- * | any, with an archived reading in it | believed after half an hour; else a gap                     |
+ * | none, or a gap so far               | accepted with a control, or after half an hour; else a gap  |
+ * | accepted, confirmed once or twice   | accepted; the range is requested again when that is due     |
+ * | confirmed three times               | accepted, and not requested again                           |
+ * | any, with an archived reading in it | accepted after half an hour; else a gap                     |
  *
  * A control is an accepted page with readings of another device within the same minutes; beside a page that stops short
  * of a sign of life, one that is as new as that sign. It does not count against an archived reading, which shows that
- * the answer is false. Half an hour means at least three answers spread over that time. A believed range is requested
+ * the answer is false. Half an hour means at least three answers spread over that time. An accepted range is requested
  * again after an hour and after a day, in one request. A reading of the range or above it ends all this.
  *
- * An empty answer about history below the newest stored reading is believed at once, unless a reading of its range is
+ * An empty answer about history below the newest stored reading is accepted at once, unless a reading of its range is
  * archived. Where the stored readings above and below are more than a window away, it had none to show, so nothing
  * speaks for it either: each such window is requested once more after a day, those at doubling distances from the first
  * one also after an hour. Where that finds a reading, the windows next to it are requested at once. So are the first
@@ -35,7 +35,7 @@ import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, minNs, S
 /** How long before or after an empty answer a page of another device is a control. */
 const CONTROL_MS = 2 * MINUTE_MS;
 
-/** The spread of empty answers that are believed without a control. */
+/** The spread of empty answers that are accepted without a control. */
 const SPREAD_MS = 30 * MINUTE_MS;
 const SPREAD_ANSWERS = 3;
 
@@ -62,7 +62,7 @@ export interface EmptyAnswer {
   readonly waitedMs: number;
 }
 
-/** Whether an empty answer is believed, and the record to store. */
+/** Whether an empty answer is accepted, and the record to store. */
 interface EmptyVerdict {
   readonly isBelieved: boolean;
   readonly next: EmptyRange | null;
@@ -105,7 +105,7 @@ function joinEmpty(known: EmptyRange | null, { from, to }: Interval, nowMs: Epoc
   return { ...known, ...whole, sinceMs: Math.min(known.sinceMs, nowMs), answers: known.answers + 1 };
 }
 
-/** The record after a believed range was requested again and was empty again. */
+/** The record after an accepted range was requested again and was empty again. */
 export function confirmEmpty(known: EmptyRange, nowMs: EpochMs): EmptyRange {
   const confirmed = known.confirmed + 1;
   const dueMs = confirmed >= CONFIRMED_FOR_GOOD ? null : nowMs + DAY_MS - HOUR_MS;
@@ -116,7 +116,7 @@ export function confirmEmpty(known: EmptyRange, nowMs: EpochMs): EmptyRange {
 const LAST_CHECK_MS = DAY_MS - HOUR_MS;
 
 /**
- * The window to request again after a believed answer without a reading.
+ * The window to request again after an accepted answer without a reading.
  *
  * @param before the windows of the device that wait for that already, and what is covered.
  * @returns `null` where no newer reading is stored, so that the next one has the silence before it checked, or where

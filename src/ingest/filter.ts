@@ -1,6 +1,6 @@
 /**
  * The device filter of a sync: which known devices it excludes, which sensors it has ever left out, and which of its
- * patterns match nothing. Such a pattern is probably a typing error, so it is reported once in the life of the program.
+ * patterns match nothing. Such a pattern is probably a typing error, so it is reported once per process.
  *
  * A listing shows all devices. Sensors are known only as readings arrive, so their patterns are reported after the
  * first telemetry, with the words "so far".
@@ -16,7 +16,7 @@ import type { EpochNs } from '../core/time.ts';
 export interface FilterNotes {
   /** Whether the configuration leaves any sensor out, or did so before. */
   readonly touchesSensors: boolean;
-  /** The filter that the sync uses: it also knows the sensors that were left out before. */
+  /** The filter that the sync uses: it also has the sensors that were left out before. */
   readonly filter: DeviceFilter;
   /** Records that all devices of the workspace were listed. */
   devicesListed(records: readonly DeviceRecord[]): void;
@@ -89,7 +89,7 @@ interface FilterParts {
   readonly settings: { readonly filter: DeviceFilter };
 }
 
-/** The devices of the inventory that are to be asked, those that are gone included. */
+/** The devices of the inventory that are to be polled, those that are gone included. */
 export function includedDevices({ store, settings }: FilterParts): readonly KnownDevice[] {
   return store.devices().filter(({ record }) => !settings.filter.excludes(record));
 }

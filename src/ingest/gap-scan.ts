@@ -81,7 +81,7 @@ export interface ScanResult {
   readonly newReadings: number;
   /** Whether a page has covered a range that was not covered. */
   readonly extendsCoverage: boolean;
-  /** Whether a page was believed or had something new: one that was neither shows nothing of its device. */
+  /** Whether a page was accepted or had something new: one that was neither shows nothing of its device. */
   readonly isUnderstood: boolean;
 }
 
@@ -166,7 +166,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
 /** The next request; `null` if the gap was read to its end or has a name, `gone` if the device is. */
 type Next = PageRequest | null | 'gone';
 
-/** Asks for the pages of one gap until its window was read to the end, it has a name, or the device is gone. */
+/** Requests the pages of one gap until its window was read to the end, it has a name, or the device is gone. */
 export async function scanGap(
   whole: RangeScan,
   { task, gap }: { readonly task: ScanTask; readonly gap: Interval },
@@ -311,7 +311,7 @@ function noteReadings({ context, task, served }: GapScan, readings: readonly Rea
  * Records an answer that is empty in a range.
  *
  * @param newest the newest reading that the answer has below the range.
- * @returns whether it is believed: no evidence is against it.
+ * @returns whether it is accepted: no evidence is against it.
  */
 function recordEmptyAnswer(scan: GapScan, range: Interval, [newest]: readonly Reading[]): boolean {
   const { context, task, served } = scan;

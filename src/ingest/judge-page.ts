@@ -130,7 +130,7 @@ function endsBeforeSign(request: PageRequest, [newest]: readonly Reading[], seen
 
 /**
  * The part of what a page covers that is an empty answer: all of it where the page has no reading; where it stops short
- * of a sign of life in the gap, what lies above its newest reading. `empty-ranges.ts` decides whether it is believed.
+ * of a sign of life in the gap, what lies above its newest reading. `empty-ranges.ts` decides whether it is accepted.
  */
 export function emptyPart(
   request: PageRequest,

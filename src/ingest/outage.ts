@@ -57,7 +57,7 @@ export interface FailingDevices {
    */
   answered(deviceId: string | null): readonly string[];
   /**
-   * Takes the devices to try again although no request was answered. If there are any, this counts as a try of all.
+   * Returns the devices to try again although no request was answered. If there are any, this counts as a try of all.
    *
    * @returns an empty list for none, or not yet.
    */

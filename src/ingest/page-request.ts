@@ -23,7 +23,7 @@ export interface PageRequest {
   /** The range that a complete answer would cover. */
   readonly gap: Interval;
   readonly after: EpochNs;
-  /** `null` for a live request, which takes everything newer as well. */
+  /** `null` for a live request, which includes everything newer. */
   readonly before: EpochNs | null;
   /** The overlap readings that the answer must contain; `null` where none is stored within reach. */
   readonly near: Edge | null;

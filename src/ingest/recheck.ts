@@ -51,7 +51,7 @@ export interface Recheck {
  * Begins a recheck of ranges of devices, or goes on with one that was stopped less than a week ago: what that has read
  * again is not read another time.
  *
- * @param asked the range of each device.
+ * @param asked the requested range of each device.
  */
 export function beginRecheck(context: SyncContext, asked: ReadonlyMap<string, Interval>): Recheck {
   const { store, serverClock } = context;

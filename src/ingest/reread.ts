@@ -1,7 +1,7 @@
 /**
  * Reads covered time again: a range for the commands that compare and repair; yesterday of each device, for
  * readings that came so late that no live request has shown them; and ranges and windows that only empty answers cover.
- * `recheck.ts` reads whatever a person asks for.
+ * `recheck.ts` reads the ranges that a person requests.
  *
  * Each day one hour that is two days old is read as well. New readings there show that a device hands in readings more
  * than a day late. From then on its days are read again after that time, up to a week.
@@ -345,7 +345,7 @@ function requestBelow({ deviceId, range, windows }: RereadScan, to: bigint): Pag
   return requestFor({ deviceId, gap, near: null, far: null, live: false }, windowLimits(windowRules(windows)));
 }
 
-/** Asks for one page and hands it on. */
+/** Requests one page and passes it on. */
 async function step(scan: RereadScan, request: PageRequest, signal: AbortSignal): Promise<Next> {
   const { windows, range } = scan;
   signal.throwIfAborted();

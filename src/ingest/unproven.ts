@@ -18,7 +18,7 @@
  * | has another reading in place of the overlap reading         | restart later | restart later | overlap is gone     |
  * | ends before the overlap reading, which was never missed     | restart later | restart later | remember, give up   |
  * | ends before it, and it was first missed a short while ago   | give up       | give up       | give up             |
- * | ends before it, and it was first missed long ago            | restart later | restart later | believe the answers |
+ * | ends before it, and it was first missed long ago            | restart later | restart later | accept the answers  |
  *
  * "Same" repeats the request. "Restart" repeats its chain of cursors from the first page. "Later" means after a second.
  * "Give up" leaves a named gap, which is tried again after some minutes.
@@ -90,7 +90,7 @@ export interface Attempts {
   readonly empties: number;
   /** Answers without the overlap reading. */
   readonly withoutOverlap: number;
-  /** Whether pages with readings are believed that end before the overlap reading, because it counts as gone. */
+  /** Whether pages with readings are accepted that end before the overlap reading, because it counts as gone. */
   readonly shortBelieved: boolean;
   /** The same of empty answers. */
   readonly emptyBelieved: boolean;
@@ -154,7 +154,7 @@ export function decideStep(before: Attempts, answer: Unproven): { readonly step:
   };
 }
 
-/** @returns the missing overlap readings that a page is accepted without. An empty one needs more to be believed. */
+/** @returns the missing overlap readings that a page is accepted without. An empty one needs more to be accepted. */
 export function acceptedMissing(
   { withoutOverlap, shortBelieved, emptyBelieved }: Attempts,
   readings: readonly Reading[],

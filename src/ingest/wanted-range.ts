@@ -151,7 +151,7 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
   if (serverClock.highestPassedMs() !== null) return;
   try {
     if (await findReading(context, scanner, signal)) return;
-    // One empty answer proves nothing: only a second one shows that there is no reading anywhere.
+    // One empty answer is not enough: only a second one shows that there is no reading anywhere.
     if (serverClock.highestPassedMs() === null) await findReading(context, scanner, signal);
   } catch (error) {
     const scope = lackedScope(error, 'telemetry');
@@ -201,7 +201,7 @@ async function confirmTime(context: SyncContext, scanner: Peeking, signal: Abort
   }
 }
 
-/** Reads the newest page of a device, unless it is gone or the key lacks the scope. */
+/** Reads the newest page of a device, unless it is gone or the key has no scope for it. */
 async function peekIfAllowed(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<void> {
   try {
     await scanner.peek(deviceId, signal);

@@ -2,7 +2,7 @@
  * The limits of a telemetry window: from the plan, from the readings that were served, and from refusals.
  *
  * Pure. The plan's limit applies to the width of a window. The API document does not state whether it applies to the
- * age of readings as well. So the end of the data below that age proves nothing, until a reading of that age was
+ * age of readings as well. So the end of the data below that age covers nothing, until a reading of that age was
  * served.
  */
 import type { ApiFault } from '../core/faults.ts';

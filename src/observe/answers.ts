@@ -27,7 +27,7 @@ export interface Answer extends Omit<Served, 'body'> {
   readonly body: Buffer;
 }
 
-/** Someone who asks. */
+/** A client. */
 export interface Asking {
   /** The request, if the response is the same for all clients; `null`: it is made for this one alone. */
   readonly key: string | null;
@@ -102,7 +102,7 @@ async function makeNow(state: MakerState, key: string | null, make: () => Promis
   try {
     return await made;
   } catch (error) {
-    // The next one to ask has it tried again.
+    // The next request tries it again.
     cached.delete(key);
     throw error;
   }
@@ -119,7 +119,7 @@ async function rest(state: MakerState, ms: number): Promise<void> {
 /**
  * Waits for a place.
  *
- * @returns whether there is one: it is taken then.
+ * @returns whether there is one: it is reserved then.
  */
 async function takeSlot(state: MakerState, isGone: () => boolean): Promise<boolean> {
   const slot = Promise.withResolvers<boolean>();

@@ -360,7 +360,7 @@ export function lineOf(event: AppEvent): EventLine {
 
 /** The level of a retry: a short failure concerns only that request. */
 function retryLevel({ fault, waitMs }: EventOf<'request-retried'>): LineLevel {
-  // A refusal for lack of quota is the API's way to say "later", not a failure.
+  // A refusal for lack of quota means "retry later", not a failure.
   if (fault === 'throttled') return 'info';
   if (waitMs < 5 * SECOND_MS) return 'debug';
   return waitMs < 20 * SECOND_MS ? 'info' : 'warn';

@@ -18,7 +18,7 @@ import type { FieldValue, FieldValues, LineLevel } from './event-row.ts';
 import { findRow, lineOf, rowOf } from './event-table.ts';
 import { createAdmission, createPollSummaries } from './repeats.ts';
 
-/** Takes the line of an event. */
+/** Writes the line of an event. */
 export type LineWriter = (
   level: LineLevel,
   message: string,
@@ -33,9 +33,9 @@ export interface Logger {
 
 /** Where the lines of events go. */
 interface LineTaker {
-  /** Whether lines of a level are taken at all; others need not be made. */
+  /** Whether lines of a level are written; others need not be composed. */
   readonly takes: (level: LineLevel) => boolean;
-  /** Takes a line as it is: for {@link logEvents} alone. */
+  /** Writes a line unchanged: for {@link logEvents} alone. */
   readonly line: LineWriter;
 }
 
@@ -113,7 +113,7 @@ function quoted(text: string): string {
 }
 
 /**
- * Makes a text fit for a line: plain, short, without secrets. A secret is removed before the text is cut, or its head
+ * Prepares a text for a line: plain, short, without secrets. A secret is removed before the text is cut, or its head
  * would be left, and again from the plain text, where no invisible character divides it.
  */
 function cleanerOf(scrub: Scrub): (text: string, maxLength?: number) => string {

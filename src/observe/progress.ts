@@ -40,7 +40,7 @@ interface TerminalLine {
   write(text: string): void;
   /** Renews the line. */
   draw(text: string): void;
-  /** Takes the line away. */
+  /** Removes the line. */
   clear(): void;
   readonly isTTY: true;
 }
@@ -83,7 +83,7 @@ export interface Progress {
    * @param nowMs a clock that never jumps, of any origin.
    */
   show(facts: ProgressFacts, nowMs: number): void;
-  /** Takes the line away. */
+  /** Removes the line. */
   end(): void;
 }
 

@@ -24,9 +24,9 @@ export const PAGE_POLICY =
 
 /** The options of the server. */
 export interface StatusServerOptions {
-  /** Where to listen; with port 0 Tidemark takes a free port. IPv6 without brackets. */
+  /** Where to listen; port 0 means any free port. IPv6 without brackets. */
   readonly listen: { readonly host: string; readonly port: number };
-  /** Public names that it is asked by, in any case of letters (`listen_names`). */
+  /** Public host names of the page, in any case of letters (`listen_names`). */
   readonly names: readonly string[];
   /** The password of pages and JSON (`listen_password_file`); `null`: none. */
   readonly password: Secret | null;
@@ -58,7 +58,9 @@ const LIMITS = {
   connectionsCheckingInterval: 1000,
 };
 
-/** How many connections are kept, and how many are taken for a moment before the slow ones among them are dropped. */
+/**
+ * How many connections are kept, and how many are accepted for a moment before the slow ones among them are dropped.
+ */
 const MAX_CONNECTIONS = 100;
 const MAX_SOCKETS = 500;
 const TRIM_AFTER_MS = 1000;
@@ -279,7 +281,9 @@ function sharedKey(url: string): string | null {
   return PARAMETERS.get(path)?.some((name) => given.has(name)) === false ? path : null;
 }
 
-/** Asked for by any name, as by a Prometheus on this machine: figures, without a name unless `metrics.per_device`. */
+/**
+ * Served under any host name, for a Prometheus on this machine: figures, without a name unless `metrics.per_device`.
+ */
 const BY_ANY_NAME: ReadonlySet<string> = new Set(['/healthz', '/metrics']);
 
 /** Why a request is not answered; `null` where it is. */

@@ -59,7 +59,7 @@ function periodName(name: PeriodName): string {
   return PERIOD_TEXTS[name];
 }
 
-/** The range of time that an address asks for; a day where it asks for none. */
+/** The time range in an address; a day where it has none. */
 export function readPeriod(params: URLSearchParams): PeriodName {
   return (Object.keys(PERIODS) as PeriodName[]).find((each) => each === params.get('span')) ?? '24h';
 }

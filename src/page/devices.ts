@@ -33,7 +33,7 @@ import {
 const MAX_SEARCH = 200;
 const MAX_PAGE = 1_000_000;
 
-/** The part of the devices that an address asks for. */
+/** The part of the devices that an address selects. */
 export function readDevicesQuery(params: URLSearchParams): DevicesQuery {
   const state = STATE_ORDER.find((each) => each === params.get('state')) ?? null;
   const sort = DEVICE_SORTS.find((each) => each === params.get('sort')) ?? 'state';

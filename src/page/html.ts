@@ -121,8 +121,8 @@ export function decimalsOf(value: number): number {
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 
 /**
- * A value of a sensor or an alert: a number rounded to what can be read at a glance, with the exact one where a pointer
- * asks for it; a text as it is.
+ * A value of a sensor or an alert: a number rounded to what can be read at a glance, with the exact one as a tooltip; a
+ * text as it is.
  *
  * @param maxLength of a text.
  */
@@ -365,7 +365,7 @@ function navigation({ here, links }: Pick<Frame, 'here' | 'links'>): Html {
   return html`<nav aria-label="Pages">${pages}${others}</nav>`;
 }
 
-/** The whole document. */
+/** The complete document. */
 export function documentOf({
   title,
   workspace,

@@ -199,7 +199,7 @@ function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
   ];
 }
 
-/** Whether devices are late, as text and colour of a tile say it; in an initial sync there is no lag to be late with. */
+/** Whether devices are late, for the text and colour of a tile; in an initial sync there is no lag to be late with. */
 function isBehind({ behind_devices, median_seconds }: StatusOverview['freshness']): boolean {
   return behind_devices > 0 && median_seconds !== null;
 }

@@ -1,5 +1,5 @@
 /**
- * The list of devices as a user asks for it: searched, filtered, sorted, one page at a time. Names are sorted without
+ * The list of devices as a user requests it: searched, filtered, sorted, one page at a time. Names are sorted without
  * regard to case, and numbers inside them by value. Pure.
  *
  * It uses what one scan found of each device (`DeviceSummary`). Anything more expensive is read only for the rows of

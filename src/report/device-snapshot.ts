@@ -235,7 +235,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
 
 /**
  * The figures of the lags. While most devices have no lag yet, the lags of the others do not represent the fleet, and
- * are left out; a maximum that is too high is shown all the same.
+ * are left out; a maximum that is too high is still shown.
  */
 function lagFigures(lags: readonly number[], unknown: number, behindAfterSeconds: number) {
   const sorted = Float64Array.from(lags).sort();

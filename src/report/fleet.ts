@@ -2,10 +2,10 @@
  * Scans every device for the metrics, the status page and `/readyz`: how many are in which state, how fresh they are,
  * what is missing and why.
  *
- * The cost of a scan is bounded. A scan that takes a few milliseconds is made when a caller asks for it. A longer one
+ * The cost of a scan is bounded. A scan that takes a few milliseconds is made when a caller requests it. A longer one
  * is made in the background: the coverage of all devices is read at once, which is cheapest, and evaluated in slices of
  * a few milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a
- * processor at most, and next to nothing while nobody asks; callers get the result of the last complete scan.
+ * processor at most, and next to nothing while no caller needs it; callers get the result of the last complete scan.
  */
 
 import { createWakeUp, repeat, type WakeUp } from '../core/async.ts';
@@ -65,7 +65,7 @@ export interface FleetScanner {
   run(signal: AbortSignal): Promise<never>;
 }
 
-/** A scan that takes no longer than this is made when a caller asks for it, and no more often than that. */
+/** A scan that takes no longer than this is made when a caller requests it, and no more often than that. */
 const QUICK = { mostMs: 5, everyMs: 250 };
 
 /** Slices of a background scan, and the rests between them: during the first scan, and later. */
@@ -74,7 +74,7 @@ const REST_MS = { first: 20, later: 76 };
 
 /** The pause between two background scans: this many times as long as the last one took, within these. */
 const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
-/** The longest pause while no caller asks for the snapshot, or while each caller can scan at once. */
+/** The longest pause while no caller requests the snapshot, or while each caller can scan at once. */
 const UNASKED_MS = 30 * SECOND_MS;
 
 /** A scan in progress. */
@@ -100,7 +100,7 @@ interface ScannerState {
   isLong: boolean;
   /** How many devices are listed one by one. */
   listed: number;
-  /** Ends the pause of the background scans when somebody asks who cannot scan at once. */
+  /** Ends the pause of the background scans when a caller that cannot scan at once requests the snapshot. */
   readonly wakeUp: WakeUp;
 }
 

@@ -7,7 +7,7 @@
  *
  * The page of a device reads the archive in its order, each block once, step by step: a range may hold a million lines.
  * Other work has a turn between any two steps, and pages take their steps in rotation, so that a small one does not
- * wait for a large one. A page that is already being made is made once for all who ask for it.
+ * wait for a large one. A page that is already being made is made once for all clients.
  *
  * Before the first answer of the API the server's time is unknown: the state is shown by the local clock, and nothing
  * is covered by it.
@@ -299,12 +299,12 @@ function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
       await sleep(1);
       return result;
     };
-    // No one says here when the client has gone.
+    // The end of the client is not reported here.
     return await turns('step', take, NEVER_ABORTED);
   };
 }
 
-/** The same, made once for those who ask while it is under way. */
+/** The same, made once for those who request it while it is under way. */
 function madeOnce(make: PageFacts['device']): PageFacts['device'] {
   const underWay = new Map<string, Promise<DevicePage | null>>();
   return (deviceId, spanSeconds) => {

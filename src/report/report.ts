@@ -61,7 +61,7 @@ export interface ReportParts {
   readonly version: string;
 }
 
-/** Puts the report together. Costs a scan of every device: made when asked for, not kept. */
+/** Puts the report together. Costs a scan of every device: made on request, not kept. */
 export function reportNow(parts: ReportParts): StatusReport {
   const { context } = parts;
   const wantedRange = wantedNow(context);
@@ -351,7 +351,9 @@ function deliveredText(destinations: readonly DestinationReport[]): string {
   return `; ${waiting.join(', ')}`;
 }
 
-/** Which databases have every point, and how many the others lack, where nothing waits for delivery. */
+/**
+ * Which databases have every point, and how many points are missing in the others, where nothing waits for delivery.
+ */
 function completeText(
   destinations: readonly DestinationReport[],
   textOf: (destination: DestinationReport) => string,

@@ -115,7 +115,7 @@ interface Sensor {
   readonly max: Float64Array;
   values: number;
   last: { readonly raw: string; readonly at: string };
-  /** Whether another one has taken its place. */
+  /** Whether another one has replaced it. */
   isOut: boolean;
 }
 

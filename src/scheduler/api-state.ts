@@ -8,7 +8,7 @@
  * | call | the stream afterwards | event |
  * | --- | --- | --- |
  * | `noteAnswered` | answered now; no longer off | `stream-on` where it was off |
- * | `noteOff` | off: the key lacks its scope; not failing | `stream-off` where it was not off |
+ * | `noteOff` | off: the key has no scope for it; not failing | `stream-off` where it was not off |
  * | `noteStreamFailed` | failing, until its work ends after an answer | `stream-failed` |
  * | `noteRead` | read now; not failing if answered since | `stream-read`, and `stream-recovered` if it had failed |
  */

@@ -52,7 +52,7 @@ import {
   type WholeStream,
 } from './streams.ts';
 
-/** While devices are polled at up to this many times their target, a listing takes nothing from them. */
+/** While devices are polled at up to this many times their target, a listing takes no request from them. */
 const NORMAL_LAG_FACTOR = 2;
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -115,7 +115,7 @@ export function decide(state: PlannerState, nowMs: number): Decision | Rest {
   if (daySpent !== null) return daySpent;
   const live = liveNow(state, nowMs);
   return (
-    // 1. A stream that someone asks for now.
+    // 1. A stream that someone requests now.
     hastenedStream(state, nowMs) ??
     // 2. A lane that its reserve owes a request.
     reservedRequest(state, nowMs) ??
@@ -158,7 +158,7 @@ function worthwhileListing(state: PlannerState, nowMs: number): Decision | null 
   return isBeyondReserve(state) && isDue(state, 'devices', nowMs) ? streamDecision('devices') : null;
 }
 
-/** While pages are short, only the first listing, and one that someone asks for, goes beyond its reserve. */
+/** While pages are short, only the first listing, and one that someone requests, goes beyond its reserve. */
 function isBeyondReserve({ commitment, streams: { devices } }: PlannerState): boolean {
   return !commitment.isOver || devices.readMs === Number.NEGATIVE_INFINITY || devices.isHastened;
 }

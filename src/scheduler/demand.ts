@@ -167,7 +167,7 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
   };
 }
 
-/** The least lag at which all fits. */
+/** The least lag at which the demand fits. */
 function leastLagMs(input: DemandInput, budget: number): number {
   return leastOf({ from: 1, to: LONGEST_MS }, (lagMs) => totalOf(demandAt(input, lagMs, budget)) <= budget);
 }
@@ -244,7 +244,7 @@ export interface Shortfall {
   };
 }
 
-/** @returns `null` where all fits. */
+/** @returns `null` where the demand fits. */
 export function shortfallOf(input: DemandInput): Shortfall | null {
   const demand = demandOf(input);
   if (demand.fits) return null;
@@ -263,7 +263,7 @@ export function shortfallOf(input: DemandInput): Shortfall | null {
     remedies: {
       telemetryMs: of === 'schedules' ? telemetryThatFits(input) : null,
       share: shareThatFits(input, of),
-      // The share of a figure is whole requests.
+      // The share of a figure is a whole number of requests.
       perMinute: Math.ceil(Math.ceil(needed / (DAY_MS / MINUTE_MS)) / input.share),
       perDay: Math.max(Math.ceil(Math.ceil(needed) / input.share), Math.ceil(needed + input.othersPerDay)),
     },

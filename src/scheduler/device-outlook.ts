@@ -72,11 +72,11 @@ export interface DeviceFacts {
   polledMs: number;
   rate: ReportRate;
   readonly hint: Hint;
-  /** Whether its life cycle lets readings be expected; else a hint or an idle poll alone has it asked. */
+  /** Whether its life cycle lets readings be expected; otherwise only a hint or an idle poll has it polled. */
   isActive: boolean;
   /** Nothing is predicted any more until there is a sign of life. */
   isQuiet: boolean;
-  /** Whether it reported again after a rest, so that its rate does not tell how many readings there are. */
+  /** Whether it reported again after a rest, so that its rate does not show how many readings there are. */
   isBack: boolean;
   emptiesInARow: number;
   /** Failures of its own in a row, and until when it rests after them. */
@@ -106,8 +106,7 @@ export function unknownDevice(): DeviceFacts {
 /** When a device is due. */
 export interface Outlook {
   /**
-   * The time of its oldest reading that is not covered, as well as it is known; of one that was never asked, far
-   * back.
+   * The time of its oldest reading that is not covered, as well as it is known; of one that was never polled, far back.
    */
   readonly oldestMs: number;
   /** From when on its freshness target is due and there is something to find. */
@@ -142,7 +141,7 @@ export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | nu
   }
   const certainMs = certainFromMs(facts, rules);
   if (certainMs === Number.POSITIVE_INFINITY) return null;
-  // Never asked: before all others, those with the newest signs of life first.
+  // Never polled: before all others, those with the newest signs of life first.
   if (facts.newestMs === NEVER_MS)
     return {
       oldestMs: -facts.hint.seenMs,
@@ -377,7 +376,7 @@ export function notePollAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: num
   return facts.hint.trust === 'dropped' && !wasDropped;
 }
 
-/** Records that it could not be asked, by a fault of its own. */
+/** Records that it could not be polled, by a fault of its own. */
 export function noteFailure(facts: DeviceFacts, atMs: number): void {
   facts.restMs = atMs + Math.min(LONGEST_REST_MS, REST_MS * 2 ** Math.min(facts.failures, 16));
   facts.failures += 1;

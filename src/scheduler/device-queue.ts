@@ -170,8 +170,7 @@ export interface ListedDevice {
   /** `last_seen_at`; `null` if the listing has none. */
   readonly seenMs: number | null;
   /**
-   * Whether its life cycle lets readings be expected: a paused, shelved or retired one is asked by hint and idle
-   * poll.
+   * Whether its life cycle lets readings be expected: a paused, shelved or retired one is polled by hint and idle poll.
    */
   readonly isActive: boolean;
 }
@@ -350,7 +349,7 @@ function isSpeaking(device: QueuedDevice): boolean {
 /** The device whose live request is most valuable. */
 export interface LivePick {
   readonly deviceId: string;
-  /** How old its oldest reading is that is not covered, in ms; infinite where it was never asked. */
+  /** How old its oldest reading is that is not covered, in ms; infinite where it was never polled. */
   readonly lagMs: number;
   /** Where the request should stop; `null`: at the newest reading. */
   readonly untilMs: number | null;

@@ -41,7 +41,7 @@ const WEEK_NS = 7n * DAY_NS;
 /** Returns the view of a device. Time above the newest covered range is no gap: the next live request reads it. */
 export function viewOf({ covered, wanted, resting, named = [] }: ViewInput): DeviceView {
   const top = covered.at(-1);
-  // Never asked: the newest page comes before any history.
+  // Never polled: the newest page comes before any history.
   if (top === undefined) return { newestMs: null, coveredToMs: null, liveGap: null, open: NOTHING_OPEN };
   const below = { from: wanted.from, to: maxNs(wanted.from, top.from) };
   const missing = subtract(gapsIn(below, covered), resting);
@@ -112,7 +112,7 @@ export function fromBefore(
   return { ...listed, seenMs: isReporting ? nowMs : listed.seenMs };
 }
 
-/** Returns a device of the current listing as the planner takes it. */
+/** Returns a device of the current listing in the planner's form. */
 export function toListed({ record }: KnownDevice): ListedDevice {
   const { deviceId, lastSeenAt, lifecycleStatus } = record;
   return {

@@ -1,5 +1,5 @@
 /**
- * The dispatch loop: whenever the quota allows a request, it asks the planner for the most valuable task and carries
+ * The dispatch loop: whenever the quota allows a request, it gets the most valuable task from the planner and carries
  * it out.
  *
  * Promises:
@@ -64,7 +64,7 @@ export interface DispatchParts {
   /** Shows that this loop moves. */
   readonly pulse: Pulse;
   /**
-   * Reads a stream as a whole.
+   * Reads a complete stream.
    *
    * @returns whether the key may read it.
    */
@@ -148,7 +148,7 @@ async function rest(
   { untilMs }: Rest,
   signal: AbortSignal,
 ): Promise<void> {
-  // The one that was to try has nothing to ask.
+  // The one that was to try has nothing to request.
   outage.done();
   const waitMs = Math.max(1, Math.min(LONGEST_REST_MS, Math.ceil(untilMs - plannedMs(planning))));
   if (waitMs >= REPORTED_REST_MS) onRest();
@@ -269,7 +269,7 @@ async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal:
   const task = liveTaskOf(planning, decision);
   const result = task === null ? NOTHING_SCANNED : await scanner.scan({ ...task, untilTurn }, signal);
   const { planner } = planning;
-  // Nothing could be asked, or nothing was understood: it has a name now, and rests.
+  // No request was possible, or no answer was understood: the gap has a name now, and rests.
   if (!result.isUnderstood) planner.noteDecisionFailed(decision, { isOwn: true }, plannedMs(planning));
   else {
     const isGivenUp = giveUpLiveGap(parts, decision);

@@ -395,7 +395,7 @@ export function periodsOf(
   };
 }
 
-/** The last mean interval of each schedule: the same all day, and asked for with each listing. */
+/** The last mean interval of each schedule: the same all day, and needed at each listing. */
 const meanPeriods = new WeakMap<Schedule, { readonly today: EpochMs; readonly ms: number }>();
 
 function countMeanPeriodMs(schedule: Schedule, today: EpochMs): number {

@@ -121,7 +121,7 @@ export function openAtLeast(missing: Intervals, now: EpochNs): OpenHistory {
 
 const RECENCY_NS: Readonly<Record<Recency, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };
 
-/** The newest gap, or its part that is as recent as asked for; `null` where no part is. */
+/** The newest gap, or its part that is as recent as requested; `null` where no part is. */
 export function newestGap(gaps: Intervals, recency: Recency, now: EpochNs): Interval | null {
   const gap = gaps.at(-1);
   const back = RECENCY_NS[recency];

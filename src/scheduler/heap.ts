@@ -58,7 +58,7 @@ export function putSlot(heap: Heap, slot: number, key: number): void {
   sink(heap, indexOf(heap, slot));
 }
 
-/** Takes a slot out, where it is in. */
+/** Removes a slot, if it is in the heap. */
 export function dropSlot(heap: Heap, slot: number): void {
   const place = indexOf(heap, slot);
   if (place === ABSENT) return;

@@ -64,7 +64,7 @@ export function setOpenHistory(queue: HistoryQueue, deviceId: string, open: Open
   else enqueue(queue, entry);
 }
 
-/** Nothing is wanted of a device any more. */
+/** No range of the device is wanted any more. */
 export function removeHistory(queue: HistoryQueue, deviceId: string): void {
   const entry = queue.entries.get(deviceId);
   if (entry !== undefined) remove(queue, entry);

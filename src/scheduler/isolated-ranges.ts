@@ -1,6 +1,6 @@
 /**
  * The ranges that were backfilled by themselves. A backfill may end before the present. The daemon does not fill the
- * time between such an isolated range and the range that it keeps up to date, because no one asked for it.
+ * time between such an isolated range and the range that it keeps up to date, because no one requested it.
  */
 
 import type { CoveredRange } from '../core/coverage.ts';

@@ -52,7 +52,7 @@ export interface JobParts {
   readonly onProgress?: ((id: number, progress: unknown) => void) | undefined;
   /** Called with each job that has ended, before that is reported. */
   readonly onEnd?: ((job: Job, end: JobEnd) => void) | undefined;
-  /** Takes every secret out of a text. */
+  /** Removes every secret from a text. */
   readonly scrub: (text: string) => string;
 }
 

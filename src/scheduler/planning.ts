@@ -168,8 +168,8 @@ export function plannedMs({ parts, lastMs }: Planning): EpochMs {
 }
 
 /**
- * Moves on to the present: to be called before the planner is asked. Where time has fallen back, or coverage was taken
- * back, it starts again.
+ * Moves on to the present: to be called before each decision of the planner. Where time has fallen back, or coverage
+ * was taken back, it starts again.
  */
 export function advancePlanning(planning: Planning): EpochMs {
   const { parts, lastMs, loneWork } = planning;
@@ -195,7 +195,7 @@ export function noteWithdrawn(planning: Planning): void {
   planning.wakeUp.notify();
 }
 
-/** Records that the planner has nothing to ask for until a time; `null`: it has. */
+/** Records that the planner has nothing to request until a time; `null`: it has. */
 export function setRest(planning: Planning, rest: Rest | null): void {
   planning.rest = rest;
   if (rest !== null) planning.rested.notify();
@@ -382,7 +382,7 @@ export function noteDone(planning: Planning, fault: ApiFaultKind | null, { devic
     endRests(planning, planning.failingDevices.answered(deviceId ?? null), 'unreachable');
 }
 
-/** Has devices asked that rest after failures, and their gaps of that reason. */
+/** Polls devices that rest after failures, and their gaps of that reason. */
 export function endRests(planning: Planning, deviceIds: readonly string[], reason: GapReason): void {
   const { parts, planner, wakeUp } = planning;
   for (const deviceId of deviceIds) {

@@ -20,7 +20,7 @@ export const UNKNOWN_RATE: ReportRate = { intervalMs: null, deviationMs: 0 };
 const OUTLIER = 4;
 /** This many gaps weigh as much as all earlier ones. */
 const MEMORY_GAPS = 4;
-/** How many deviations of lateness are taken for chance. */
+/** How many deviations of lateness count as chance. */
 const PATIENCE = 4;
 /** A device whose next reading is certain within this many intervals reports regularly. */
 const REGULAR = 1.5;
@@ -46,7 +46,7 @@ export function learnFromPage(before: ReportRate, instantsMs: readonly number[])
   if (before.intervalMs === null) return { intervalMs: middle, deviationMs: deviation };
   const weight = gaps.length / (gaps.length + MEMORY_GAPS);
   const known = before.intervalMs;
-  // Few gaps may be chance: they are not believed further than an outlier is.
+  // Few gaps may be chance: they are not trusted further than an outlier is.
   const sample = gaps.length > MEMORY_GAPS ? middle : clamp(middle, known / OUTLIER, known * OUTLIER);
   const own = Math.max(deviation, Math.abs(sample - known) * (1 - weight));
   return {

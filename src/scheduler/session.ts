@@ -229,7 +229,7 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
 }
 
 /**
- * Reads a stream as a whole.
+ * Reads a complete stream.
  *
  * @returns whether the key may read it.
  */
@@ -285,7 +285,7 @@ async function runRereads(
 interface Task {
   readonly stream: Stream;
   readonly work: Work;
-  /** Asked after a failure: whether to go on without. */
+  /** Decides after a failure whether to go on without it. */
   readonly isTriedOnce?: () => boolean;
 }
 

@@ -1,6 +1,7 @@
 /**
- * The streams that are read as a whole: the account, the alerts and the device list. For each of them: when it is due,
- * its delay relative to its schedule, and how often reading the device list saves more requests than it costs.
+ * The streams that are read completely each time: the account, the alerts and the device list. For each of them: when
+ * it is due, its delay relative to its schedule, and how often reading the device list saves more requests than it
+ * costs.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
@@ -21,7 +22,7 @@ export interface Stream {
   readonly isUnderWay: boolean;
   /** Whether it is due at once: more pages are to come, or it was hastened. */
   readonly isUrgent: boolean;
-  /** Whether someone asks for it now. */
+  /** Whether someone requests it now. */
   readonly isHastened: boolean;
   readonly failures: number;
 }
@@ -96,8 +97,8 @@ export function listPages(devices: number, pageSize: number): number {
  * lag that devices are polled at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to
  * spare, a request costs nothing, and the list is read as often as devices are checked.
  *
- * @param input `lagMs`: the lag at which devices are polled; `changesPerMs`: of all devices together; `leastMs`: what
- * the schedules ask for.
+ * @param input `lagMs`: the lag at which devices are polled; `changesPerMs`: of all devices together; `leastMs`: the
+ * interval of the schedules.
  */
 export function listEveryMs(input: {
   devices: number;

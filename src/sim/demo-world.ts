@@ -229,7 +229,7 @@ function arrivals({ originMs }: Context): DeviceSpec[] {
   ];
 }
 
-/** One that has fallen silent for good, and one that will be heard again. */
+/** One that has fallen silent for good, and one that will report again. */
 function silentOnes({ originMs }: Context): DeviceSpec[] {
   return [
     {

@@ -216,7 +216,7 @@ function readPaging(call: Call, kind: CursorKind, deviceId = ''): { limit: numbe
   return { limit: readLimit(call), cursor: readCursor(call, kind, deviceId) };
 }
 
-/** Refuses what is given twice and, where the settings ask for it, what is not known. */
+/** Refuses repeated parameters and, if the settings require it, unknown ones. */
 function checkParameters({ query, settings }: Call, known: readonly string[]): void {
   for (const name of new Set(query.keys())) {
     if (!known.includes(name)) {

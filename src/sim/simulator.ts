@@ -1,5 +1,5 @@
 /**
- * The simulated API: serves a world as the API document describes.
+ * The simulated API: serves a world as described in the API document.
  *
  * Order of checks, where the document leaves it open: the key (401), the plan's API access (403), the quota (429), the
  * endpoint (404), the method (405), the scope (403), the resource (404), the parameters (400). A 401 belongs to no
@@ -32,15 +32,15 @@ import type { SimReading } from './spec.ts';
 import type { World } from './world.ts';
 
 /**
- * Faults that change the answer; it arrives whole, with a `Content-Length` that is true. A request that the API refuses
+ * Faults that change the answer; it arrives complete, with a correct `Content-Length`. A request that the API refuses
  * stays refused, except where `html` answers before the API does.
  */
 export type AnswerFault =
   /** A fault of the service: JSON, code by the settings, 500 by default. It costs quota. */
   | { readonly kind: 'server-error'; readonly status?: number; readonly waitSeconds?: number }
-  /** A page in HTML from something in front of the service, 502 unless told otherwise. It costs no quota. */
+  /** A page in HTML from something in front of the service, 502 by default. It costs no quota. */
   | { readonly kind: 'html'; readonly status?: number }
-  /** 200 with the first part of the body, half of it unless told otherwise. */
+  /** 200 with the first part of the body, half of it by default. */
   | { readonly kind: 'truncated'; readonly keep?: number }
   /** 200 with a body that is no JSON, or with exactly this one. */
   | { readonly kind: 'malformed'; readonly body?: string }
@@ -160,7 +160,7 @@ interface Service {
   readonly spend: (count: number) => void;
 }
 
-/** A request taken apart. */
+/** A parsed request. */
 interface Parsed {
   readonly method: string;
   /** Below the base URL; `null` where the request is outside of it. */
@@ -287,7 +287,7 @@ function corrupt(body: string, fault: AnswerFault | null): string {
 type Pause = (ms: number) => Promise<void>;
 
 /**
- * Takes a request to the simulator and returns its answer: half of the latency before, half after. A slow answer has
+ * Passes a request to the simulator and returns its answer: half of the latency before, half after. A slow answer has
  * the content at the arrival of the request and the date of its departure.
  */
 export async function exchange(simulator: Simulator, request: SimRequest, pause: Pause): Promise<SimExchange> {

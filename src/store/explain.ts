@@ -1,5 +1,5 @@
 /**
- * Turns errors of SQLite, the file system and the archive's compression into messages that say what to do.
+ * Turns errors of SQLite, the file system and the archive's compression into messages with a next step.
  *
  * It covers everything that can be wrong with a file from outside. Any other error is a bug of this program and passes
  * through unchanged.
@@ -20,8 +20,8 @@ export class DamageError extends Error {
 /**
  * Does some work with the state at `path`.
  *
- * @throws UserError (exit 1) in place of what the file system or the database said; a `StateFullError` where that was
- * about room or the disk: nothing was written then, and the program may go on without writing more.
+ * @throws UserError (exit 1) in place of the error of the file system or the database; a `StateFullError` where that
+ * was about room or the disk: nothing was written then, and the program may go on without writing more.
  */
 export function explained<T>(path: string, work: () => T): T {
   try {
@@ -46,7 +46,7 @@ export function explainedCalls<T extends object>(path: string, calls: T): T {
 
 type Problem = 'damaged' | 'full' | 'busy' | 'no-directory' | 'unwritable' | 'io';
 
-/** Codes of SQLite, Node and zstd, by how they begin; the first that fits counts. */
+/** Codes of SQLite, Node and zstd, by how they begin; the first match counts. */
 const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['SQLITE_CORRUPT', 'damaged'],
   ['SQLITE_NOTADB', 'damaged'],
@@ -167,7 +167,7 @@ function ownerOf(path: string): string | null {
   }
 }
 
-/** The user of this process, as `chown` takes it: in a container it need not have a name. */
+/** The user of this process, as `chown` expects it: in a container it need not have a name. */
 function ownUser(): string {
   try {
     return String(statSync('/proc/self').uid);

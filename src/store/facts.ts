@@ -27,7 +27,7 @@ export interface Facts {
 export function createFacts(db: Database.Database): Facts {
   const read = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
   const write = db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)');
-  // Asked for several times a request.
+  // Read several times per request.
   const known = remember(db, (key) => read.get(key) ?? null);
   return {
     read: known.get,
@@ -67,7 +67,7 @@ export function createWorkspace(
   };
 }
 
-/** The account, asked several times a request: the text is parsed when it has changed. */
+/** The account, read several times per request: the text is parsed when it has changed. */
 function createAccountReader(facts: Facts): () => Account | null {
   let last: { readonly text: string | null; readonly account: Account | null } = { text: null, account: null };
   return () => {

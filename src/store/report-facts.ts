@@ -14,7 +14,7 @@ import { type PackedBlock, release, unpack } from './archive/block-codec.ts';
 import { type AlertRow, toKnownAlert } from './device/inventory.ts';
 import type { Unwritten } from './ledger.ts';
 
-/** Counting a day of bookings takes a while where there are many, and the page of a daemon asks again and again. */
+/** Counting a day of bookings takes a while where there are many, and the status page needs it often. */
 const SPENDING_FRESH_MS = 2 * SECOND_MS;
 
 /**
@@ -191,7 +191,7 @@ function createSeenAlerts(db: Database.Database): StateFacts['alertsSeen'] {
   };
 }
 
-/** Of this many devices the lines are remembered: a page that shows itself again asks for the same ones again. */
+/** The lines of this many devices are cached: a page that refreshes itself needs the same ones again. */
 const REMEMBERED = 200;
 
 /** A device with more lines in its newest instant than that is checked each time. */
@@ -235,7 +235,7 @@ function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
   return db.transaction(linesOf);
 }
 
-/** Doubles tell most times apart; only near ones are compared exactly. */
+/** Doubles distinguish most times; only near ones are compared exactly. */
 function isSince(line: string, from: EpochNs): boolean {
   const digits = line.slice(line.lastIndexOf(' ') + 1);
   return Number(digits) >= Number(from) && BigInt(digits) >= from;

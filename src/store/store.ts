@@ -1,7 +1,7 @@
 /**
  * Opens the state of one workspace and offers the `Store` and the `Ledger` over it.
  *
- * Every writing call is one transaction. Nothing in this folder knows the API, a database server or a clock.
+ * Every writing call is one transaction. Nothing in this folder depends on the API, a database server or a clock.
  */
 import type Database from 'better-sqlite3';
 import { HARD_LIMIT_ABOVE_BYTES } from '../core/archive-room.ts';

@@ -119,7 +119,7 @@ const ALL_HISTORY_READ = 'all_history_read';
 const RESUBMIT_MS = HOUR_MS;
 
 /**
- * `sync.history: all`: the daemon fills everything that the API still has, once in the life of a state. It leaves the
+ * `sync.history: all`: the daemon fills everything that the API still has, once per state. It leaves the
  * job of `--backfill --from all` for itself, and leaves it again each hour until that job has been completed once. A
  * restart, a refused key, a job that stalled in an outage or a cancelled job only delays it.
  */
@@ -133,7 +133,7 @@ interface AllHistory {
   /** Records the end of any job. */
   readonly ended: (job: Pick<Job, 'requestedBy'>, end: Pick<JobEnd, 'state' | 'exitCode'>) => void;
   /**
-   * Asks, and again, until all is there.
+   * Repeats the request until all is there.
    *
    * @throws the signal's reason when that aborts.
    */

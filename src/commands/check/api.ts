@@ -173,7 +173,7 @@ async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal
   }
 }
 
-/** Says whose key was accepted: the daemon sent the requests. */
+/** Adds whose key was accepted: the daemon sent the requests. */
 function nameKeyOfDaemon(findings: ApiFindings | null): ApiFindings | null {
   if (findings === null) return null;
   const message = "accepted: the daemon's key (the key of this command was not tested)";

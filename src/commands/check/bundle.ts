@@ -3,8 +3,8 @@
  * contains no secret, no reading, no location, and no name of a device or of the workspace.
  *
  * Promises: every part is present or states why it is missing, because a bundle is needed most when the configuration
- * or the state is broken. It does not disturb a running daemon. Before it is written, the whole text is searched again
- * for secrets, names and addresses.
+ * or the state is broken. It does not disturb a running daemon. Before it is written, the complete text is searched
+ * again for secrets, names and addresses.
  */
 
 import { existsSync } from 'node:fs';
@@ -234,7 +234,7 @@ type ReportedEvent = Pick<RecentEvent, 'at' | 'level' | 'event' | 'message'>;
 const MOST = { withinMs: 5000, bytes: 4 * 1024 * 1024 };
 
 /**
- * Asks the daemon.
+ * Requests it from the daemon.
  *
  * @returns `null` where none answers there, or it is none.
  */

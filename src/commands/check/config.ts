@@ -166,7 +166,7 @@ function noteSecret(
   });
 }
 
-/** Node takes that to mean that any certificate will do. */
+/** Node then accepts any certificate. */
 function noteUncheckedTls(notes: CheckNotes): void {
   notes.warn('NODE_TLS_REJECT_UNAUTHORIZED', {
     message:

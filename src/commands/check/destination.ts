@@ -45,7 +45,7 @@ const NO_DESTINATION: CheckLine = {
 };
 
 /**
- * Asks every database of the configuration.
+ * Probes every database of the configuration.
  *
  * @returns all lines on them.
  */
@@ -88,7 +88,7 @@ function hiddenPoints(
     const points = hidden.reduce((sum, each) => sum + each.points, 0);
     return points === 0 ? null : { points, toNs: hidden.reduce((latest, { toNs }) => maxNs(latest, toNs), 0n) };
   } catch (error) {
-    // The lines on the state say why it cannot be read.
+    // The lines on the state explain why it cannot be read.
     if (!(error instanceof UserError)) throw error;
     return null;
   } finally {
@@ -242,7 +242,7 @@ function noteLater(
   });
 }
 
-/** InfluxDB 2 takes writes to the id of a bucket, and finds no such database when it is queried. */
+/** InfluxDB 2 accepts writes to the id of a bucket, and finds no such database when it is queried. */
 function noteBucketId(notes: CheckNotes, { name, bucket }: CheckedDestination): void {
   if (!/^[\da-f]{16}$/.test(bucket)) return;
   notes.warn('bucket', {

@@ -48,7 +48,7 @@ export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Accou
   return notes.ok('plan', message, facts);
 }
 
-/** Whether the history that is wanted fits into the windows of the plan. */
+/** Whether the configured history fits into the windows of the plan. */
 export function noteHistory(
   notes: CheckNotes,
   { plan: { historyMaxDays: maxDays } }: Account,

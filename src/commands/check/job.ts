@@ -250,7 +250,7 @@ const DOUBTFUL: readonly ApiFaultKind[] = ['server-fault', 'malformed'];
 /** Faults that a key gets which is accepted. */
 const LETS_IN: readonly ApiFaultKind[] = ['scope-missing', 'invalid-request', 'range-too-large'];
 
-/** Begins to ask. */
+/** Starts the requests. */
 function createProber(parts: ProberParts): Prober {
   let stopped: string | null = null;
   let doubtful = 0;
@@ -355,11 +355,11 @@ interface Bounds {
 const BOUNDS = 'bounds';
 
 /**
- * Whether the API takes the bounds of a window as part of it: tried on readings that lie on whole seconds, the only
+ * Whether the API counts the bounds of a window as part of it: tested with readings that lie on whole seconds, the only
  * times that can be requested exactly.
  *
  * @param page readings of a device; `null` where none came.
- * @param probe asks for a window of it; `null` where none came.
+ * @param probe requests a window of it; `null` where none came.
  */
 async function noteBounds(
   notes: CheckNotes,

@@ -3,7 +3,7 @@
  *
  * - `ok`: as it should be, or a fact worth knowing.
  * - `warn`: it works, but someone should look into it.
- * - `fail`: it does not work, or not as promised; the remedy says what to do.
+ * - `fail`: it does not work, or not as promised; the remedy tells the user what to do.
  * - `skip`: it was not checked; the message gives the reason.
  */
 

@@ -79,7 +79,7 @@ function jobPartsOf(sync: Sync, { scrub }: TerminalOutput, place: JobSettings): 
 
 type Worker = JobParts['workers'][string];
 
-/** A worker that is loaded when there is work for it: a daemon that is never asked starts without. */
+/** A worker that is loaded when there is work for it: a daemon without such work starts without it. */
 function lazily(load: () => Promise<Worker>): Worker {
   return (args, signal, save) => {
     let work: ReturnType<Worker> | null = null;

@@ -159,7 +159,7 @@ interface ExportParts {
   readonly range: ReadRange;
   readonly formatter: ExportFormatter;
   /**
-   * Takes a piece of the text.
+   * Writes a piece of the text.
    *
    * @returns whether anybody reads on.
    */
@@ -217,7 +217,7 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
       if (ended !== null) return { ...taken, outcome: ended };
       taken = { ...counts };
     }
-    // Writing to a file is over at once, and gives no one a turn: Ctrl-C would not be heard.
+    // Writing to a file is over at once, and gives no one a turn: Ctrl-C would have no effect.
     if (clock.monoMs() - turnMs >= TURN_MS) {
       await clock.sleep(0);
       turnMs = clock.monoMs();

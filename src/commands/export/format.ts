@@ -2,8 +2,8 @@
  * The formats of `--export`: a table (csv), one object per line (ndjson), or the archived lines (lp). Pure. The columns
  * and members are documented in docs/export.md.
  *
- * Promises: times and numbers keep the digits of the archive. The csv follows RFC 4180, and a spreadsheet takes no cell
- * for a formula, whatever the name of a device.
+ * Promises: times and numbers keep the digits of the archive. The csv follows RFC 4180, and no spreadsheet interprets a
+ * cell as a formula, whatever the name of a device.
  */
 import { readFieldValue, readSeries, seriesOf } from '../../core/lines/line-reader.ts';
 import { dayStart, formatExact } from '../../core/time.ts';

@@ -1,5 +1,5 @@
 /**
- * The command `--health`: asks the daemon of this machine whether it is healthy, for the health check of a container.
+ * The command `--health`: checks whether the daemon of this machine is healthy, for the health check of a container.
  *
  * It is loaded by itself with few modules, because it runs every half minute and has to be fast.
  */
@@ -38,7 +38,7 @@ export async function runHealthCommand(
   return healthy ? 0 : 1;
 }
 
-/** The environment wins, and in an image it says so: then the rest of the configuration is not even loaded. */
+/** The environment takes precedence. An image sets it, so the rest of the configuration is not loaded there. */
 async function listenOf(
   file: string | null,
   { environment, readFile }: Pick<ProcessPorts, 'environment' | 'readFile'>,

@@ -43,7 +43,7 @@ export interface FoundSecret {
   readonly file: string | null;
 }
 
-/** Asks until an answer works. Without a terminal the first failure ends it. */
+/** Repeats the prompt until an answer works. Without a terminal the first failure ends it. */
 export async function retryUntilValid<T>(
   { prompter, print }: Init,
   attempt: (isFirst: boolean) => Promise<T>,
@@ -61,7 +61,7 @@ export async function retryUntilValid<T>(
 /**
  * A value from its flag at the first try, else from the person.
  *
- * @throws UserError (exit 2) if it does not fit
+ * @throws UserError (exit 2) if it is not acceptable
  */
 export async function textFor<T>(
   { prompter }: Init,
@@ -256,8 +256,8 @@ async function kindOf(
 }
 
 /**
- * The kind that is written; `null` where the daemon detects it. No bucket means VictoriaMetrics for a person on a
- * terminal, who was told so; elsewhere the database, its port or a flag has to show it.
+ * The kind that is written; `null` where the daemon detects it. On a terminal, an empty bucket means VictoriaMetrics,
+ * as the prompt explains; elsewhere the database, its port or a flag has to show it.
  *
  * @throws UserError (exit 2) if nothing shows it
  */
@@ -323,7 +323,7 @@ function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void 
   throw new UserError(inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting), 2);
 }
 
-/** Asks a database for its kind, without a token. */
+/** Detects the kind of a database, without a token. */
 async function askKind(
   init: Init,
   api: TriedApi,

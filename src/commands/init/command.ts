@@ -1,6 +1,6 @@
 /**
- * `tidemark init`: asks for the address of the API, the key, the database and the history, tries each answer at once,
- * and writes the configuration and the files of the secrets.
+ * `tidemark init`: prompts for the address of the API, the key, the database and the history, tries each answer at
+ * once, and writes the configuration and the files of the secrets.
  *
  * Every answer can be given by a flag, so it also runs without a terminal. Secrets come from a file, standard input or
  * the environment, never from the command line. Nothing is written before everything works, and no file is replaced
@@ -68,7 +68,7 @@ import {
 } from './workspace.ts';
 
 /**
- * Asks for the settings, tries them and writes the configuration.
+ * Prompts for the settings, tries them and writes the configuration.
  *
  * @returns the exit code.
  * @throws UserError with the exit code and what to do
@@ -163,7 +163,7 @@ function quoted(path: string): string {
 
 const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
-/** In the place of the key before it is asked for; it is not sent. */
+/** Stands for the key before the prompt; it is not sent. */
 const UNKNOWN_KEY: FoundSecret = { text: 'not-asked-for-yet', file: null };
 
 async function promptApi(init: Init): Promise<TriedApi> {
@@ -197,7 +197,7 @@ async function promptApi(init: Init): Promise<TriedApi> {
 }
 
 /**
- * Tests the connection to the API before a key is asked for.
+ * Tests the connection to the API before it prompts for a key.
  *
  * @throws UserError (exit 1) if it cannot be reached
  */
@@ -301,7 +301,7 @@ function isUnfilled(path: string): boolean {
 }
 
 /**
- * Asks whether files that are there may be replaced.
+ * Prompts whether existing files may be replaced.
  *
  * @throws UserError (exit 1) if they may not
  */

@@ -31,7 +31,7 @@ export interface OnceSummary {
 /** The ending of a run. */
 export interface OnceEnding {
   readonly outcome: Outcome;
-  /** Streams whose scope the key lacks. */
+  /** Streams for which the key has no scope. */
   readonly off: readonly string[];
   /** The wanted range; `null` if it was never known. */
   readonly wantedRange: WantedRange | null;
@@ -139,8 +139,8 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
   if (wantedRange === null) return [];
   const { store, settings } = context;
   const { wantedFrom: from, ...coverable } = coverableNow(context, wantedRange);
-  // A gap beyond the plan that is no longer in the wanted range does not count. A local clock by which nothing is
-  // wanted any more is ahead.
+  // A gap beyond the plan that is no longer in the wanted range does not count. If by the local clock nothing is wanted
+  // any more, that clock is ahead.
   const stillWanted = stillWantedFrom(context);
   const isLeaving = stillWanted < coverable.limit;
   const isPast = ({ to, reason }: StatusGap): boolean =>

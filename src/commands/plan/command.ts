@@ -213,7 +213,7 @@ interface FetchedForPlan {
 }
 
 /**
- * Asks for the account and the device list.
+ * Requests the account and the device list.
  *
  * @throws UserError where a person has to act (77, another workspace: 1), and where it could not be done this time (3).
  */
@@ -235,10 +235,10 @@ export async function fetchForPlan(context: SyncContext, signal: AbortSignal): P
 const MAX_DEVICES = 100_000;
 const MAX_REQUESTS = 100_000_000;
 
-/** `from`: `null` is as far back as `sync.history` says; `to`: `null` is now. */
+/** `from`: `null` is as far back as `sync.history`; `to`: `null` is now. */
 interface PlanOptions extends RequestedRange {
   readonly whatIf: WhatIf;
-  /** Whether it is about all there is; then `from` says nothing. */
+  /** Whether it is about all data; `from` has no meaning then. */
   readonly isAll: boolean;
   readonly rate: RateOptions;
 }

@@ -59,7 +59,7 @@ export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, p
   return summary.exit_code;
 }
 
-/** @throws UserError (exit 2) for a name that neither the configuration nor the state knows. */
+/** @throws UserError (exit 2) for a name that is neither in the configuration nor in the state. */
 function requireDestination(
   { destination }: QuarantineFilter,
   { known, destinations }: { known: readonly KnownDestination[]; destinations: readonly DestinationOptions[] },

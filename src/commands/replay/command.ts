@@ -135,7 +135,7 @@ function replayShare(reports: readonly ReplayReport[]): number | null {
   return devices === 0 ? null : Math.min(1, sum((report) => report.devices_done) / devices);
 }
 
-/** How far it is, in one line; the most telling first, as a narrow terminal cuts the end. */
+/** The progress in one line, most important first, because a narrow terminal cuts off the end. */
 function replayText(reports: readonly ReplayReport[], linesPerS: number): string {
   const texts = reports.map(({ name, lines, devices_done, devices, blocked_reason }) => {
     const where = reports.length > 1 ? `${name}: ` : '';

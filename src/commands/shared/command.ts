@@ -1,6 +1,6 @@
 /**
  * The input of every command, and the steps that several commands share: print a result, refuse a missing state or a
- * refused key, find the devices that the command line names, ask for the account.
+ * refused key, find the devices that the command line names, request the account.
  */
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
@@ -43,10 +43,10 @@ export function printAnswer(
  * Finds the devices of the command line by id or name.
  *
  * @param wanted what `--device` was given
- * @param isFinal whether the state knows every device that can be meant. Otherwise a text that fits none is passed on
- *   as it is: the command decides with a newer list of devices.
+ * @param isFinal whether the state has every device that can be meant. Otherwise a text that matches none is passed on
+ * unchanged: the command decides with a newer list of devices.
  * @returns their ids
- * @throws UserError (exit 2) if a text fits no device, or several; (exit 1) if the state cannot be read
+ * @throws UserError (exit 2) if a text matches no device, or several; (exit 1) if the state cannot be read
  */
 export function chosenDevices(dataDir: string, wanted: readonly string[], isFinal: boolean): readonly string[] {
   if (wanted.length === 0) return wanted;
@@ -56,7 +56,7 @@ export function chosenDevices(dataDir: string, wanted: readonly string[], isFina
   return [...new Set(wanted.flatMap((text) => idsByName(known, text)))];
 }
 
-/** A device by its name; a text that fits no device as it is. */
+/** A device by its name; a text that matches no device is returned unchanged. */
 function idsByName(known: readonly NamedDevice[], text: string): readonly string[] {
   const isName = known.some(({ name }) => name.trim().toLowerCase() === text.trim().toLowerCase());
   return isName ? findDeviceIds(known, [text]) : [text];
@@ -75,7 +75,7 @@ export function missingScopeText(scope: string): string {
 }
 
 /**
- * Asks for the account, so that the plan's figures are known and no other workspace is behind the key.
+ * Requests the account, to learn the plan's figures and to check that the key belongs to the same workspace.
  *
  * @throws ApiFault UserError
  */

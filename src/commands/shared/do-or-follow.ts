@@ -276,7 +276,7 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
   );
 }
 
-/** Takes the job back, or has it ended. */
+/** Cancels the job. */
 async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const { board, clock, isLocked } = parts;
   if (board.withdraw(id)) throw new UserError('The job was waiting for the daemon to start it; it is cancelled.', 3);

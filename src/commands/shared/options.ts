@@ -43,7 +43,7 @@ function readInstant(flag: string, text: string, nowMs: EpochMs, also = ''): Epo
   throw new UserError(`${flag}: expected ${at === null ? `${expected}${also}` : 'a time in the past'}`, 2);
 }
 
-/** The word that asks for everything there is. */
+/** The word for everything there is. */
 export const ALL = 'all';
 
 export interface RateOptions {

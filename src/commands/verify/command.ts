@@ -129,7 +129,7 @@ async function verify(
 }
 
 /**
- * Records what the comparison shows of a retention. Where that fails, the result of the comparison stands all the same.
+ * Records what the comparison shows of a retention. Where that fails, the result of the comparison is still valid.
  */
 async function recordHidden(
   run: VerifyRun,

@@ -28,7 +28,7 @@ import { readSampleVerdict, sample } from './sample.ts';
 /** One run of `--verify`. The configuration includes an API key if one is set and may be needed. */
 export type VerifyRun = CommandRun<VerifyCommand, StateConfig | Config>;
 
-/** Neither is the API configured nor is there a daemon that could ask it. */
+/** The API is not configured, and no daemon that could query it is running. */
 export class NoApiError extends Error {
   override readonly name = 'NoApiError';
 }

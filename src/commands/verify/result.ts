@@ -94,7 +94,7 @@ export interface ClearedRange extends Interval {
   readonly readings: number;
 }
 
-/** The findings about a device: replaced as a whole if it is compared again. */
+/** The findings about a device: replaced completely if it is compared again. */
 interface DeviceTally {
   readonly findings: Findings;
   /** All days that differ, in days since 1970, including those that are not listed. */

@@ -27,10 +27,10 @@ export function createAgeSearch(): AgeSearch {
   return { days: [], oldestFound: null, oldestEqualDay: null };
 }
 
-/** The most days that are held back until the end of a comparison. */
+/** The most days that are kept pending until the end of a comparison. */
 const MOST_DAYS = 200_000;
 
-/** Takes in a day at its last comparison. @returns whether it is held back to be counted at the end */
+/** Takes in a day at its last comparison. @returns whether it is kept pending and counted at the end */
 export function searchDay(search: AgeSearch, found: FoundDay): boolean {
   const { day, archived, findings, oldestFound } = found;
   if (oldestFound !== null) search.oldestFound = minNs(search.oldestFound ?? oldestFound, oldestFound);
@@ -122,7 +122,7 @@ export interface AgeFacts {
   readonly count: (found: FoundDay) => void;
 }
 
-/** Counts the days that were held back: points that are surely hidden for their age as known to be missing. */
+/** Counts the pending days: points that are surely hidden for their age as known to be missing. */
 export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
   const parting = facts.isAsked ? partingOf(search, facts) : null;
   const before = parting?.before ?? null;

@@ -27,7 +27,7 @@ export interface Point {
    * In the order to be written (InfluxDB 3 keeps the first order it sees). Keys are unique; empty values are left out.
    */
   readonly tags: readonly Tag[];
-  /** Keys are unique. Numbers that are not finite are left out: no server takes them. */
+  /** Keys are unique. Numbers that are not finite are left out: no server accepts them. */
   readonly fields: readonly Field[];
   readonly at: EpochNs;
 }

@@ -13,7 +13,7 @@ export function isTelemetryLine(line: string): boolean {
   return line.startsWith('telemetry,');
 }
 
-/** A line taken apart. Order and text are the line's own. */
+/** A parsed line. Order and text are the line's own. */
 interface ReadLine {
   readonly measurement: string;
   /** Key and value, the value without its escapes. */
@@ -24,7 +24,7 @@ interface ReadLine {
 }
 
 /**
- * Takes a line of ours apart.
+ * Parses a line of ours.
  *
  * @throws Error where the text cannot be such a line.
  */

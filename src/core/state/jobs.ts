@@ -93,7 +93,7 @@ export interface JobRequest {
   readonly args: Readonly<Record<string, unknown>>;
   /** The requester, in words for the log. */
   readonly requestedBy: string;
-  /** By the local clock of who asks. */
+  /** By the local clock of the requesting process. */
   readonly requestedMs: EpochMs;
 }
 
@@ -126,7 +126,7 @@ export interface Job {
   readonly progress: unknown;
   /** Whether its follower wants it to stop. */
   readonly isCancelRequested: boolean;
-  /** Raised by who asked, while that follows. */
+  /** Raised by the requesting process while it follows the job. */
   readonly followerBeat: number;
   /** Raised by the daemon, from the first time that it saw the job. */
   readonly workerBeat: number;
@@ -176,7 +176,7 @@ export interface JobQueue {
   clear(beforeMs: EpochMs): void;
 }
 
-/** The jobs as who asks sees them, from another process. */
+/** The jobs as another process sees them. */
 export interface JobBoard {
   /**
    * Submits a job, unless an open one is the same.
@@ -193,7 +193,7 @@ export interface JobBoard {
    * @returns whether that succeeded.
    */
   withdraw(id: number): boolean;
-  /** Asks for the end of one that runs. */
+  /** Requests the end of one that runs. */
   cancel(id: number): void;
 }
 

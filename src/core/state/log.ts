@@ -20,7 +20,7 @@ export interface LogBatch extends KeptLines {
 }
 
 /**
- * Lines as the log keeps them. They become strings where somebody looks at one, which takes more time than to send
+ * Lines as the log keeps them. They become strings only where one is examined, which takes more time than to send
  * them.
  */
 export interface KeptLines {
@@ -164,7 +164,7 @@ export interface LogStore {
   /** Which of the identities is known under the name: the one that has it, else the latest; `null` for none. */
   knownIdentity(name: string, identities: readonly string[]): string | null;
   /**
-   * Gives a destination that was added under an identity that was not whole its true one, which may be known already.
+   * Gives a destination that was added under an incomplete identity its true one, which may be known already.
    */
   identify(destinationId: number, identity: string): DestinationState;
   /** The telemetry values that were written at any of the instants instead of their own time. */

@@ -157,14 +157,14 @@ export interface MissedOverlap {
 
 /**
  * The range of a device that only empty answers cover, although there is evidence of readings. It is a gap until the
- * answers are believed, and is requested again some time after that.
+ * answers are accepted, and is requested again some time after that.
  */
 export interface EmptyRange extends Interval {
   /** When it was answered emptily for the first time, in the server's time. */
   readonly sinceMs: EpochMs;
   /** How many requests for it were answered emptily. */
   readonly answers: number;
-  /** How often it was confirmed: 0 while it is a gap, 1 once it is believed, one more with each check after that. */
+  /** How often it was confirmed: 0 while it is a gap, 1 once it is accepted, one more with each check after that. */
   readonly confirmed: number;
   /** When it is requested again, in the server's time; `null`: not again. */
   readonly dueMs: EpochMs | null;
@@ -183,7 +183,7 @@ export interface EmptyWindow extends Interval {
 
 /** How far the recheck of a device is: `--backfill --recheck` reads covered ranges again. */
 export interface RecheckProgress {
-  /** The range that was asked for. */
+  /** The requested range. */
   readonly asked: Interval;
   /** The part that was covered when it began and is still to be read again, ascending. */
   readonly unread: Intervals;
@@ -191,7 +191,7 @@ export interface RecheckProgress {
   readonly atMs: EpochMs;
 }
 
-/** How often a range is confirmed until it is not asked for again. */
+/** How often a range is confirmed until it is not requested again. */
 export const CONFIRMED_FOR_GOOD = 3;
 
 /** Whether the empty answers about a device were confirmed for good: its signs of life are of no readings. */

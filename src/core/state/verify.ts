@@ -20,7 +20,7 @@ export interface ReadProblem {
 }
 
 /**
- * Takes one telemetry point that a destination returns.
+ * Receives one telemetry point that a destination returns.
  *
  * @param stamp its time in nanoseconds, in digits.
  * @param sensor the tag value.
@@ -40,7 +40,7 @@ export interface PointSource {
   points(of: { readonly device: string } & Interval, take: TakePoint, signal: AbortSignal): Promise<ReadProblem | null>;
   /** The tag values of all devices that it has telemetry of. */
   devices(signal: AbortSignal): Promise<readonly string[] | ReadProblem>;
-  /** Whether it has any telemetry of the workspace: asked of its index alone. */
+  /** Whether it has any telemetry of the workspace: from its index alone. */
   hasAny(signal: AbortSignal): Promise<boolean | ReadProblem>;
 }
 

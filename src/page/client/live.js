@@ -1,5 +1,5 @@
 /**
- * Keeps the page up to date: asks for it again every few seconds and exchanges what has changed, in place. Rests while
+ * Keeps the page up to date: requests it again every few seconds and exchanges what has changed, in place. Rests while
  * nobody looks, shows when the program cannot be reached, and goes on by itself when it can be again.
  *
  * Everything works without this; it only saves the reloading.
@@ -145,14 +145,14 @@ async function refresh() {
   try {
     const answer = await fetch(location.pathname + location.search, { signal, cache: 'no-store' });
     const body = await answer.text();
-    // A device that is no longer known has a page that says so; anything else that is no page is no answer.
+    // A device that is no longer known has a page about that; anything else that is no page is no answer.
     if (!/^text\/html/.test(answer.headers.get('content-type') ?? '')) throw new Error(String(answer.status));
     if (mine !== asking) return;
     take(new DOMParser().parseFromString(body, 'text/html'));
     await drawCharts(signal);
     tellConnection(false);
   } catch {
-    // A newer question has taken the place of this one.
+    // A newer request has replaced this one.
     if (mine === asking) tellConnection(true);
   }
 }

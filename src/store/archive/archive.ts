@@ -178,7 +178,7 @@ function prepareSums(db: Database.Database): { after: Archive['linesAfter']; tot
     after: (lane, { block, line }) => {
       const part = Math.floor(block / PART);
       const from = Number(after.get(lane, part, lane, block, (part + 1) * PART) ?? 0n);
-      // Of a block that was cleared nothing is counted, so nothing of it is taken off.
+      // A cleared block is not counted, so nothing is subtracted for it.
       return line === 0 || isKept.get(block) === undefined ? from : from - line;
     },
     totals: () => {

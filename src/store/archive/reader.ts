@@ -278,7 +278,7 @@ function hourOf(line: string): string | null {
   return line.startsWith('coverage_hour,') ? line.replace(COUNT, ' ') : null;
 }
 
-/** The later one of two counts of an hour, or of two equal lines: a late reading adds to it, and nothing takes away. */
+/** The later one of two counts of an hour, or of two equal lines: a late reading adds to it, and nothing reduces it. */
 function laterOf(one: string, other: string): string {
   const [count, otherCount] = [one, other].map((line) => Number(COUNT.exec(line)?.[1]));
   return count !== undefined && otherCount !== undefined && count < otherCount ? other : one;

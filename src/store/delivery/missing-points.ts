@@ -146,7 +146,7 @@ function addMissing({ near, remove, insert }: Rows, id: number, missing: Missing
   insert.run(id, deviceId, reason, merged.fromNs, merged.toNs, merged.points);
 }
 
-/** Takes a range out of those that `among` names. */
+/** Removes a range from those that `among` names. */
 function cutMissing(
   rows: Rows,
   id: number,

@@ -301,7 +301,7 @@ function createFactsRemoval(db: Database.Database, facts: Facts): FactsRemoval {
   };
 }
 
-/** Takes a device out of those whose alerts were left out, or keeps it there where it still is. */
+/** Removes a device from those whose alerts were left out, or keeps it if it still is one. */
 function forgetLeftOut(
   facts: Facts,
   deviceId: string,
@@ -313,7 +313,7 @@ function forgetLeftOut(
   if (after.length > 0 || before.length > 0) facts.write(ALERTS_LEFT_OUT, JSON.stringify(after));
 }
 
-/** Takes a device out of the ranges that were backfilled by themselves. */
+/** Removes a device from the ranges that were backfilled separately. */
 function forgetApart(facts: Facts, deviceId: string): void {
   const before = listOf<IsolatedText>(facts.read(BACKFILLED_APART));
   const isOther = (each: string): boolean => each !== deviceId;
@@ -331,7 +331,7 @@ function forgetApart(facts: Facts, deviceId: string): void {
 }
 
 /**
- * The recent events that an earlier process has kept are dropped whole where they name the device: the log has them.
+ * Recent events of an earlier process that name the device are dropped completely: the log has them.
  */
 function forgetEvents(facts: Facts, deviceId: string): void {
   const text = facts.read(RECENT_EVENTS);

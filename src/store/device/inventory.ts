@@ -1,7 +1,7 @@
 /**
  * The devices of the workspace as they were listed, when each was last seen, and the alerts that were seen.
  *
- * A device is gone after two complete listings without it, or after a 404 of its own; a partial listing proves nothing.
+ * A device is gone after two complete listings without it, or after a 404 of its own; a partial listing does not count.
  * In the first case a listing that contains it brings it back, in the second only an answer does: a device may be
  * listed and answer 404 anyway. A device that is gone keeps everything that is stored of it.
  */

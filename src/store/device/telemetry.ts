@@ -24,7 +24,7 @@ import type { EpochNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
 import { type Remembered, remember } from '../transactions.ts';
 
-/** Devices of which the state is remembered at most: what asks for all of them again and again asks for that many. */
+/** Devices of which the state is remembered at most: callers that read all of them repeatedly read that many. */
 const REMEMBERED = 4096;
 
 /** The tables of an open database, prepared, and what is remembered of them by the revision of a device. */

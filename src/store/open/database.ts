@@ -3,8 +3,8 @@
  *
  * It guarantees WAL with `synchronous=FULL` (better-sqlite3 is compiled with NORMAL in WAL mode, so it is set and
  * checked), an SQLite without the WAL-reset bug, and the newest shape. For every file that cannot be used it gives a
- * message that says what to do. It never changes a file that belongs to another program, is damaged, or was written by
- * a newer version. Before it brings a state to a newer shape it keeps a copy of it.
+ * message with a next step. It never changes a file that belongs to another program, is damaged, or was written by a
+ * newer version. Before it brings a state to a newer shape it keeps a copy of it.
  */
 import {
   chmodSync,
@@ -137,8 +137,8 @@ function openLocked(
 }
 
 /**
- * A state that is gone is not taken for one that was never there: its archive, its coverage and its names would be lost
- * without a word.
+ * A state that is gone does not count as one that was never there: its archive, its coverage and its names would be
+ * lost without a message.
  */
 function requireNotLost(path: string, { isMarked }: Lock): void {
   const bytes = statSync(path, { throwIfNoEntry: false })?.size;

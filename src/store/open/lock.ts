@@ -2,9 +2,9 @@
  * Allows one writing process per state, with a lock that the operating system releases when the process dies.
  *
  * The lock is an open exclusive transaction on a database of its own. A file with a process id would outlive a crash,
- * and in a container every process has the same id. The lock belongs to the file, not to its name: whoever holds it
- * looks before each commit whether the name still leads to the same file (`requireOwn`), so that a second process
- * cannot work with the state after the file was deleted.
+ * and in a container every process has the same id. The lock belongs to the file, not to its name: its holder checks
+ * before each commit that the name still leads to the same file (`requireOwn`), so that a second process cannot work
+ * with the state after the file was deleted.
  */
 import { statSync } from 'node:fs';
 import Database from 'better-sqlite3';

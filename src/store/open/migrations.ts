@@ -6,7 +6,7 @@
  */
 import { STEP_1, STEP_2 } from './first-steps.ts';
 
-/** Marks a file as ours ("TdMk"), so that another program's database is never taken for the state. */
+/** Marks a file as ours ("TdMk"), so that another program's database is never mistaken for the state. */
 export const APPLICATION_ID = 0x54_64_4d_6b;
 
 const STEP_3 = `

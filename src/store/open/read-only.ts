@@ -140,8 +140,8 @@ function unreadable(path: string, code: string): UserError {
 }
 
 /**
- * Whether a table or column is missing: during development the version number does not tell the shape. SQLite has no
- * code for it, only the text.
+ * Whether a table or column is missing: during development the version number does not identify the shape. SQLite has
+ * no code for it, only the text.
  */
 function isOtherShape(error: unknown): error is Error {
   return error instanceof Database.SqliteError && error.code === 'SQLITE_ERROR' && /^no such /.test(error.message);

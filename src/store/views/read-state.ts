@@ -1,9 +1,10 @@
 /**
- * Reads the state as of one moment, beside any other process: without a lock and without writing. Callers get the whole
- * store, the facts for `--plan`, or the quarantine.
+ * Reads the state as of one moment, beside any other process: without a lock and without writing. Callers get the
+ * complete store, the facts for `--plan`, or the quarantine.
  *
- * The whole store is the usual one over a read-only connection, so the same rules apply. A state of another version has
- * other tables and is reported as such. The facts for `--plan` exist since the first version, so older states work too.
+ * The complete store is the usual one over a read-only connection, so the same rules apply. A state of another version
+ * has other tables and is reported as such. The facts for `--plan` exist since the first version, so older states work
+ * too.
  */
 import type Database from 'better-sqlite3';
 import { firstReadingOf } from '../../core/coverage.ts';
