@@ -56,7 +56,7 @@ describe('the bookings of the last day', () => {
     expect(accounting.read().sentMs).toEqual([5 * SECOND_MS]);
   });
 
-  test('of a server’s clock that was ahead are as old as the local clock says', () => {
+  test('of a server’s clock that was ahead get their age from the local clock', () => {
     ledger.book(START_MS + HOUR_MS, LIVE, START_MS - 10 * SECOND_MS);
     expect(open().read().sentMs).toEqual([-8 * SECOND_MS]);
   });

@@ -102,7 +102,7 @@ test.each(TABLE)('%s is %j as a fault of the right kind', (_what, served, kind) 
   expect(faultOf(served)).toMatchObject({ kind, facts: { request: 'GET /devices', status: served.status } });
 });
 
-test('a refusal without the error object of the API is said to come from somebody else', () => {
+test('a refusal without the error object of the API is attributed to something in between', () => {
   const other = faultOf({ status: 400, text: 'unsupported path requested: "/external/v1/account"' });
   expect(other.message).toBe(
     'GET /devices: the response does not look like one of the API. Check that api.url is right and that no proxy answers (400)',
@@ -133,7 +133,7 @@ describe('a 400 on a request with a cursor', () => {
       expect(kindOf(body)).toBe('bad-cursor');
   });
 
-  test('is about the range when it says so', () => {
+  test('is about the range when its text mentions the range', () => {
     expect(kindOf(error({ code: 'range_too_large', message: 'cursor spans too much' }))).toBe('range-too-large');
   });
 
@@ -156,7 +156,7 @@ test('the text of a message decides nothing else', () => {
   );
 });
 
-test('what the error tells is kept: scope, widest range, code', () => {
+test('the details of the error are kept: scope, widest range, code', () => {
   expect(
     faultOf({ status: 403, body: error({ code: 'insufficient_scope', required_scope: 'alerts:read' }) }).facts,
   ).toMatchObject({
@@ -214,14 +214,14 @@ describe('the wait of a 429', () => {
     );
   });
 
-  test('is also kept of a 503, but only where it asks for one', () => {
+  test('is also kept for a 503, but only with the header of a wait', () => {
     expect(faultOf({ status: 503, headers: { 'retry-after': '120' } }).facts.waitMs).toBe(120_000);
     expect(faultOf({ status: 503, headers: { 'x-ratelimit-reset': '120' } }).facts.waitMs).toBeUndefined();
     expect(faultOf({ status: 404, headers: { 'retry-after': '120' } }).facts.waitMs).toBeUndefined();
   });
 });
 
-describe('what a fault says', () => {
+describe('the text of a fault', () => {
   test('of a 404 is about the address where an endpoint itself is missing, else about the workspace', () => {
     const said = (request: string): string => faultOf({ status: 404 }, { request }).message;
     expect(said('GET /account')).toContain('Check api.url');

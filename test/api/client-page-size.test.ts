@@ -16,7 +16,7 @@ describe('the size of a page', () => {
     [-3, 1],
     [99.9, 99],
     [Number.NaN, 1],
-  ])('a plan of %s asks for %i', (planned, expected) => {
+  ])('a plan of %s leads to requests for %i', (planned, expected) => {
     expect(createPageSize(() => planned).limitFor(null)).toBe(expected);
   });
 
@@ -52,7 +52,7 @@ describe('the size of a page', () => {
     expect(refusedFrom(size)).toEqual([200, 50, 25, 12, 6, 3, 1]);
   });
 
-  test('is found where pages are smaller than the default, and asked for again after larger ones were refused', () => {
+  test('is found where pages are smaller than the default, and requested again after larger ones were refused', () => {
     const size = createPageSize(() => null);
     const asked: number[] = [];
     for (let request = 0; request < 40; request += 1) {
@@ -66,7 +66,7 @@ describe('the size of a page', () => {
     expect(asked.slice(4).filter((limit) => limit === 200)).toHaveLength(2);
   });
 
-  test('never asks for more than the plan has shrunk to', () => {
+  test('never requests more than the reduced plan allows', () => {
     let planned = 200;
     const size = createPageSize(() => planned);
     size.refused(FIRST, 200);

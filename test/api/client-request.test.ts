@@ -11,7 +11,7 @@ const telemetry = (world: ReturnType<typeof createClientWorld>, query: Partial<T
   world.api.telemetry({ ...QUERY, ...query }, PURPOSE, SIGNAL);
 
 describe('a request', () => {
-  test('is a GET with the key, below the base, with what was asked for', async () => {
+  test('is a GET with the key, below the base, with the given parameters', async () => {
     const world = createClientWorld([{ body: { data: [] } }], { pageSize: () => 120 });
     const after = parseTimestamp('2026-11-21T10:00:00Z');
     const before = parseTimestamp('2026-11-21T11:00:00Z');
@@ -43,7 +43,7 @@ describe('a request', () => {
     ]);
   });
 
-  test('never asks for more or less than the document allows in a page', async () => {
+  test('never requests fewer or more records than the document allows in a page', async () => {
     for (const [size, limit] of [
       [0, 1],
       [-3, 1],
@@ -58,7 +58,7 @@ describe('a request', () => {
     }
   });
 
-  test('takes the key anew each time', async () => {
+  test('reads the key anew each time', async () => {
     const keys = ['one', 'two'];
     const world = createClientWorld([{}], { key: () => keys.shift() ?? 'none' });
     await telemetry(world);
@@ -109,7 +109,7 @@ describe('a request', () => {
     'https://api.example/external/v2',
     'https://user:s3cret@api.example/external/v1',
     'https://api.example/external/v1?key=s3cret',
-  ])('needs a base like the document says, not %s', (baseUrl) => {
+  ])('requires a base as in the document, not %s', (baseUrl) => {
     const create = () => createClientWorld([], { baseUrl });
     expect(create).toThrow(UserError);
     expect(create).not.toThrow(/s3cret/);

@@ -77,7 +77,7 @@ describe('a fault that may pass', () => {
     expect([reply.requestId, world.requests.length]).toEqual([3, 3]);
   });
 
-  test('is not tried again sooner than a 503 asks for, nor is anything else sent', async () => {
+  test('is not retried before the wait of a 503 is over, and no other request is sent', async () => {
     const world = createClientWorld([{ status: 503, text: '', headers: { 'retry-after': '90' } }, {}]);
     const retried = telemetry(world);
     await world.clock.sleep(1000);
@@ -102,7 +102,7 @@ describe('an answer that is too large to be read', () => {
   const limits = (world: ReturnType<typeof createClientWorld>): (string | null)[] =>
     world.requests.map(({ url }) => new URL(url).searchParams.get('limit'));
 
-  test('is not asked for again; smaller pages of this list are, now and later', async () => {
+  test('is not requested again; smaller pages of this list are, now and later', async () => {
     const many = { data: Array.from({ length: 300 }, () => [...Array<number>(400)].fill(1)) };
     const world = createClientWorld([tooLarge, { body: many }, { body: { data: [] } }, {}, {}]);
     await telemetry(world);
@@ -216,7 +216,7 @@ test('the key is in nothing that is reported or thrown, even if the server repea
   }
 });
 
-test('a wait that the API asks for is in the ledger before anybody hears of the answer', async () => {
+test('a wait that the API requests is in the ledger before any caller gets the answer', async () => {
   const headers = { 'retry-after': '30', 'x-ratelimit-limit': '777', 'x-ratelimit-remaining': '0' };
   const world = createClientWorld([{ status: 429, headers, body: {} }, {}]);
   const keptMs: number[] = [];

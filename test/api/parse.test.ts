@@ -93,7 +93,7 @@ describe('a telemetry page', () => {
     expect(reading?.values).toEqual([['x', Number.POSITIVE_INFINITY]]);
   });
 
-  test('takes missing values for none', () => {
+  test('treats missing values as none', () => {
     const page = telemetry(`{"data":[{"recorded_at":"${AT}"},{"recorded_at":"${AT}","values":null}]}`);
     expect(page.readings.map(({ values }) => values)).toEqual([[], []]);
     expect([page.deviceId, page.nextCursor]).toEqual([null, null]);
@@ -212,7 +212,7 @@ describe('a device', () => {
     colour: 'unknown members are ignored',
   };
 
-  test('is read whole', () => {
+  test('is read completely', () => {
     expect(devices(whole).devices).toEqual([
       {
         deviceId: 'hub-1',
@@ -294,7 +294,7 @@ describe('the account', () => {
     max_devices_per_page: 200,
   };
 
-  test('is read whole', () => {
+  test('is read completely', () => {
     const account = { workspace_id: 'w', name: 'Works', plan, usage: { devices: 3, open_alerts: 0 } };
     expect(parseAccount(account, REQUEST)).toEqual({
       workspaceId: 'w',
@@ -320,7 +320,7 @@ describe('the account', () => {
       expect(faultOf(() => parseAccount({ workspace_id: id }, REQUEST)).kind).toBe('malformed');
   });
 
-  test('takes a limit that makes no sense for one that was not told', () => {
+  test('treats a limit that makes no sense as missing', () => {
     for (const odd of [0, -5, 1.5, '60', null, Number.POSITIVE_INFINITY, [], {}]) {
       const account = parseAccount(
         { workspace_id: 'w', plan: { ...plan, external_requests_per_minute: odd } },

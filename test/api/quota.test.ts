@@ -78,7 +78,7 @@ describe('the pace', () => {
   });
 });
 
-describe('whatever answers tell', () => {
+describe('after any sequence of answers', () => {
   const facts = fc.record({
     restMs: fc.oneof(fc.integer({ min: 0, max: 3000 }), fc.integer({ min: 0, max: 3 * HOUR_MS })),
     status: fc.constantFrom(200, 200, 200, 404, 429, 500, null),
@@ -246,7 +246,7 @@ describe('a low remainder', () => {
   });
 });
 
-describe('headers that tell of the tighter window', () => {
+describe('headers about the tighter window', () => {
   test('a day that no header names any more has recovered, and so does the rate', () => {
     const quota = quotaOf();
     noteSent(quota, 0);
@@ -257,7 +257,7 @@ describe('headers that tell of the tighter window', () => {
     expect(nextTurn(quota).atMs).toBeLessThanOrEqual(16 * MINUTE_MS);
   });
 
-  test('that told of the day a moment ago may tell of it again', () => {
+  test('that were about the day a moment ago may be about it again', () => {
     const quota = quotaOf();
     noteSent(quota, 0);
     noteAnswer(quota, answer(0, { sentMs: 0, limit: 5000, remaining: 20 }));
@@ -269,7 +269,7 @@ describe('headers that tell of the tighter window', () => {
 describe('a refusal for the day', () => {
   const refusal = (nowMs: number, waitMs: number) => answer(nowMs, { limit: 60, remaining: 30, status: 429, waitMs });
 
-  test('tells what others have used where no header does: all that we have not', () => {
+  test('show what others have used where no header does: all that we have not', () => {
     const quota = quotaOf();
     for (let count = 0; count < 1000; count += 1) noteSent(quota, count * 100);
     noteAnswer(quota, refusal(HOUR_MS, 5 * HOUR_MS));
@@ -277,7 +277,7 @@ describe('a refusal for the day', () => {
     expect(quotaFigures(quota, HOUR_MS + DAY_MS).day.spent).toBe(0);
   });
 
-  test('one for the minute tells nothing of the day', () => {
+  test('one for the minute shows nothing about the day', () => {
     const quota = quotaOf();
     noteSent(quota, 0);
     noteAnswer(quota, refusal(1000, 30_000));

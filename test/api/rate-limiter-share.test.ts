@@ -61,7 +61,7 @@ describe('beside other clients', () => {
     expect(world.refusedOthers.refused / world.refusedOthers.asked).toBeLessThanOrEqual(0.2);
   });
 
-  test('asks once in a quarter of an hour while others have nearly used up the day', async () => {
+  test('sends one request per quarter of an hour while others have nearly used up the day', async () => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 1000 }, random: seededRandom(2), headers: 'day' });
     world.spendAsOther(950);
     await world.truth.sleep(2 * MINUTE_MS);
@@ -131,7 +131,7 @@ describe('the ceilings', () => {
     );
   });
 
-  test('do not stop a machine that starts in 1970, because the newest booking tells that it is later', async () => {
+  test('do not stop a machine that starts in 1970, because the newest booking shows that it is later', async () => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 1000 }, random: seededRandom(4) });
     await world.askUntil(world.start(), 15 * MINUTE_MS);
     await world.truth.sleep(26 * HOUR_MS);

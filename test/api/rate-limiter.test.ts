@@ -7,7 +7,7 @@ const WINDOWS: readonly Windows[] = ['fixed', 'first-request', 'sliding', 'bucke
 const HEADERS: readonly Headers[] = ['minute', 'day', 'tightest'];
 const CELLS = WINDOWS.flatMap((windows) => HEADERS.map((headers) => ({ windows, headers })));
 
-describe('a wait that the server asks for', () => {
+describe('a wait that the server requests', () => {
   test('is never shortened, not by a restart either, and jitter only adds to it', async () => {
     const waits = fc.record({
       waitMs: fc.integer({ min: 1000, max: 25 * HOUR_MS }),
@@ -37,7 +37,7 @@ describe('a wait that the server asks for', () => {
     );
   });
 
-  test('is not taken to last for days, in this process or the next, where the local clock was ahead', async () => {
+  test('does not last for days, in this process or the next, where the local clock was ahead', async () => {
     const world = createPacedWorld({ plan: { perMinute: 600, perDay: 1e6 }, random: seededRandom(3) });
     world.moveWall(2 * DAY_MS);
     const run = world.start();
@@ -137,7 +137,7 @@ describe('before the plan is known', () => {
     expect(world.sent.length).toBeGreaterThan(330);
   });
 
-  test.each(WINDOWS)('a day that headers tell is running out is not used up, in %s windows', async (windows) => {
+  test.each(WINDOWS)('a day that is running out by its headers is not used up, in %s windows', async (windows) => {
     const plan = { perMinute: 60, perDay: 1000 };
     const options = { plan, random: seededRandom(6), known: () => null, windows, headers: 'day' } as const;
     const world = createPacedWorld(options);
@@ -210,7 +210,7 @@ describe('the order', () => {
     expect(await world.ask(run)).toBe(200);
   });
 
-  test('a booking that fails is told to whoever wanted it, and the next one is tried', async () => {
+  test('a booking that fails is reported to its caller, and the next one is tried', async () => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 1e6 }, random: seededRandom(8) });
     const run = world.start();
     const { book } = world.ledger;
@@ -309,7 +309,7 @@ describe('bookings from the future', () => {
     return world;
   }
 
-  test('are as old as the local clock says', async () => {
+  test('get their age from the local clock', async () => {
     const world = spentWorld(400 * DAY_MS, 0);
     const { limiter } = world.start();
     expect(limiter.figures().day.spent).toBe(8);

@@ -83,7 +83,7 @@ test('goes on when one who has waited long gives up', async () => {
   expect(await Promise.all([gaveUp, stayed])).toEqual(['gave up', 'passed']);
 });
 
-test('tells how long it has waited, so that a long wait is checked rarely', async () => {
+test('reports how long it has waited, so that a long wait is checked rarely', async () => {
   const clock = createVirtualClock(0);
   const waited: number[] = [];
   const queue = createRequestQueue({

@@ -31,7 +31,7 @@ async function failureOf(script: Script, options: Partial<HttpTransportOptions> 
 
 const CHUNKED = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
 
-describe('no whole answer', () => {
+describe('no complete answer', () => {
   test('a refused connection is a fault of its own kind', async () => {
     const server = createTcpServer();
     const port = await listen(server);
@@ -56,7 +56,7 @@ describe('no whole answer', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  test('a certificate that nobody vouches for, unless its authority is given', async () => {
+  test('a certificate of an unknown authority, unless that authority is configured', async () => {
     const server = createTlsServer({ key: TEST_KEY, cert: TEST_CERTIFICATE }, (_request, response) =>
       response.end('{}'),
     );
@@ -135,7 +135,7 @@ describe('no whole answer', () => {
     expect([error.failure, error.message]).toEqual(['other', expect.stringContaining('not HTTP')]);
   });
 
-  test('a packing that was not asked for, and one that is damaged', async () => {
+  test('a compression that was not requested, and one that is damaged', async () => {
     for (const [encoding, body] of [
       ['zstd', 'x'],
       ['gzip', 'no gzip'],
@@ -147,12 +147,12 @@ describe('no whole answer', () => {
 });
 
 describe('an answer beyond every measure', () => {
-  test('is not read when its length says so', async () => {
+  test('is not read when its declared length is too large', async () => {
     const { failure: kind } = await failureOf((socket) => socket.write(head(200, { 'content-length': '9000000000' })));
     expect(kind).toBe('too-large');
   });
 
-  test('is cut off when it says nothing of its length', async () => {
+  test('is cut off when it declares no length', async () => {
     let written = 0;
     const flood: Script = (socket) => {
       socket.write(head(200, { 'content-type': 'application/json', connection: 'close' }));

@@ -17,7 +17,7 @@ import {
 } from './support/odd-server.ts';
 
 describe('an answer', () => {
-  test('is handed back whole: status, headers by lower-case name, body', async () => {
+  test('is returned completely: status, headers by lower-case name, body', async () => {
     const headers = { 'X-RateLimit-Limit': '60', 'X-Odd': 'a', __proto__odd: 'x' };
     await using server = await startOddServer(answer('{"a":1}', { status: 418, headers }));
     const got = await ask(`${server.url}/x?limit=2&after=a%3Ab`);
@@ -57,7 +57,7 @@ describe('an answer', () => {
     }
   });
 
-  test('packed with gzip takes no more memory than it has bytes, and a few', async () => {
+  test('compressed with gzip uses no more memory than it has bytes, and a few', async () => {
     const text = '0123456789'.repeat(4000);
     await using server = await startOddServer(answer(gzipSync(text), { headers: { 'content-encoding': 'gzip' } }));
     expect((await ask(server.url)).body.buffer.byteLength).toBe(text.length + 1);
@@ -92,7 +92,7 @@ describe('an abort', () => {
     await expect(ask(server.url, {}, later.signal)).rejects.toBe(reason);
   });
 
-  test('leaves nothing behind on a signal that lives long', async () => {
+  test('leaves nothing behind on a signal with a long lifetime', async () => {
     const { signal } = new AbortController();
     await using server = await startOddServer(answer('{}'));
     await ask(server.url, {}, signal);

@@ -83,7 +83,7 @@ test('a backfill counts its own requests of the last day, and those of all lanes
   expect(others).not.toContain('first-history');
 });
 
-test('requests are signs of life: for as long as they may take, and in the queue for as long as they wait', () => {
+test('requests count as signs of life: for their timeout, and in the queue for as long as they wait', () => {
   const signs: unknown[] = [];
   const pulseOf = (name: string): Pulse =>
     ({

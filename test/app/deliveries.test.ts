@@ -119,7 +119,7 @@ describe.runIf(influxdAvailable())('before the first write', () => {
     expect(await written(place(), more)).toEqual([]);
   });
 
-  test('what was down is asked again, but not for what was written meanwhile', async () => {
+  test('a destination that was down is probed again, but not for points written meanwhile', async () => {
     const down = { ...at('http://127.0.0.1:9', 'full') };
     const reported: AppEvent[] = [];
     const answers = ['later', 'accepted', 'accepted'];
@@ -200,7 +200,7 @@ describe('a delivery that waits is no loop that is stuck', () => {
     expect(found).toEqual([]);
   });
 
-  test('while it rests as long as the database asks, and a replay has written beside it', async () => {
+  test('while it waits as long as the database requested, and a replay has written beside it', async () => {
     const later: WriteAnswer = { kind: 'later', message: 'HTTP 503', waitMs: 3 * MINUTE_MS };
     const found = await stuckAt(
       async (_nth, clock) => {

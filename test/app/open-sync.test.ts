@@ -238,7 +238,7 @@ describe('the room', () => {
     expect(events.map(({ type }) => type)).toEqual(ok ? [] : ['polling-stopped']);
   });
 
-  test('says what to do about a full archive that nothing empties', () => {
+  test('gives a remedy for a full archive that cannot be emptied', () => {
     const reasonOf = (destinations: SyncOptions['destinations']): string => {
       const archive = { retentionMs: DAY_MS, maxBytes: 1 };
       const answer = openRoom({ ...options, archive, destinations }, state, options.observe).check();

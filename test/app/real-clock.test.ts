@@ -21,7 +21,7 @@ test('an ended sleep listens no longer to its signal', async () => {
   expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
-test('a sleep takes as long as it is asked to, and one of no time lets timers have a turn', async () => {
+test('a sleep lasts as long as requested, and one of zero lets timers run', async () => {
   const beganMs = realClock.monoMs();
   let hadTurn = false;
   setTimeout(() => {

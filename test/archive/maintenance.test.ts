@@ -208,7 +208,7 @@ describe('a destination that stands', () => {
 });
 
 describe('archive.max_size', () => {
-  test('clears acknowledged blocks first, the oldest first, whatever archive.retention says: polling never stops', async () => {
+  test('clears acknowledged blocks first, the oldest first, regardless of archive.retention: polling never stops', async () => {
     using it = house({ maxBytes: 4 * MIB });
     const id = it.open('influx');
     for (let n = 0; n < 150; n += 1) {

@@ -27,7 +27,7 @@ async function rigOfTwo(): Promise<Rig> {
 }
 
 describe.runIf(influxdAvailable())('a sync without room', () => {
-  test('asks for no telemetry until there is room again, then has all of it', async () => {
+  test('requests no telemetry until there is room again, then has all of it', async () => {
     using rig = await rigOfTwo();
     const asked: number[] = [];
     // Room for the first pages, none for three minutes, then room again.
@@ -76,7 +76,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     expect(await rig.verdict(startedMs)).toMatchObject({ missing: [] });
   });
 
-  test('whose write is refused for lack of room rests, is not ready, and has all of it in the end', async () => {
+  test('whose write is refused for lack of disk space rests, is not ready, and has all of it in the end', async () => {
     using rig = await rigOfTwo();
     let refusals = 2;
     const open = (): Sync => {

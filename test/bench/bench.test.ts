@@ -141,7 +141,7 @@ describe('a run of the bench', () => {
 describe('the ratios of the bench', () => {
   const say = (): void => {};
 
-  test('count the pages after a kill, of a backfill that is whole in the end', async () => {
+  test('count the pages after a kill, of a backfill that is complete in the end', async () => {
     const size = { ...SIZE, devices: 4, readings: 2000 };
     const [again] = await measureKilled({ program: PROGRAM, size, kills: 2, say });
     expect(again?.values[0]).toBeLessThanOrEqual(again?.wanted ?? 0);

@@ -327,7 +327,7 @@ describe('mistakes', () => {
     expect(mistakeOf(...argv)).not.toContain('4242');
   });
 
-  test('who gives a key on the command line is told where it belongs', () => {
+  test('a key on the command line is refused with the right place for it', () => {
     expect(mistakeOf('--api-key', 'x')).toContain('TIDEMARK_API_KEY_FILE');
   });
 
@@ -365,7 +365,7 @@ describe('the help text', () => {
     }
   });
 
-  test('no flag stands in the table without a mode that takes it', () => {
+  test('the table has no flag without a mode that accepts it', () => {
     const taken = new Set(Object.values(VALUE_FLAGS).flat());
     const modes = new Set<string>(MODES.map(({ flag }) => flag));
     expect(FLAGS.map(({ flag }) => flag).filter((flag) => !modes.has(flag) && !taken.has(flag))).toEqual([]);

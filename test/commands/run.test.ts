@@ -43,7 +43,7 @@ async function runWithoutState(args: readonly string[], format: 'json' | 'pretty
   return { ended, token, stderr };
 }
 
-test.each(MODES)('%s tells in the log by what it failed, where that is JSON', async (...args) => {
+test.each(MODES)('%s logs the reason of a failure where the log is JSON', async (...args) => {
   const { ended, token, stderr } = await runWithoutState(args, 'json');
   expect(ended).toBe(1);
   const last = JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '');
@@ -61,7 +61,7 @@ test.each([
   ['not on a terminal with NO_COLOR', true, { NO_COLOR: '1' }, false],
   ['on a terminal where NO_COLOR is empty', true, { NO_COLOR: '' }, true],
   ['not in a file, whatever the environment asks for', false, { FORCE_COLOR: '1' }, false],
-])('the log has colours only where they are wanted: %s', (_where, isTTY, environment, isColoured) => {
+])('the log has colours only where they are useful: %s', (_where, isTTY, environment, isColoured) => {
   let stderr = '';
   const ports = {
     environment,

@@ -27,7 +27,7 @@ describe('a cron expression', () => {
     expect(next(text)).toBe(expected);
   });
 
-  test('is due later than the time asked about, never at it', () => {
+  test('is due later than the given time, never at it', () => {
     const first = Date.UTC(2026, 5, 15, 13);
     expect(next('0 * * * *', first - 1)).toBe('2026-06-15T13:00:00.000Z');
     expect(next('0 * * * *', first)).toBe('2026-06-15T14:00:00.000Z');

@@ -71,7 +71,7 @@ describe('destinations', () => {
     for (const yaml of ['', 'destinations:\n', 'destinations: ~\n']) expect(load(yaml).config.destinations).toEqual([]);
   });
 
-  test('tell all their mistakes at once, by their paths', () => {
+  test('report all their mistakes at once, by their paths', () => {
     const yaml = `destinations:
   influx: {url: http://a, bucket: b}
   Two: {url: http://a, bucket: b}

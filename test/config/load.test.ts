@@ -191,7 +191,7 @@ log: {level: debug, format: json}
     expect(loadWithApi({ environment: { TIDEMARK_LISTEN: text } }).config.listen).toEqual(listen);
   });
 
-  test('YAML scalars are taken as they stand: no number, date or boolean is made of a key', () => {
+  test('YAML scalars are texts: a key never becomes a number, date or boolean', () => {
     const { config } = load({ yaml: 'api:\n  url: https://api.test/external/v1\n  key: 0012345678901234567890\n' });
     expect(config.api.key.reveal()).toBe('0012345678901234567890');
   });
@@ -212,7 +212,7 @@ log: {level: debug, format: json}
     expect(config.log.level).toBe('warn');
   });
 
-  test('secrets tell which variables to delete, and show themselves to nobody', () => {
+  test('secrets name the variables to delete, and never appear in output', () => {
     const environment = {
       TIDEMARK_INFLUX_TOKEN: 'token-4242',
       TIDEMARK_INFLUX_URL: 'http://db',
@@ -230,7 +230,7 @@ log: {level: debug, format: json}
 });
 
 describe('mistakes', () => {
-  test('a configuration of which nothing is there yet points to what asks for it', () => {
+  test('an empty configuration refers to the command that creates one', () => {
     expect(mistakesOf(() => load({})).at(-1)).toBe(
       'To be asked for them, run: tidemark init (in a checkout: npm start -- init).',
     );
@@ -341,7 +341,7 @@ describe('mistakes', () => {
     expect(lines[0]).toMatch(words);
   });
 
-  test('where the file is broken, what it may have held is not called missing', () => {
+  test('where the file is broken, keys that it may contain are not reported missing', () => {
     const lines = mistakesOf(() =>
       load({ yaml: 'api:\n  url: "https\n', environment: { TIDEMARK_LOG_LEVEL: 'loud' } }),
     );
@@ -421,7 +421,7 @@ describe('the demo', () => {
     expect(secretVariables).toEqual(['TIDEMARK_API_KEY']);
   });
 
-  test('refuses what is wrong all the same', () => {
+  test('still refuses wrong values', () => {
     expect(mistakesOf(() => demo({ TIDEMARK_LISTEN: '9464', TIDEMARK_NONE: '1' }))).toHaveLength(2);
   });
 });
@@ -444,7 +444,7 @@ describe('the schema', () => {
   });
 
   test.each(['evil.example:80', 'https://a.example', 'a..b', 'a b', ',', 'ü.example'])(
-    'listen_names takes names of hosts alone, not %s',
+    'listen_names accepts only host names, not %s',
     (text) => {
       expect(() => loadWithApi({ environment: { TIDEMARK_LISTEN_NAMES: text } })).toThrow(
         'listen_names (TIDEMARK_LISTEN_NAMES): expected host names without a port',

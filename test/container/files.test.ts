@@ -46,7 +46,7 @@ describe('the Dockerfile', () => {
     expect(text.slice(text.lastIndexOf('\nFROM '))).not.toMatch(/^RUN /m);
   });
 
-  test('takes the platform that is built for from the builder: a default would hold for every platform', () => {
+  test('gets the platform from the builder: a default would apply to every platform', () => {
     const own = [...read('Dockerfile').matchAll(/^ARG ((?:TARGET|BUILD)\w+)(.*)$/gm)].map(([, name, rest]) => [
       name,
       rest,
@@ -148,7 +148,7 @@ describe('the manifests of Kubernetes', () => {
 });
 
 describe('the release', () => {
-  test('speaks of the version of the package', () => {
+  test('names the version of the package', () => {
     const { version } = JSON.parse(read('package.json'));
     expect(read('Dockerfile')).toContain(`ARG VERSION=${version}`);
     expect(read('config', 'kubernetes', 'base', 'kustomization.yaml')).toContain(`newTag: ${version}`);

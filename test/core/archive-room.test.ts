@@ -48,7 +48,7 @@ describe('reading stops', () => {
   });
 });
 
-test('the reason begins with what is full, and says what to do', () => {
+test('the reason begins with the full resource, and includes a remedy', () => {
   const none = judgeRoom(null, { ...FIGURES, usedBytes: 2000 * MIB }, LIMITS);
   expect(none?.reason.startsWith(none.what)).toBe(true);
   expect(none?.reason).toMatch(

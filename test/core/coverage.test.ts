@@ -91,7 +91,7 @@ describe('adding a covered range', () => {
     expect(addRange(held, bare(between(6, 9)))).toEqual([bare(between(0, 5)), bare(between(6, 12))]);
   });
 
-  test('a span without readings takes the edges of its neighbour', () => {
+  test('a span without readings gets the edges of its neighbour', () => {
     const low = { ...between(0, 5), first: edgeAt(1), last: edgeAt(3) };
     expect(addRange([low], bare(between(5, 9)))).toEqual([{ ...low, to: 9n }]);
     expect(addRange([bare(between(5, 9))], low)).toEqual([{ ...low, to: 9n }]);
@@ -99,7 +99,7 @@ describe('adding a covered range', () => {
 });
 
 describe('the gaps', () => {
-  test('are what is wanted and not covered, ascending', () => {
+  test('are the wanted ranges that are not covered, ascending', () => {
     fc.assert(
       fc.property(anyRanges, (ranges) => {
         const open = gapsIn(between(0, SPACE), addAll(ranges.map(bare)));

@@ -27,7 +27,7 @@ const reported = (from: number, to: number, reason: string) => ({
 });
 
 describe('the coverage of a device', () => {
-  test('none yet: the whole range is a pending gap', () => {
+  test('none yet: the full range is a pending gap', () => {
     expect(coverageOf(device(), { covered: [], gaps: [] }, WANTED)).toEqual({
       state: 'catching-up',
       coveredTo: at(0),
@@ -130,7 +130,7 @@ describe('the coverage of a device', () => {
 describe('the state of a device', () => {
   const held = { covered: [{ ...span(-100, 100), last: edgeOf(reading(90)) }], gaps: [] };
 
-  test('is what the device says of itself where nothing is open', () => {
+  test('is the state that the device reports where nothing is open', () => {
     expect(coverageOf(device(true), held, WANTED).state).toBe('live');
     expect(coverageOf(device(false), held, WANTED).state).toBe('silent');
   });
@@ -144,7 +144,7 @@ describe('the state of a device', () => {
     expect(coverageOf(device(), { covered: [span(0, 100)], gaps: [] }, WANTED).state).toBe('silent');
   });
 
-  test('is catching up while anything wanted is open, whatever the device says', () => {
+  test('is catching up while anything wanted is open, whatever the device reports', () => {
     expect(coverageOf(device(true), { covered: [span(1, 100)], gaps: [] }, WANTED).state).toBe('catching-up');
   });
 
@@ -191,7 +191,7 @@ describe('what is wanted of a device', () => {
   });
 });
 
-describe('what the list of devices says is empty', () => {
+describe('ranges that are empty according to the device list', () => {
   const listed = (seenSeconds: number | null, listedSeconds: number) => ({
     record: { ...BARE_DEVICE, lastSeenAt: seenSeconds === null ? null : at(seenSeconds) },
     lastListedMs: nsToMs(at(listedSeconds)),
@@ -249,7 +249,7 @@ describe('what the list of devices says is empty', () => {
     ]);
   });
 
-  test('is not ended by signs of life that were found to be of no readings', () => {
+  test('is not ended by signs of life without readings', () => {
     const known = { covered, newestNs: null, isSilent: true };
     expect(emptyOf(listed(1990, 2000), known)).toEqual([{ from: at(1000), to: at(2000) }]);
     expect(emptyOf(listed(1990, 2000), { ...known, isSilent: false })).toEqual([]);

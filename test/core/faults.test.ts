@@ -50,7 +50,7 @@ test('the code of an error is what the system calls it; an error without one has
   expect(codeOf({ code: 'ENOSPC' }, 'none')).toBe('none');
 });
 
-test('an internal error asks for a report, with one full stop wherever the detail ends', () => {
+test('an internal error requests a report, with one full stop at the end of any detail', () => {
   const words = 'internal error: no row. This is a bug; please report it with --check --bundle.';
   expect([internalErrorText('no row'), internalErrorText('no row.')]).toEqual([words, words]);
 });

@@ -57,7 +57,7 @@ describe('a pattern', () => {
     expect(matchAny([pattern])(text)).toBe(fits);
   });
 
-  test('fits what a slow and plain reading of its rules says', () => {
+  test('matches the same texts as a slow and plain implementation of its rules', () => {
     const plain = (glob: string, text: string): boolean => {
       if (glob === '') return text === '';
       const [head, rest] = [glob[0], glob.slice(1)];
@@ -168,7 +168,7 @@ describe('a reading', () => {
     expect([filter.includesSensor('x1'), filter.includesSensor('a1')]).toEqual([false, true]);
   });
 
-  test('is covered, and known again at the edge, whole', () => {
+  test('is covered, and recognized at the edge, as a complete reading', () => {
     const memory = createMemory();
     const whole = reading(10, { t: 1, rssi: -70 });
     const edge = { at: whole.recordedAt, digest: readingDigest(whole) };

@@ -67,7 +67,7 @@ describe('the rate of a device', () => {
     expect(quiet({ covered: [held(-1, 0.5)] })).toBe(true);
   });
 
-  test('what is not measured is taken as the median of what is, else as one a minute', () => {
+  test('an unmeasured rate counts as the median of the measured ones, else as one a minute', () => {
     const measured = (deviceId: string, readings: number): DeviceFacts => {
       return { ...DEVICE, deviceId, covered: [held(-1, 0)], days: [{ day: TODAY - 1, readings }] };
     };

@@ -22,7 +22,7 @@ test('gives two unsigned halves and the same 16 digits for any text', () => {
   );
 });
 
-test('tells texts apart that differ in one character only, in length or in order', () => {
+test('distinguishes texts that differ in one character only, in length or in order', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (a, b) => {
       fc.pre(a !== b);

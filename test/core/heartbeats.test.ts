@@ -51,7 +51,7 @@ describe('a loop', () => {
     expect(isHealthy()).toBe(false);
   });
 
-  test('gets its time anew when the whole process stood still', () => {
+  test('gets its time anew when the process was suspended', () => {
     const { time, beats, isHealthy } = open();
     const pulse = beats.pulse('main');
     pulse.beat();
@@ -68,7 +68,7 @@ describe('a loop', () => {
   });
 });
 
-test('who sleeps by a beating clock shows that it lives, also when it is woken', async () => {
+test('a loop that sleeps by a beating clock counts as alive, also when it is woken', async () => {
   const { time, beats } = open();
   const clock: Clock = {
     nowMs: () => 0,

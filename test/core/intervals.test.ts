@@ -56,7 +56,7 @@ describe('against sets of small integers', () => {
     );
   });
 
-  test('the gaps are what is wanted and not covered', () => {
+  test('the gaps are the wanted ranges that are not covered', () => {
     fc.assert(
       fc.property(anyWanted, anySet, (wanted, covered) => {
         const asked = wanted.from < wanted.to ? instantsOf([wanted]) : new Set<number>();
@@ -97,7 +97,7 @@ describe('laws', () => {
     );
   });
 
-  test('what is left and what is shared make the whole, and their lengths add up', () => {
+  test('the difference and the intersection together make the set, and their lengths add up', () => {
     fc.assert(
       fc.property(anySet, anySet, (a, b) => {
         expect(union(subtract(a, b), intersect(a, b))).toEqual(a);

@@ -139,7 +139,7 @@ describe('groups', () => {
     expect(groups.all()[0]).toMatchObject({ reason: 'many other reasons', parts: [] });
   });
 
-  test('of any words have a part that is theirs, and that no shell takes for anything else', () => {
+  test('of any words have a part of their own, and no shell interprets it', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (reason) => {
         const groups = createGroups();

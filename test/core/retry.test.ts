@@ -13,7 +13,7 @@ const cases = fc.record({
 });
 
 describe('backoffMs', () => {
-  test('is never sooner than the server asked for', () => {
+  test('is never shorter than the server requested', () => {
     fc.assert(
       fc.property(cases, ({ failures, policy, roll, leastMs }) => {
         expect(backoffMs({ failures, policy, random: () => roll, leastMs })).toBeGreaterThanOrEqual(leastMs);
@@ -21,7 +21,7 @@ describe('backoffMs', () => {
     );
   });
 
-  test('lies in the upper half of a ceiling that doubles, if the server asks for no wait', () => {
+  test('lies in the upper half of a ceiling that doubles, if the server requests no wait', () => {
     fc.assert(
       fc.property(cases, ({ failures, policy, roll }) => {
         const waitMs = backoffMs({ failures, policy, random: () => roll });
@@ -45,7 +45,7 @@ describe('backoffMs', () => {
     ]);
   });
 
-  test('adds its jitter to what the server asked for', () => {
+  test('adds its jitter to the wait that the server requested', () => {
     const policy = { baseMs: 1000, maxMs: 5000 };
     expect(backoffMs({ failures: 1, policy, random: () => 0.5, leastMs: 30_000 })).toBe(30_250);
   });

@@ -15,7 +15,7 @@ import {
 
 const KEY = 'k"y/+ 4242';
 
-describe('a secret is taken out', () => {
+describe('a secret is removed', () => {
   test.each([
     ['as it is', KEY],
     ['inside of JSON', JSON.stringify(KEY).slice(1, -1)],
@@ -26,7 +26,7 @@ describe('a secret is taken out', () => {
     expect(scrub(`a ${form}b${form}`)).toBe(`a ${SECRET_MARK}b${SECRET_MARK}`);
   });
 
-  test('whole, where another secret begins like it', () => {
+  test('completely, where another secret begins like it', () => {
     const scrub = createScrub([new Secret('tm_key'), new Secret('tm_key_of_more')]);
     expect(scrub('tm_key_of_more tm_key')).toBe(`${SECRET_MARK} ${SECRET_MARK}`);
   });

@@ -17,7 +17,7 @@ test.each([
   expect(shown).not.toContain('4242');
 });
 
-test('it is revealed to who asks, and marked where it stood', () => {
+test('it is revealed on request, and masked in texts', () => {
   expect(secret.reveal()).toBe('tm_live_4242');
   expect(`${secret}`).toBe(SECRET_MARK);
 });

@@ -50,7 +50,7 @@ function world({ skewMs = 0, others }: { skewMs?: number; others?: Parameters<ty
 }
 
 describe('the estimate', () => {
-  test('is the local clock until an answer with a Date is heard', () => {
+  test('is the local clock until the first answer with a Date', () => {
     const w = world({ skewMs: 7 * MINUTE_MS });
     expect([w.serverClock.nowMs(), w.serverClock.skewMs(), w.serverClock.highestPassedMs()]).toEqual([
       w.wallMs(),
@@ -200,7 +200,7 @@ describe('what may be covered', () => {
     expect(afterMs).toBeLessThanOrEqual(w.serverMs());
   });
 
-  test('does not depend on who has asked for it before: reading it changes nothing', () => {
+  test('does not depend on earlier reads: reading it changes nothing', () => {
     const highest = [0, 1].map((reads) => {
       const w = world();
       w.ask();
@@ -225,7 +225,7 @@ describe('what may be covered', () => {
     expect(w.serverMs() - (w.serverClock.highestPassedMs() ?? 0)).toBeLessThanOrEqual(1600);
   });
 
-  test('stays a lower bound when the answers stop telling a Date', () => {
+  test('stays a lower bound when the answers have no Date any more', () => {
     const w = world();
     w.ask();
     for (let i = 0; i < 24; i += 1) {
@@ -250,7 +250,7 @@ describe('a server that was put right', () => {
     return w;
   }
 
-  test('is believed once it has agreed with the local clock for ten minutes', () => {
+  test('is trusted once it has agreed with the local clock for ten minutes', () => {
     const w = corrected();
     for (let minute = 0; minute <= 10; minute += 1) {
       w.ask();
@@ -262,7 +262,7 @@ describe('a server that was put right', () => {
     expect(w.serverMs() - w.serverClock.nowMs()).toBeLessThanOrEqual(61_100);
   });
 
-  test('is not believed by two answers, however far apart', () => {
+  test('is not trusted after two answers, however far apart', () => {
     const w = corrected();
     w.ask();
     w.pass(HOUR_MS);
@@ -284,7 +284,7 @@ describe('a server that was put right', () => {
     }
   });
 
-  test('is not believed while it disagrees with the local clock by more than two minutes', () => {
+  test('is not trusted while it disagrees with the local clock by more than two minutes', () => {
     const w = corrected();
     w.moveServer(3 * MINUTE_MS);
     for (let minute = 0; minute < 60; minute += 1) {
@@ -312,7 +312,7 @@ describe('a server that was put right', () => {
     const isBelieved = ({ serverClock, serverMs }: ReturnType<typeof jumped>): boolean =>
       serverMs() - serverClock.nowMs() < 2 * SECOND_MS;
 
-    test('is believed where they agree with it, whatever the local clock says', () => {
+    test('is trusted where they agree with it, whatever the local clock shows', () => {
       const w = jumped(HOUR_MS, 3 * HOUR_MS);
       w.minutes(10, w.serverMs);
       expect(isBelieved(w)).toBe(false);
@@ -320,7 +320,7 @@ describe('a server that was put right', () => {
       expect(isBelieved(w)).toBe(true);
     });
 
-    test('is not believed while they go on by the clock from before, though the local clock agrees with it', () => {
+    test('is not trusted while they continue by the clock from before, though the local clock agrees with it', () => {
       const w = jumped(2 * DAY_MS, 2 * DAY_MS);
       w.minutes(60, w.before);
       expect(isBelieved(w)).toBe(false);
@@ -329,27 +329,27 @@ describe('a server that was put right', () => {
       expect(isBelieved(w), 'until one agrees with it').toBe(true);
     });
 
-    test('is believed where the local clock agrees with it and the newest time is from before the jump', () => {
+    test('is trusted where the local clock agrees with it and the newest time is from before the jump', () => {
       const w = jumped(HOUR_MS, HOUR_MS);
       const fromMs = w.before();
       w.minutes(12, () => fromMs);
       expect(isBelieved(w)).toBe(true);
     });
 
-    test('is believed where it is so small that they agree with it as well', () => {
+    test('is trusted where it is so small that they agree with it as well', () => {
       const w = jumped(30 * SECOND_MS, 30 * SECOND_MS);
       w.minutes(13, w.serverMs);
       expect(isBelieved(w)).toBe(true);
     });
 
-    test('is not believed by times that lie after it', () => {
+    test('is not trusted by times that lie after it', () => {
       const w = jumped(HOUR_MS, 3 * HOUR_MS);
       w.minutes(60, () => w.serverMs() + 2 * MINUTE_MS);
       expect(isBelieved(w)).toBe(false);
     });
   });
 
-  test('is believed where it says again what it said before it fell back, whatever the local clock says', () => {
+  test('is trusted where it repeats its time from before it fell back, whatever the local clock shows', () => {
     const w = world({ skewMs: 3 * MINUTE_MS });
     const askFor = (minutes: number): void => {
       for (let minute = 0; minute < minutes; minute += 1) {
@@ -438,7 +438,7 @@ describe('the present', () => {
     expect(w.serverClock.fallenToMs()).toBeNull();
   });
 
-  test('is not taken to have fallen when the host has slept', () => {
+  test('does not count as fallen when the host has slept', () => {
     const w = world();
     for (let i = 0; i < 4; i += 1) w.ask();
     w.sleepHost(2 * HOUR_MS);
@@ -461,7 +461,7 @@ describe('the present', () => {
     }
   });
 
-  test('falls back when two answers say so, not for one stray Date; what has passed falls back at once', () => {
+  test('falls back after two answers, not after one stray Date; deadlines that have passed fall back at once', () => {
     const w = world();
     for (let i = 0; i < 5; i += 1) {
       w.pass(MINUTE_MS);
@@ -483,7 +483,7 @@ describe('the present', () => {
 });
 
 describe('without any Date', () => {
-  test('a few answers tell that there is none', () => {
+  test('a few answers show that there is none', () => {
     const w = world();
     w.ask({ date: false });
     w.ask({ date: false });

@@ -41,7 +41,7 @@ describe('plain text', () => {
     );
   });
 
-  test('a text that was cut says so, one that just fits does not', () => {
+  test('a text that was cut shows that, one that just fits does not', () => {
     expect(plainText('abcde', 5)).toBe('abcde');
     expect(plainText('abcdef', 5)).toBe('abcd…');
   });
@@ -79,7 +79,7 @@ describe('figures for people', () => {
     ]);
   });
 
-  test('a part of a whole is never 100 % before it is all, and never less than it is in tenths', () => {
+  test('a percentage is never 100 % before all is done, and never less than it is in tenths', () => {
     expect([0, 0.0005, 0.057, 0.5, 0.57, 0.8, 0.99999, 1 - 1e-12, 1, 1.307].map((share) => percent(share))).toEqual([
       '0 %',
       '0 %',

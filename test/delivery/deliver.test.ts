@@ -321,7 +321,7 @@ describe('the batch after the one under way', () => {
     ]);
   });
 
-  test('takes no memory during an outage', async () => {
+  test('uses no memory during an outage', async () => {
     using state = scratchStore();
     state.store.append(lines(0, 15), 'live');
     setFlagsFromString('--expose-gc');

@@ -117,7 +117,7 @@ test('the state has the reason and the remedy of a block as soon as it begins, a
 });
 
 describe('a database without a configured kind', () => {
-  test('is asked for its kind until it answers, and gets nothing before', async () => {
+  test('is probed for its kind until it answers, and gets nothing before', async () => {
     using state = scratchStore();
     state.store.append([...LINES, TEXT], 'live');
     const db = database([DOWN, DOWN, DOWN, VICTORIA]);
@@ -145,7 +145,7 @@ describe('a database without a configured kind', () => {
     expect(db.asked()).toBe(4);
   });
 
-  test('is not asked again once it has answered, in this life or the next', async () => {
+  test('is not probed again once it has answered, in this process or the next', async () => {
     using state = scratchStore();
     const first = database([VICTORIA]);
     await lifeOf(state, auto(first.server)).run(SECOND_MS);

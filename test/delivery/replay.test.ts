@@ -108,7 +108,7 @@ describe('a replay', () => {
     expect(life.events.map(({ type }) => type).slice(-2)).toEqual(['replay-started', 'replay-ended']);
   });
 
-  test('takes a range and named devices', async () => {
+  test('accepts a range and named devices', async () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     const db = database(clock);

@@ -239,7 +239,7 @@ describe('a conflict of types', () => {
     expect(nothing).toMatchObject({ resolved: 0, rejected: [], blocked: { message: REFUSED.message } });
   });
 
-  test('of a shard takes a few requests for each batch, by what the database says that it has dropped', async () => {
+  test('of a shard needs a few requests for each batch, by the number that the database reports as dropped', async () => {
     const control = { ...noControl, controlFor: () => line(-1) };
     const isBad = (text: string): boolean =>
       Number(text.split(' ').at(-1)) >= 1234 && Number(text.split(' ').at(-1)) < 91_234;
@@ -294,7 +294,7 @@ describe('a destination at fault', () => {
     }
   });
 
-  test('that refuses a line which it took a moment ago is asked for no other', async () => {
+  test('that refuses a line which it accepted a moment ago gets no other control line', async () => {
     const lines = linesOf(8);
     const sink = modelSink({ problem: (nth) => (nth === 1 ? null : REFUSED) });
     const resolution = await resolveBatch(sink, lines, { ...noControl, controlFor: () => line(9) }, never);
@@ -324,7 +324,7 @@ describe('a destination at fault', () => {
     }
   });
 
-  test('passes on the wait that the server asked for', async () => {
+  test('passes on the wait that the server requested', async () => {
     const waiting = await resolveBatch(modelSink({ problem: () => LATER }), linesOf(3), noControl, never);
     expect(waiting.blocked).toMatchObject({ message: 'HTTP 503', needsPerson: false, waitMs: 7000 });
     expect(waiting.blocked?.hint).toContain('by itself');

@@ -64,7 +64,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
 
   const points = (lacks: readonly MissingPoints[]): number => lacks.reduce((sum, lack) => sum + lack.points, 0);
 
-  test('takes a year of history at two requests a batch at most, and the rest is missing by device', async () => {
+  test('needs at most two requests a batch for a year of history, and the rest is missing by device', async () => {
     using state = scratchStore();
     const devices = ['a', 'b', 'odd\\id'];
     state.store.append([line('a', 1000)], 'live');
@@ -129,7 +129,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     }),
   });
 
-  test('is not believed about points of the last hour: its clock may be wrong, and nothing is given up', async () => {
+  test('is not trusted about points of the last hour: its clock may be wrong, and no point is given up', async () => {
     using state = scratchStore();
     state.store.append(
       Array.from({ length: 50 }, (_, n) => line('a', n * SECOND_MS)),
@@ -141,7 +141,7 @@ describe.runIf(influxdAvailable())('a bucket that keeps thirty days', () => {
     expect(held).toContain('beyond retention');
   });
 
-  test('is not believed where the number does not fit: then the lines are searched', async () => {
+  test('is not trusted where the number does not match: then the lines are searched', async () => {
     using state = scratchStore();
     const lines = [
       ...Array.from({ length: 20 }, (_, n) => line('a', 31 * DAY_MS + n)),

@@ -53,7 +53,7 @@ describe('the lines that are too old', () => {
     expect(growing.sent).toHaveLength(3);
   });
 
-  test('are unclear where the limit would lie between lines of one time, or the count fits no run', async () => {
+  test('are unclear where the limit would lie between lines of one time, or the count matches no run', async () => {
     expect(await runOf([1, 1, 2], 1, []).found).toBe('unclear');
     expect(await runOf([1, 2], 0, []).found).toBe('unclear');
     expect(await runOf([1, 2], 3, []).found).toBe('unclear');

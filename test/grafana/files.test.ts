@@ -127,7 +127,7 @@ test.each(
   expect(titles.reduce((sum, title) => sum + widthOf(title), 0)).toBeLessThanOrEqual(room);
 });
 
-test('a table below a heading that speaks of attention leaves out what needs none', () => {
+test('a table below a heading about attention leaves out devices that need none', () => {
   const under = boards.flatMap(({ panels: all }) => {
     let heading = '';
     return all.flatMap((panel) => {
@@ -142,7 +142,7 @@ test('a table below a heading that speaks of attention leaves out what needs non
     );
 });
 
-test('no panel of a whole range stands below a heading that speaks of now', () => {
+test('no panel of the full range stands below a heading about the present', () => {
   const underNow = boards.flatMap(({ panels: all }) => {
     let heading = '';
     return all.flatMap((panel) => {
@@ -177,7 +177,7 @@ function titlesOf({ transformations = [] }: Panel): string[] {
   return Object.entries(renameByName).flatMap(([name, title]) => (left.has(name) ? [] : [title]));
 }
 
-describe('what a title says is what stands below it', () => {
+describe('titles match their panels', () => {
   const named = (uid: string, title: string): Panel => {
     const found = panels.find(({ board, panel }) => board.uid === uid && panel.title === title);
     if (found === undefined) throw new Error(`no panel "${title}" on ${uid}`);
@@ -185,7 +185,7 @@ describe('what a title says is what stands below it', () => {
   };
   const ofDevices = panels.filter(({ panel }) => titlesOf(panel).includes('Time not read'));
 
-  test('a list of devices beside a count of alerts says that it lists devices, and where the alerts are', () => {
+  test('a list of devices beside a count of alerts has a title about devices, and refers to the alerts', () => {
     const { description } = named('tidemark-start', 'Devices that need attention');
     expect(description).toMatch(/alerts are not listed here: the dashboard "Alerts"/);
   });
@@ -204,7 +204,7 @@ describe('what a title says is what stands below it', () => {
     expect(text).not.toMatch(/15-min reports|[Dd]evice reports at least/);
   });
 
-  test('a time that is not read is no reading that is missing, and a table that shows it says so', () => {
+  test('a time that is not read is no missing reading, and a table that shows it explains that', () => {
     expect(ofDevices.map(({ board }) => board.uid).toSorted()).toEqual([
       ...['tidemark-device', 'tidemark-fleet', 'tidemark-vm-device', 'tidemark-vm-fleet'],
     ]);
@@ -224,7 +224,7 @@ describe('what a title says is what stands below it', () => {
     expect(fieldConfig?.defaults['noValue']).toBe('No rule fires.');
   });
 
-  test('the thresholds of a sensor are drawn while an alert is open, and its chart says so', () => {
+  test('the thresholds of a sensor are drawn while an alert is open, and the description of its chart explains that', () => {
     expect(named('tidemark-vm-device', '$sensor').description).toMatch(/only while an alert is open/);
   });
 });
@@ -301,21 +301,24 @@ test.each(boards.map((board) => [board.uid, board] as const))('what %s counts le
   }
 });
 
-test.each(boards.map((board) => [board.uid, board] as const))('%s says what it is, and leads on', (_, board) => {
-  expect(board.description.length).toBeGreaterThan(30);
-  expect(board.timezone).toBe('browser');
-  expect(['now-24h', 'now-6h', 'now-3h', 'now-1h']).toContain(board.time.from);
-  // A set leads to its own: a choice made in one means nothing in the other.
-  const tags = board.uid.startsWith('tidemark-vm-') ? ['tidemark-promql'] : ['tidemark'];
-  expect(board.tags).toEqual(tags);
-  expect(board.links).toMatchObject([{ type: 'dashboards', tags, keepTime: true, includeVars: true }]);
-  for (const panel of shownPanels(board)) {
-    expect(panel.title, panel.title).not.toBe('');
-    expect(panel.description?.length, panel.title).toBeGreaterThan(20);
-    expect(panel.fieldConfig?.defaults['noValue'], panel.title).toBeTypeOf('string');
-    expect(panel.targets?.length, panel.title).toBeGreaterThan(0);
-  }
-});
+test.each(boards.map((board) => [board.uid, board] as const))(
+  '%s describes itself, and links to the next',
+  (_, board) => {
+    expect(board.description.length).toBeGreaterThan(30);
+    expect(board.timezone).toBe('browser');
+    expect(['now-24h', 'now-6h', 'now-3h', 'now-1h']).toContain(board.time.from);
+    // A set leads to its own: a choice made in one means nothing in the other.
+    const tags = board.uid.startsWith('tidemark-vm-') ? ['tidemark-promql'] : ['tidemark'];
+    expect(board.tags).toEqual(tags);
+    expect(board.links).toMatchObject([{ type: 'dashboards', tags, keepTime: true, includeVars: true }]);
+    for (const panel of shownPanels(board)) {
+      expect(panel.title, panel.title).not.toBe('');
+      expect(panel.description?.length, panel.title).toBeGreaterThan(20);
+      expect(panel.fieldConfig?.defaults['noValue'], panel.title).toBeTypeOf('string');
+      expect(panel.targets?.length, panel.title).toBeGreaterThan(0);
+    }
+  },
+);
 
 test('the start page has a line with a sentence for each other dashboard of its set', () => {
   const start = boards.find(({ uid }) => uid === 'tidemark-start');
@@ -346,7 +349,7 @@ test('links to a dashboard lead to one, and carry the data source and the range'
 });
 
 test.each(boards.map((board) => [board.uid, board] as const))(
-  '%s knows no host, no id, and asks what is chosen',
+  '%s contains no host and no id, and queries the chosen devices',
   (_, board) => {
     const text = JSON.stringify(board);
     expect(/https?:|localhost|127\.0\.0\.1|ws-demo|hub-ham|add-ham/.exec(text)).toBeNull();
@@ -433,7 +436,7 @@ function queriesOf(board: Board): string[] {
 }
 
 test.each(boards.filter(asksInflux).map((board) => [board.uid, board] as const))(
-  '%s asks what every InfluxDB understands, within a range, and no finer than it shows',
+  '%s uses queries that every InfluxDB understands, within a range, and no finer than it shows',
   (_, board) => {
     for (const query of queriesOf(board)) {
       expect(query).not.toMatch(

@@ -234,7 +234,7 @@ function sourcesOf(text: string): number {
   return Math.max(0, ...counts);
 }
 
-test('no query goes over three others, group by group: of 2,000 devices an InfluxDB takes most of a panel for that', () => {
+test('no query applies three more, group by group: with 2,000 devices an InfluxDB spends most of a panel on that', () => {
   expect(
     sourcesOf('SELECT a FROM (SELECT b FROM c), (SELECT d FROM (SELECT e FROM f), (SELECT g FROM h)), (SELECT i)'),
   ).toBe(3);
@@ -245,7 +245,7 @@ test('no query goes over three others, group by group: of 2,000 devices an Influ
 /** The queries that an InfluxDB 3 Core 3.6.0 answered over data in Parquet files, by hand with an earlier build. */
 const RUN: readonly string[] = JSON.parse(readFileSync(join(import.meta.dirname, 'run-on-influxdb3.json'), 'utf8'));
 
-test('docs/databases.md says which queries were run on InfluxDB 3', () => {
+test('docs/databases.md lists the queries that were run on InfluxDB 3', () => {
   const asked = new Set(QUERIES.map(([, query]) => query));
   expect(RUN.filter((query) => !asked.has(query))).toEqual([]);
   const docs = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'databases.md'), 'utf8').replaceAll(

@@ -194,7 +194,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     }
   });
 
-  test('an add-on of which the workspace does not say whether it is online counts by what it reports', async () => {
+  test('an add-on for which the workspace reports no online status counts by its readings', async () => {
     const read = reader({ place: place(), toMs: NOW_MS });
     const hubs = await read.table('fleet', 'Hubs');
     expect(hubs.find(({ Hub }) => Hub === 'Odd hub')).toMatchObject({ 'Add-ons': '1', 'Add-ons reporting': '1, text' });
@@ -202,7 +202,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     expect(hubs.find(({ Hub }) => Hub === 'Here')).toMatchObject({ 'Add-ons': '0', 'Add-ons reporting': '0, text' });
   });
 
-  test('how many add-ons report, nobody knows once Tidemark has stopped', async () => {
+  test('how many add-ons report is unknown once Tidemark has stopped', async () => {
     const later = reader({ place: place(), toMs: NOW_MS + 20 * MINUTE_MS });
     const hubs = await later.table('fleet', 'Hubs');
     expect(hubs.find(({ Hub }) => Hub === 'Here')).toMatchObject({
@@ -215,7 +215,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     expect(lag).toMatch(/^no report from Tidemark; complete up to: 2\d minutes ago, red$/);
   });
 
-  test('where no alert was ever reported, none is open while Tidemark reports; without it, nobody knows', async () => {
+  test('where no alert was ever reported, none is open while Tidemark reports; without it, the number is unknown', async () => {
     for (const uid of ['start', 'fleet']) {
       expect(await reader({ place: place(), toMs: NOW_MS }).numbers(uid, 'Open alerts')).toEqual(['Open: 0, green']);
       const later = reader({ place: place(), toMs: NOW_MS + 20 * MINUTE_MS });
@@ -255,7 +255,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     expect(column(newest, 'device_name')).toEqual(['new', 'Twin', 'Twin', 'Dead']);
   });
 
-  test('what is usual in the fleet is not what the device says that reports most often', async () => {
+  test('the usual value of the fleet is not that of the device with the most reports', async () => {
     const choose: Choose = (variable) => (variable === 'one_sensor' ? 'usual' : undefined);
     const lines = await look(['sensors', '$one_sensor of the fleet'], 24 * HOUR_MS, choose);
     const values = (frame: Frame | undefined) => frame?.fields[1]?.values.filter((value) => value !== null);

@@ -30,7 +30,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     expect(seen.get('tidemark-device: $sensor temperature')?.[0]?.length).toBeGreaterThan(30);
   });
 
-  test('hostile names: each device is found by name, and what is asked of it is its own', async () => {
+  test('hostile names: each device is found by name, and queries about it return only its own data', async () => {
     using odd = await fill(bench, hostile, { forMs: 12 * MINUTE_MS, historyMs: 4 * HOUR_MS });
     const all = await lookAtAll({ place: place(odd.database), nowMs: odd.nowMs });
     expect(all.get('tidemark-fleet: Devices')?.[0]?.length).toBe(HOSTILE.length);
@@ -59,7 +59,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     expect(new Set(types)).toEqual(new Set(['boolean', 'string']));
   });
 
-  test('a thousand devices: every panel, one row for each where it says so', async () => {
+  test('a thousand devices: every panel, with one row for each where its description promises that', async () => {
     await bench.influxd.query('', 'CREATE DATABASE large');
     const size = { devices: 1000, days: 0.125, intervalMs: 10 * MINUTE_MS, nowMs: Date.UTC(2026, 5, 15, 12) };
     await writeFleet(bench.influxd, 'large', size);

@@ -56,7 +56,7 @@ function asked(expr: string, stepMs = 60_000): string {
   return replacePromql(expr, { choices, range, stepMs, plain: new Set() });
 }
 
-test.each(VICTORIA_QUERIES)('%s asks within bounds, and puts a choice in where Grafana escapes it', (_, expr) => {
+test.each(VICTORIA_QUERIES)('%s has bounds, and inserts a choice where Grafana escapes it', (_, expr) => {
   const spans = [...expr.matchAll(/\[([^\]]*)\]/g)].map(([, span = '']) => span);
   expect(spans.filter((span) => !/^(?:\$__interval|\$__range|17m|1h|3h|26h|366d|3h:5m|26h:5m)$/.test(span))).toEqual(
     [],

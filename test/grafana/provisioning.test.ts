@@ -30,7 +30,7 @@ describe('data sources', () => {
     'grafana/provisioning-victoriametrics/datasources/tidemark-victoriametrics.yaml',
   ) as unknown as File;
 
-  test('have the uids that dashboards and rules know, and keys that Grafana knows', () => {
+  test('have the uids that dashboards and rules use, and keys that Grafana accepts', () => {
     expect(apiVersion).toBe(1);
     expect(victoria.apiVersion).toBe(1);
     const named = [...datasources, ...victoria.datasources].map(({ name, uid, type }) => ({ name, uid, type }));
@@ -41,7 +41,7 @@ describe('data sources', () => {
     }
   });
 
-  test('ask the database in InfluxQL, with the token of a file, and in the body', () => {
+  test('query the database in InfluxQL, with the token of a file, and in the body', () => {
     expect(datasources[0]).toMatchObject({
       access: 'proxy',
       isDefault: true,
@@ -128,7 +128,7 @@ describe('alert rules', () => {
   };
   const rules = groups.flatMap((group) => group.rules);
 
-  test('have keys that Grafana knows, and lead to a dashboard', () => {
+  test('have keys that Grafana accepts, and lead to a dashboard', () => {
     expect(apiVersion).toBe(1);
     for (const group of groups) expect(strangers(group, ['orgId', 'name', 'folder', 'interval', 'rules'])).toEqual([]);
     const known = [
@@ -149,7 +149,7 @@ describe('alert rules', () => {
     expect(new Set(rules.map(({ uid }) => uid)).size).toBe(7);
   });
 
-  test('ask the provisioned database, and compare by the expressions after it', () => {
+  test('query the provisioned database, and compare by the expressions after it', () => {
     for (const { data, condition } of rules) {
       expect(condition).toBe('C');
       const asked = data.filter(({ model }) => model['query'] !== undefined);

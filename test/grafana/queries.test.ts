@@ -140,7 +140,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     ]);
   });
 
-  test('coverage tells "no data" from "not synced yet"', async () => {
+  test('coverage distinguishes "no data" from "not synced yet"', async () => {
     const { nowMs } = filled;
     const range = { fromMs: nowMs - DAY_MS, toMs: nowMs };
     const choose: Choose = (variable) => (variable === 'device' ? ['add-ham-01', 'add-ber-20'] : undefined);

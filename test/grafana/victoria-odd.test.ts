@@ -30,7 +30,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     await bench[Symbol.asyncDispose]();
   });
 
-  test('hostile names: each device is found by name, and what is asked of it is its own', async () => {
+  test('hostile names: each device is found by name, and queries about it return only its own data', async () => {
     const { url } = odd.victoria;
     const range = { fromMs: odd.filled.nowMs - DAY_MS, toMs: odd.filled.nowMs };
     const list = (await openPromBoard(vmBoard('device'), { url, range })).lists.get('device') ?? [];
@@ -87,7 +87,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     }
   });
 
-  test('a thousand devices: every panel, one row for each where it says so, and in good time', async () => {
+  test('a thousand devices: every panel, with one row for each where its description promises that, and in good time', async () => {
     await using large = await startVictoria();
     const size = { devices: 1000, days: 0.25, intervalMs: 10 * MINUTE_MS, nowMs: Date.UTC(2026, 5, 15, 12) };
     const write = async (_: string, lines: string): Promise<number> => {

@@ -318,7 +318,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     expect(hours.filter((value) => Number(value) <= 0)).toEqual([]);
   });
 
-  test('coverage tells "no data" from "not synced yet", and the states are those of the workspace', async () => {
+  test('coverage distinguishes "no data" from "not synced yet", and the states are those of the workspace', async () => {
     const { simulator, nowMs } = shown.filled;
     const viewer = await open('device', choosing('add-ham-01', 'add-ber-20'));
     const frames = await viewer.look(vmPanel('device', 'Coverage, hour by hour'));

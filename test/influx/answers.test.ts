@@ -40,7 +40,7 @@ describe('what counts as written', () => {
     }
   });
 
-  test('201 is what older clouds said of a batch that they took in part', () => {
+  test('201 is the answer of older clouds to a batch that they accepted in part', () => {
     expect(read(201, v2('invalid', 'partial write: 1 points rejected')).kind).toBe('refused');
     expect(read(201, v2('ok', 'created')).kind).toBe('blocked');
   });
@@ -158,7 +158,7 @@ describe('400 and 422', () => {
       ),
       17,
     ],
-  ])('%j tells how many points were too old', (body, dropped) => {
+  ])('%j shows how many points were too old', (body, dropped) => {
     expect(read(422, body)).toMatchObject({ kind: 'refused', retention: true, dropped });
   });
 
@@ -189,7 +189,7 @@ describe('400 and 422', () => {
     ).toBe('refused');
   });
 
-  test('an error that was too long to be read whole still counts as what it is', () => {
+  test('an error that was too long to be read completely still counts by its status', () => {
     const whole = v1(`partial write: ${'unable to parse \'a "quoted" line wal\': missing fields\n'.repeat(3000)}`);
     expect(read(400, whole.slice(0, 65_536)).kind).toBe('refused');
     expect(read(400, v2('invalid', `line protocol parse failed: '${'x'.repeat(1e5)}`).slice(0, 65_536)).kind).toBe(
@@ -199,7 +199,7 @@ describe('400 and 422', () => {
   });
 });
 
-describe('what a person has to mend', () => {
+describe('problems that a person has to fix', () => {
   test.each([
     [401, v2('unauthorized', 'unauthorized access'), 'influx.token', 'user:password'],
     // No token is set, and the address is that of something else.
@@ -226,7 +226,7 @@ describe('what a person has to mend', () => {
     [404, '404 page not found', 'influx.url', 'base URL'],
     [405, '', 'influx.url', 'base URL'],
     [415, '', 'influx.url', 'base URL'],
-  ])('%i %s is held and names the keys', (status, body, key, remedy) => {
+  ])('%i %s blocks the destination and names the keys', (status, body, key, remedy) => {
     const answer = read(status, body);
     expect(answer.kind).toBe('blocked');
     expect(answer).toHaveProperty('hint', expect.stringContaining(key));
@@ -251,7 +251,7 @@ describe('what a person has to mend', () => {
     expect(read(400, v1('database is required')).kind).toBe('later');
   });
 
-  test('413 asks for smaller requests', () => {
+  test('413 leads to smaller requests', () => {
     expect(read(413, '{"error":"Request Entity Too Large"}')).toEqual({
       kind: 'too-large',
       message: 'HTTP 413: Request Entity Too Large',
@@ -294,7 +294,7 @@ describe('later', () => {
     expect(read(503, '', headers)).toHaveProperty('waitMs', waitMs);
   });
 
-  test('a date without a Date to read it against asks for nothing', () => {
+  test('a date without a Date to compare it with requests no wait', () => {
     expect(read(503, '', { 'retry-after': 'Sat, 21 Nov 2026 10:01:00 GMT' })).toHaveProperty('waitMs', null);
   });
 });

@@ -53,7 +53,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   const sinkFor = (into: string, token = TOKEN, timeoutMs = 10_000): Sink =>
     createInfluxSink({ name: 'influx', url: proxy.url, token: new Secret(token), org: 'o', bucket: into, timeoutMs });
 
-  test('says of itself that it is no VictoriaMetrics', async () => {
+  test('is detected as no VictoriaMetrics', async () => {
     const place = { name: 'influx', url: influxd.url, token: null, org: '', bucket: '', timeoutMs: 10_000 };
     const answer = await createInfluxSink(place, 'victoriametrics').write([line(1, 1)], never);
     expect(answer).toMatchObject({ kind: 'blocked', hint: expect.stringMatching(/^influx\.kind: /) });
@@ -93,7 +93,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     expect(await stored()).toEqual(good);
   });
 
-  test('a field that clashes as a whole holds the destination and puts nothing aside', async () => {
+  test('a field that conflicts in all lines blocks the destination and quarantines nothing', async () => {
     await influxd.write(bucket, `telemetry flag="text of another program" ${T0}`);
     const lines = Array.from({ length: 200 }, (_, n) => line(n, true, 'flag'));
     const control = { ...noControl, controlFor: () => line(-1, false, 'flag') };
@@ -116,7 +116,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     expect(await influxd.query(bucket, 'SELECT value FROM telemetry')).toEqual([{ time: now, value: 1 }]);
   });
 
-  test('a line that is none, among good ones, is told apart from them', async () => {
+  test('an invalid line among valid ones is found', async () => {
     const lines = [line(0, 1), line(1, 2).replace('value=2', 'value=2.2.2'), line(2, 3)];
     const resolution = await resolveBatch(sink, lines, noControl, never);
     expect(resolution.rejected).toMatchObject([{ index: 1, message: expect.stringContaining('unable to parse') }]);
@@ -126,7 +126,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     ]);
   });
 
-  test('an error that quotes thousands of lines is narrowed all the same', async () => {
+  test('an error that quotes thousands of lines is still narrowed down', async () => {
     const lines = Array.from({ length: 5000 }, (_, n) =>
       n < 4990 ? line(n, n).replace(/value=\d+/, `value=${n}.x.`) : line(n, n),
     );
@@ -166,7 +166,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     ]);
   });
 
-  test('faults keep every line and leave nothing half said', async () => {
+  test('faults keep every line and report no partial success', async () => {
     const lines = Array.from({ length: 10 }, (_, n) => line(n, n));
     for (const fault of [
       FAULTS.unavailable,

@@ -49,7 +49,7 @@ describe('what a probe finds', () => {
     });
   });
 
-  test('one that is not there: it is said, and none is made', async () => {
+  test('one that does not exist: it is reported, and none is created', async () => {
     await using server = await startInfluxdb3({ databases: ['home'] });
     expect(await probe(server, 'hmoe')).toMatchObject({ kind: 'influxdb', isMissing: true });
     expect([...server.databases]).toEqual(['home']);
@@ -217,14 +217,14 @@ describe('the devices that a database has', () => {
     return [await source.devices(never), await source.hasAny(never)];
   };
 
-  test('are asked for with a time: without one, InfluxDB 3 looks at the last 24 hours', async () => {
+  test('are requested with a time: without one, InfluxDB 3 reads only the last 24 hours', async () => {
     expect(await devicesOf([nowMinute - 3 * 24 * 60])).toEqual([['d'], true]);
   });
 
   const day = 24 * 60;
   const old = (days: number) => Array.from({ length: days * 144 }, (_, index) => nowMinute - 2 * day - 10 * index);
 
-  test('where that takes too many files, in ranges back from now, also those of years ago', async () => {
+  test('where that needs too many files, in ranges back from now, also those of years ago', async () => {
     expect(await devicesOf([nowMinute, ...old(30)])).toEqual([['d'], true]);
     expect(await devicesOf(old(30))).toEqual([['d'], true]);
     expect(await devicesOf(old(4), 40)).toEqual([['d'], true]);

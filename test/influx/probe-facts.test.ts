@@ -69,7 +69,7 @@ describe('VictoriaMetrics', () => {
     expect(readFlags({ metrics, flags }).dedupMs).toBe(ms);
   });
 
-  test('its version, where it tells one', () => {
+  test('its version, where it reports one', () => {
     const reported = (short: string) =>
       readFlags({ metrics: `vm_app_version{version="x", short_version="${short}"} 1`, flags: null }).version;
     expect([reported('v1.101.0'), reported(''), reported('<b>')]).toEqual(['v1.101.0', null, null]);

@@ -65,7 +65,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     expect(await request(influxd.url)).toEqual(INFLUXDB);
   });
 
-  test('is taken for one behind something that hides who answers, and nothing is written', async () => {
+  test('counts as one behind a proxy that hides the server, and nothing is written', async () => {
     const proxy = await startV2Proxy({ upstream: influxd.url, token: TOKEN });
     closing.push(proxy.close);
     expect(await request(proxy.url, { token: new Secret(TOKEN) })).toEqual(INFLUXDB);
@@ -90,7 +90,7 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
     expect(await victoria.exported()).toEqual([]);
   });
 
-  test('is known behind a proxy that takes its headers out', async () => {
+  test('is recognized behind a proxy that removes its headers', async () => {
     expect(await request(await behindProxy(victoria.url))).toEqual(VICTORIA);
   });
 
@@ -114,7 +114,7 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
 });
 
 describe('what is no database, or none that answers', () => {
-  test('one that is down is asked again later', async () => {
+  test('one that is down is probed again later', async () => {
     const url = await serve(() => undefined);
     await closing.pop()?.();
     expect(await request(url, { name: 'second' })).toEqual({
@@ -132,21 +132,24 @@ describe('what is no database, or none that answers', () => {
     ['a redirect', 302, { location: 'https://elsewhere.test/' }, '', 'blocked'],
     ['a wrong path', 404, {}, '404 page not found', 'blocked'],
     ['a proxy that forbids it', 403, {}, 'no', 'blocked'],
-  ])('%s tells nothing: it is %j that decides', async (_what, status, headers, body, kind) => {
+  ])('%s shows nothing: it is %j that decides', async (_what, status, headers, body, kind) => {
     const url = await serve((_request, response) => response.writeHead(status, headers).end(body));
     expect((await request(url)).kind).toBe(kind);
   });
 
-  test.each([400, 405, 422])('what minds an empty write (%i) is asked by its other side', async (status) => {
-    let asked = 0;
-    const url = await serve((request, response) => {
-      asked += 1;
-      if (request.method === 'POST') response.writeHead(status).end('{"error":"no lines"}');
-      else response.writeHead(404).end('not found');
-    });
-    expect(await request(url)).toEqual(INFLUXDB);
-    expect(asked).toBe(2);
-  });
+  test.each([400, 405, 422])(
+    'a server that refuses an empty write (%i) is probed with its other endpoint',
+    async (status) => {
+      let asked = 0;
+      const url = await serve((request, response) => {
+        asked += 1;
+        if (request.method === 'POST') response.writeHead(status).end('{"error":"no lines"}');
+        else response.writeHead(404).end('not found');
+      });
+      expect(await request(url)).toEqual(INFLUXDB);
+      expect(asked).toBe(2);
+    },
+  );
 
   test('an abort is passed on', async () => {
     const url = await serve(() => undefined);

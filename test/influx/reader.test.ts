@@ -119,7 +119,7 @@ describe('a refusal', () => {
     [403, '{"message":"no right"}', 'HTTP 403: no right', /^influx\.token needs read permission/],
     [404, 'not here', 'HTTP 404: not here', /DBRP mapping/],
     [400, '', 'HTTP 400', /^influx\.url: the server does not accept queries/],
-  ])('with %i says what to change', async (status, body, message, hint) => {
+  ])('with %i has a remedy', async (status, body, message, hint) => {
     expect(await refusedWith(status, body)).toEqual({ kind: 'refused', message, hint: expect.stringMatching(hint) });
   });
 
@@ -127,7 +127,7 @@ describe('a refusal', () => {
     expect(await refusedWith(status, '')).toEqual({ kind: 'down', message: `HTTP ${status}`, hint: '' });
   });
 
-  test('for too many files is no outage, but asks for a shorter range', async () => {
+  test('for too many files is no outage, but leads to a shorter range', async () => {
     const problem = await refusedWith(500, '{"error":"Query would exceed file limit of 432"}');
     expect(problem).toMatchObject({ kind: 'refused', isTooWide: true, hint: expect.stringMatching(/shorter range/) });
   });

@@ -115,7 +115,7 @@ describe('the request', () => {
     expect(seen[1]?.body).toEqual(seen[0]?.body);
   });
 
-  test('takes a URL that already names the API, and sends no token where there is none', async () => {
+  test('accepts a URL that already names the API, and sends no token where there is none', async () => {
     const { url, seen } = await serve((response) => response.writeHead(204).end());
     for (const form of [`${url}/api/v2`, `${url}/api/v2/`, `${url}/api/v2/write`, `${url}/`]) {
       expect(await sinkAt(form, { token: null }).write(LINES, never)).toEqual({ kind: 'accepted' });
@@ -137,7 +137,7 @@ describe('the request', () => {
 });
 
 describe('a proxy', () => {
-  test('that the environment names carries the writes, unless NO_PROXY says otherwise', async () => {
+  test('of the environment carries the writes, unless NO_PROXY excludes the host', async () => {
     const database = await serve((response) => response.writeHead(204).end());
     const proxy = await serve((response) => response.writeHead(204).end());
     for (const name of ['HTTP_PROXY', 'http_proxy']) {
@@ -190,7 +190,7 @@ describe('the answer', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test('an InfluxDB that speaks of the data is believed, compressed or not', async () => {
+  test('an InfluxDB error about the data is accepted as such, compressed or not', async () => {
     const body = '{"error":"partial write: points beyond retention policy dropped=1"}';
     const message = 'HTTP 400: partial write: points beyond retention policy dropped=1';
     expect(await answerTo(400, body, { 'content-type': 'application/json' })).toEqual({
@@ -264,7 +264,7 @@ describe('no answer', () => {
     expect((await sinkAt(amidst.url).write(LINES, never)).kind).toBe('later');
   });
 
-  test('a refused connection and an unknown host mean later, and say what to look at', async () => {
+  test('a refused connection and an unknown host mean later, and include a remedy', async () => {
     const { url, server } = await serve(() => {});
     await new Promise((resolve) => server.close(resolve));
     expect(await sinkAt(url).write(LINES, never)).toMatchObject({

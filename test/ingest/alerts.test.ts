@@ -63,7 +63,7 @@ describe.runIf(influxdAvailable())('alerts', () => {
     expect((await rig.once()).summary.outcome).toBe('complete');
   });
 
-  test('the first run takes in all that exist, each fact once, at the time at which it was opened', async () => {
+  test('the first run stores all that exist, each fact once, at the time at which it was opened', async () => {
     using rig = await rigOf(history(450));
     expect((await rig.once()).summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
     await rig.once();
@@ -116,7 +116,7 @@ describe.runIf(influxdAvailable())('alerts', () => {
     expect(await alertsOf(rig)).toHaveLength(3);
   });
 
-  test('an old open alert is asked for by its id where that is cheaper than listing down to it', async () => {
+  test('an old open alert is requested by its id where that is cheaper than listing down to it', async () => {
     const life = [{ atMs: NOW_MS + 30 * MINUTE_MS, value: state('resolved', 7) }];
     using rig = await rigOf(history(900, { 1: life }));
     await rig.once();

@@ -225,7 +225,7 @@ describe('a commit', () => {
     );
   });
 
-  test('is computed from the revision that it names, and keeps what it was asked for', () => {
+  test('is computed from the revision that it names, and keeps the requested range', () => {
     const memory = createMemory();
     memory.commit({ readings: [reading(1)] });
     expect(memory.compose({ readings: [reading(2)] })).toMatchObject({

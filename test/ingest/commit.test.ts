@@ -213,7 +213,7 @@ describe('a state that has changed since the page was judged', () => {
     expect(linesOf()).toHaveLength(2);
   });
 
-  test('again and again refuses the page whole: nothing is archived, covered or reported', () => {
+  test('again and again refuses the complete page: nothing is archived, covered or reported', () => {
     interfering(5);
     expect(() => commitJudged(context, pageOf([reading(200), reading(300)]))).toThrow(StaleStateError);
     expect([linesOf(), coveredOf(), events, calls]).toEqual([[], [], [], []]);
@@ -306,7 +306,7 @@ describe('a server clock that falls back', () => {
     state.store.saveInventory({ listed: [change], missing: [], atMs: NOW_MS });
   };
 
-  test('has what is covered beyond its present taken back, once', () => {
+  test('withdraws the coverage beyond its present, once', () => {
     saved();
     let withdrawn = 0;
     const watch = createFallWatch(context, () => {

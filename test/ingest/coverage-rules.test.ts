@@ -77,7 +77,7 @@ describe('coverage that came too early', () => {
     expect(withdrawBeyond([span], at(5), [a, b, c])).toEqual([{ from: at(0), to: at(5), first: null, last: null }]);
   });
 
-  test('removes whole ranges, and leaves older ones as they are', () => {
+  test('removes complete ranges, and leaves older ones as they are', () => {
     const old = bare({ from: at(-50), to: at(-10) });
     expect(withdrawBeyond([old, span, bare({ from: at(200), to: at(300) })], at(100), [])).toEqual([old, span]);
     expect(withdrawBeyond([old, span], at(0), [])).toEqual([old]);
@@ -294,11 +294,11 @@ const EMPTY = { covered: [bare({ from: at(-7200), to: at(100) })], hoursWritten:
 const page = (...readings: Reading[]) => ({ readings, covers: null });
 
 describe('ranges called empty while a device had no coverage', () => {
-  test('is taken back with the first reading that it shows', () => {
+  test('is withdrawn with the first reading that it shows', () => {
     expect(withoutUnverified(EMPTY, page(reading(120)), never).covered).toEqual([]);
   });
 
-  test('is taken back above it as well: a page of history tells nothing of what is newer', () => {
+  test('is withdrawn above it as well: a page of history shows nothing about newer readings', () => {
     expect(withoutUnverified(EMPTY, page(reading(-9000)), never).covered).toEqual([]);
   });
 
@@ -314,7 +314,7 @@ describe('ranges called empty while a device had no coverage', () => {
     expect(withoutUnverified(held, page(reading(320)), never)).toBe(held);
   });
 
-  test('is taken back once more by the page that vouches, not by each that shows what is too young', () => {
+  test('is withdrawn once more by the page that confirms, not by each that shows readings that are too young', () => {
     const covers = { ...bare({ from: at(100), to: at(130) }), last: edgeOf(reading(120)) };
     expect(withoutUnverified(EMPTY, page(reading(120)), always)).toBe(EMPTY);
     expect(

@@ -72,7 +72,7 @@ test('texts of any member count, and records without any', async () => {
   expect((await listed({ counted: 1_000_000_000, page: small })).requests).toBe(11);
 });
 
-test('a list of more devices than the account counts, or with no count, is taken in', async () => {
+test('a list of more devices than the account counts, or with no count, is stored', async () => {
   const page = (nth: number): Partial<DeviceRecord>[] => ids(nth, 200);
   expect(await listed({ counted: 100, page, pages: 10 })).toEqual({ requests: 10, end: 2000 });
   expect(await listed({ counted: null, page, pages: 60 })).toEqual({ requests: 60, end: 12_000 });

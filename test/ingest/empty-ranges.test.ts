@@ -39,7 +39,7 @@ describe('judgeEmpty', () => {
     ['it was seen before the range alone', { seenAt: RANGE.from - 1n }],
     ['its last sign of life is archived', { newestNs: RANGE.from - 1n, seenAt: RANGE.from - 1n }],
     ['the sign of life lies above the range, and so does a reading', { newestNs: RANGE.to, seenAt: RANGE.to }],
-  ])('believes it where %s, and remembers nothing', (_, change) => {
+  ])('accepts it where %s, and records nothing', (_, change) => {
     expect(judgeEmpty({ ...SEEN, ...change })).toEqual({ isBelieved: true, next: null });
   });
 
@@ -49,20 +49,20 @@ describe('judgeEmpty', () => {
     ['has an archived reading in the range', { seenAt: null, newestNs: RANGE.to, isStored: true }],
     ['has one although another device has readings', { seenAt: null, isStored: true, controlMs: NOW_MS }],
     ['was seen there after its newest reading', { newestNs: RANGE.from - 1n }],
-  ])('takes it as provisional where the device %s', (_, change) => {
+  ])('treats it as provisional where the device %s', (_, change) => {
     expect(judgeEmpty({ ...SEEN, ...change })).toEqual({
       isBelieved: false,
       next: { ...RANGE, sinceMs: NOW_MS, answers: 1, confirmed: 0, dueMs: null },
     });
   });
 
-  test('is believed with readings of another device in the same minutes, and requested an hour later', () => {
+  test('is accepted with readings of another device in the same minutes, and requested an hour later', () => {
     const control = { ...SEEN, controlMs: NOW_MS - 2 * MINUTE_MS };
     expect(judgeEmpty(control)).toMatchObject({ isBelieved: true, next: { confirmed: 1, dueMs: NOW_MS + HOUR_MS } });
     expect(judgeEmpty({ ...control, controlMs: NOW_MS - 2 * MINUTE_MS - 1 }).isBelieved).toBe(false);
   });
 
-  test('believes three answers that are spread over half an hour, and neither two nor three within less', () => {
+  test('accepts three answers that are spread over half an hour, and neither two nor three within less', () => {
     const answers = (...minutes: number[]) =>
       minutes.reduce<ReturnType<typeof judgeEmpty>>(
         ({ next }, minute) => judgeEmpty({ ...SEEN, known: next, nowMs: NOW_MS + minute * MINUTE_MS }),
@@ -73,7 +73,7 @@ describe('judgeEmpty', () => {
     expect(answers(0, 30)).toBe(false);
   });
 
-  test('takes an answer as provisional beside a believed range where a reading is archived, for half an hour', () => {
+  test('treats an answer as provisional beside an accepted range where a reading is archived, for half an hour', () => {
     const { next } = judgeEmpty({ ...SEEN, controlMs: NOW_MS });
     const known = next === null ? null : { ...next, confirmed: CONFIRMED_FOR_GOOD };
     const answer = { ...SEEN, known, isStored: true, controlMs: NOW_MS };
@@ -95,7 +95,7 @@ describe('judgeEmpty', () => {
     expect(judgeEmpty({ ...SEEN, known: next, nowMs: NOW_MS + 30 * MINUTE_MS }).isBelieved).toBe(true);
   });
 
-  test('believes what adjoins a believed range, which grows, and asks for it when that one is due', () => {
+  test('accepts an answer next to an accepted range, which grows, and requests it when that one is due', () => {
     const { next } = judgeEmpty({ ...SEEN, controlMs: NOW_MS });
     const later = { from: RANGE.to, to: RANGE.to + 1n };
     expect(
@@ -106,7 +106,7 @@ describe('judgeEmpty', () => {
     });
   });
 
-  test('asks twice more for a believed range, after an hour and a day, and then no more', () => {
+  test('requests an accepted range twice more, after an hour and a day, and then no more', () => {
     const { next } = judgeEmpty({ ...SEEN, controlMs: NOW_MS });
     if (next === null) throw new Error('nothing is remembered');
     const second = confirmEmpty(next, NOW_MS + HOUR_MS);
@@ -177,7 +177,7 @@ describe('the sign of life to explain', () => {
     expect(signToExplain(device, { ...page, isLastTry: true })).toBe(RANGE.to);
   });
 
-  test('is none above the gap, but where signs of life tell the time, until the last try', () => {
+  test('is none above the gap, except where signs of life are the clock, until the last try', () => {
     const above = { ...page, to: RANGE.to };
     expect(signToExplain(device, above)).toBeNull();
     expect(signToExplain(device, { ...above, isTimeBySigns: true })).toBe(RANGE.to);

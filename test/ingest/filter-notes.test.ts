@@ -33,7 +33,7 @@ describe('a sensor pattern that matches nothing', () => {
     expect(patterns()).toEqual(['temprature']);
   });
 
-  test('is reported although somebody has asked the filter about a sensor that it matches', () => {
+  test('is reported although the filter was already applied to a sensor that it matches', () => {
     const { notes, patterns } = notesOf({ excludeSensors: ['temperature'] });
     expect(notes.filter.includesSensor('temperature')).toBe(false);
     notes.sensorsRead([readingAt(1n, { humidity: 1 })]);

@@ -174,7 +174,7 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
     ['by its name', { exclude: ['S*'] }, ['d-hub', 'd-pump']],
     ['by its model', { include: ['hub-*', 'sense-2'] }, ['d-hub', 'd-pump']],
     ['over being included', { include: ['garden'], exclude: ['Pump'] }, ['d-shed']],
-  ])('%s is never asked, has no points but its coverage, and is named', async (_how, filter, kept) => {
+  ])('%s is never polled, has no points but its coverage, and is named', async (_how, filter, kept) => {
     using rig = await rigOf(filter);
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, devices: 3 });
@@ -214,7 +214,7 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
     expect(await stored(rig)).toEqual([]);
   });
 
-  test('is not looked at for the time either, where the service tells none', async () => {
+  test('is not used for the time either, where the service sends none', async () => {
     const filter = { exclude: ['d-hub', 'd-pump'] };
     using rig = await rigOf(filter, { settings: { time: { date: 'absent' } } });
     expect((await rig.once()).summary.exit_code).toBe(0);
@@ -309,7 +309,7 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
 });
 
 describe.runIf(influxdAvailable())('an excluded sensor', () => {
-  test('is not written; coverage, anchors and sums are as ever', async () => {
+  test('is not written; coverage, overlap readings and sums are as ever', async () => {
     const filter = { excludeSensors: ['temp*', 'battery_voltage'] };
     using rig = await rigOf(filter);
     const { summary } = await rig.once();
@@ -399,7 +399,7 @@ describe.runIf(influxdAvailable())('a position', () => {
     expect(await idsIn(rig, 'device')).toHaveLength(3);
   });
 
-  test('is kept unless told otherwise, and comes and goes from then on', async () => {
+  test('is kept by default, and comes and goes from then on', async () => {
     using rig = await rigOf({}, { faults: badRecord });
     await rig.once();
     expect(stateText(rig)).toContain('52.517');
@@ -415,7 +415,7 @@ describe.runIf(influxdAvailable())('a position', () => {
 });
 
 describe.runIf(influxdAvailable())('any filter', () => {
-  test('keeps exactly what its rules say of the seed', async () => {
+  test('keeps exactly the part of the seed that its rules select', async () => {
     const words = ['d-hub', 'd-*', 'Hub', 'S???', 'garden', '*p', 'sense-?', 'upper floor', 'x', '*'];
     const sensors = ['temperature', 'h*', '*_*', 'rssi', '?', 'te*re'];
     const some = (from: string[]) => fc.subarray(from, { maxLength: 2 });

@@ -49,7 +49,7 @@ describe('a service in an outage', () => {
     expect(reported).toEqual([]);
   });
 
-  test('that is down behind a 429 is reported all the same', () => {
+  test('that is down behind a 429 is still reported', () => {
     const { reported, fails, answers } = rig();
     fails('throttled');
     fails('unreachable');
@@ -57,7 +57,7 @@ describe('a service in an outage', () => {
     expect(reported).toEqual(['api-outage', 'api-recovered']);
   });
 
-  test('is tried at growing distances, up to five minutes, or as often as is asked for', () => {
+  test('is tried at growing intervals, up to five minutes, or as often as the server requests', () => {
     const daemon = rig();
     const oneOff = rig();
     oneOff.outage.limitWaits(MINUTE_MS);
@@ -68,7 +68,7 @@ describe('a service in an outage', () => {
 });
 
 describe('a service that was never answered', () => {
-  test('is told of at the first failed request, once, and of its first answer', () => {
+  test('is reported at the first failed request, once, and so is its first answer', () => {
     const { reported, waitsMs, retries, answers, outage } = rig();
     retries('server-fault');
     expect([reported, outage.problem()]).toEqual([[], null]);

@@ -92,7 +92,7 @@ describe('a window that the plan bounds', () => {
   const widthNs = HOUR_NS;
   const wide = { from: at(-100_000), to: at(200) };
 
-  test('takes the newest part of the gap, and gives up the overlap reading that it cannot reach', () => {
+  test('uses the newest part of the gap, and gives up the overlap reading that it cannot reach', () => {
     const asked = ask({ gap: wide, far: edgeOf(reading(-100_001)) }, { widthNs });
     expect(asked.gap).toEqual({ from: at(203 - 3600 + 2), to: at(200) });
     expect(asked).toMatchObject({ far: null, near: edgeOf(NEAR), after: at(203 - 3600), before: at(203) });
@@ -160,7 +160,7 @@ describe('a window that the plan bounds', () => {
     );
   });
 
-  test('takes the whole gap, or as much of its newest part as there is room for', () => {
+  test('covers the full gap, or as much of its newest part as there is room for', () => {
     fc.assert(
       fc.property(anyCase, ({ asked, limits }) => {
         const { after, before, gap } = requestFor(asked, limits);
@@ -205,7 +205,7 @@ describe('going on', () => {
     expect(go(asked, page)).toEqual({ ...asked, cursor: 'more', nearSeen: true, below: at(150), chain });
   });
 
-  test('is by cursor where asking by time would bring back most of the page', () => {
+  test('is by cursor where a request by time would return most of the page again', () => {
     const asked = ask(WITHOUT_OVERLAP);
     expect(go(asked, full(readings(190, 152.5, 152, 151, 150)))?.cursor).toBe('more');
     expect(go(asked, full(readings(190, 180, 151, 150)))?.cursor).toBeNull();

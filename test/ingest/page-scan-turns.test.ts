@@ -44,7 +44,7 @@ describe('scans', () => {
     expect(log).toEqual(['d live 0', 'd live 100', 'd first-history 200', 'd first-history 300']);
   });
 
-  test('that are less urgent make way after their page, and end all the same', async () => {
+  test('that are less urgent make way after their page, and still end', async () => {
     const { clock, scan, log } = rig(3);
     const history = scan('d', 'first-history');
     await clock.sleep(150);

@@ -32,7 +32,7 @@ const eventsOf = (events: readonly AppEvent[], type: AppEvent['type']): AppEvent
 const telemetryOf = (deviceId: string): RegExp => new RegExp(`/devices/${deviceId}/telemetry`);
 
 describe.runIf(influxdAvailable())('a pull', () => {
-  test('asks for no more than the pages that the readings fill', async () => {
+  test('requests no more than the pages that the readings fill', async () => {
     using rig = await rigOf({ world: worldOf([WALK]) });
     await rig.once();
     const readings = [
@@ -81,7 +81,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect([verdict.missing, verdict.invented]).toEqual([[], []]);
   });
 
-  test('believes no empty answers about a range of which readings are archived, whatever others have', async () => {
+  test('accepts no empty answers about a range of which readings are archived, whatever others have', async () => {
     using rig = await rigOf();
     const some = (page: SimPage): SimPage => ({ ...page, records: page.records.slice(0, 9).toReversed() });
     let answers = 0;
@@ -94,7 +94,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(summary.gaps).toMatchObject([{ device_id: 'calm', reason: 'unverified' }]);
   });
 
-  test('takes a page that is rejected for no control of empty answers about another device', async () => {
+  test('does not use a page that is rejected as a control of empty answers about another device', async () => {
     using rig = await rigOf();
     rig.simulator.faults = anyOf(
       onPath(telemetryOf('calm'), always(falselyEmpty)),
@@ -117,7 +117,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect((await rig.verdict(NOW_MS)).missing).toEqual([]);
   });
 
-  test('takes no reading from a page of another device', async () => {
+  test('uses no reading from a page of another device', async () => {
     using rig = await rigOf();
     let lies = 0;
     rig.simulator.faults = onPath(telemetryOf('calm'), () => {
@@ -161,7 +161,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(eventsOf(events, 'restatement')).toMatchObject([{ deviceId: 'walk' }]);
   });
 
-  test('follows a plan that allows less than the account says', async () => {
+  test('follows a plan that allows less than the account reports', async () => {
     using rig = await rigOf({ world: worldOf([WALK, CALM], 12 * DAY_MS), historyMs: 10 * DAY_MS });
     let asked = 0;
     rig.simulator.settings.plan.historyMaxDays = 30;
@@ -261,7 +261,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect([verdict.missing, verdict.invented]).toEqual([[], []]);
   });
 
-  test('writes devices, the workspace and coverage as the schema says', async () => {
+  test('writes devices, the workspace and coverage as in the schema', async () => {
     using rig = await rigOf();
     await rig.once();
     const query = async (text: string) => await bench.influxd.query(rig.database, text);

@@ -69,7 +69,7 @@ function weighAll(...answers: readonly Unproven[]): { steps: Step[]; attempts: A
   return { steps, attempts };
 }
 
-describe('an answer that proves nothing', () => {
+describe('an answer that covers nothing', () => {
   test.each<[string, readonly Unproven[], readonly Step[]]>([
     ['that is empty is asked for once more at once', [EMPTY], ['same at once']],
     [
@@ -128,7 +128,7 @@ describe('an answer that proves nothing', () => {
       'replaced',
     ],
     ['three empty ones, after long', Array<Unproven>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' }), 'any', 'any'],
-  ])('makes pages believed without the overlap reading: %s', (_, answers, withReadings, ofEmpty) => {
+  ])('makes pages accepted without the overlap reading: %s', (_, answers, withReadings, ofEmpty) => {
     const { attempts } = weighAll(...answers);
     expect(acceptedMissing(attempts, [reading(1)])).toBe(withReadings);
     // From an empty page none is ever missing by others in its place.
@@ -164,7 +164,7 @@ describe('an overlap reading that is missing from answers that end before it', (
     expect(since(missed, SHORT, later, 29 * MINUTE_MS)).toBe('awaited');
   });
 
-  test('is remembered from the first time, and is gone when answers are believed or have others in its place', () => {
+  test('is recorded from the first time, and is gone when answers are accepted or have others in its place', () => {
     const [first] = missed;
     expect(missedAfter([], { at: 5n, step: 'remember, give up' }, 1000)).toEqual(first);
     expect(missedAfter(missed, { at: 5n, step: 'remember, give up' }, 2000)).toBeNull();
@@ -184,7 +184,7 @@ describe('an overlap reading that is missing from answers that end before it', (
     }
   });
 
-  test('is missed no longer once a page shows it, and asked for no longer once it is gone', () => {
+  test('is missed no longer once a page shows it, and requested no longer once it is gone', () => {
     const shown = reading(3);
     const { recordedAt: at } = shown;
     expect(reappearedOverlaps([...missed, { at, sinceMs: 0, isGone: true }], [shown])).toEqual([at]);

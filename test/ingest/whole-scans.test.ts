@@ -85,7 +85,7 @@ describe('whatever the habits of the service', () => {
     );
   });
 
-  test('an honest service is only ever asked again because it was empty', () => {
+  test('a correct service gets repeated requests only because it was empty', () => {
     fc.assert(
       fc.property(anyScene, anyHabits, (scene, habits) => {
         const { distrusted } = walkAll(scene, createService(scene.readings, habits), patience(scene));

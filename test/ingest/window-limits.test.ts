@@ -150,7 +150,7 @@ describe('a range that is refused although it is as narrow as can be', () => {
     });
   });
 
-  test('is asked for with an end where it had none, and the plan allows it: the clock of the service may be ahead', () => {
+  test('is requested with an end where it had none, and the plan allows it: the clock of the service may be ahead', () => {
     const refused = (ageNs: bigint, before: bigint | null) => {
       const fault = new ApiFault('range-too-large', '', { request: '' });
       return learnFromRefusal({ ...unknown, planDays: 7 }, fault, { after: nowNs - ageNs, before }).learnt;
@@ -191,7 +191,7 @@ describe('the newest page of a device', () => {
     return widths;
   }
 
-  test('is asked for in narrower windows until the unknown plan allows one', async () => {
+  test('is requested in narrower windows until the unknown plan allows one', async () => {
     expect(await widthsAsked(365)).toEqual([1000, 500, 250]);
   });
 });

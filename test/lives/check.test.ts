@@ -113,12 +113,12 @@ describe('a liar about the newest readings', () => {
     return fault?.kind === 'mangle' ? fault.change(page).records.length : page.records.length;
   }
 
-  test('takes nothing from a page behind a cursor, where nobody could know what is missing', () => {
+  test('removes nothing from a page behind a cursor, where its absence could not be noticed', () => {
     expect(keptOf('without the newest', '', 5 * MINUTE_MS)).toBe(6);
     expect(keptOf('without the newest', 'cursor=a', 5 * MINUTE_MS)).toBe(9);
   });
 
-  test('takes no readings whose sign of life is as new as the present, unless that sign tells the time', () => {
+  test('removes no readings whose sign of life is as new as the present, unless that sign is the clock', () => {
     expect(keptOf('without the newest', '', SECOND_MS)).toBe(9);
     expect(keptOf('without the newest', '', SECOND_MS, 'absent')).toBe(6);
   });
@@ -163,7 +163,7 @@ describe('a liar about what is stored', () => {
     ]);
   });
 
-  test('takes the newest of a page of the past where one of them is stored, and not behind a cursor', () => {
+  test('removes the newest of a page of the past where one of them is stored, and not behind a cursor', () => {
     const lie = 'a page of the past without its newest';
     const past = { before: 3 * HOUR_MS };
     expect([keptOf(lie, [0], past), keptOf(lie, [2, 8], past)]).toEqual([6, 6]);
@@ -219,7 +219,7 @@ describe('what is drawn', () => {
     expect(Object.keys(createSettings({}))).toEqual(expect.arrayContaining([...names]));
   });
 
-  test('has no other clients beside a small share of limits that nobody tells', () => {
+  test('has no other clients beside a small share of limits that are not reported', () => {
     const untold = stories.filter(({ api }) => api.key?.scopes?.includes('account:read') === false);
     const foreignOf = (some: readonly Story[]): number[] => some.map(({ api }) => api.quota?.foreign?.perMinute ?? 0);
     expect(Math.max(...foreignOf(untold.filter(({ program }) => program.share < 0.5)))).toBe(0);
@@ -329,7 +329,7 @@ describe('what is excused', () => {
     expect(laterOf(seen)).toEqual([]);
   });
 
-  test('empty answers of all devices, until a plan of few requests a day is no longer believed', () => {
+  test('empty answers of all devices, until a plan of few requests a day is no longer accepted', () => {
     const empty = named('empty', { kind: 'lies always', lie: 'empty' });
     const few: Misfortune = {
       name: 'few',

@@ -42,7 +42,7 @@ const textOf = async (answer: Promise<Answer | null>): Promise<string | null> =>
   (await answer)?.body.toString() ?? null;
 
 describe('what is the same for everybody', () => {
-  test('is made once a second at most, however many ask', async () => {
+  test('is made once a second at most, for any number of clients', async () => {
     const clock = handClock();
     const make = createAnswerMaker(clock);
     let made = 0;
@@ -59,7 +59,7 @@ describe('what is the same for everybody', () => {
     expect([await textOf(make(here('/'), page)), made]).toEqual(['page 2', 2]);
   });
 
-  test('that takes long is made as often as takes a tenth of the time', async () => {
+  test('that takes long is made as often as a tenth of the time allows', async () => {
     const clock = handClock();
     const make = createAnswerMaker(clock);
     let made = 0;

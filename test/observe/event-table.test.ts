@@ -34,13 +34,13 @@ describe('the table', () => {
     },
   );
 
-  test.each(Object.entries(ROWS))('says no more of %s than what it can have', (type, row) => {
+  test.each(Object.entries(ROWS))('has exactly the levels and fields that the samples of %s have', (type, row) => {
     const reported = samplesOf(type).map((event) => lineOf(event));
     expect(new Set(reported.map(({ level }) => level))).toEqual(new Set(row.levels));
     expect([...new Set(reported.flatMap(({ fields }) => Object.keys(fields)))].sort()).toEqual([...row.fields].sort());
   });
 
-  test('has a sample of every event whose line cannot be told from one of placeholders', () => {
+  test('has a sample of every event whose line cannot be distinguished from one of placeholders', () => {
     const tables: readonly [string, object][] = [...Object.entries(SYNC_EVENTS), ...Object.entries(PROGRAM_EVENTS)];
     const varying = tables.filter(
       ([, row]) => 'pattern' in row || 'fieldNames' in row || ('level' in row && typeof row.level === 'object'),
@@ -49,7 +49,7 @@ describe('the table', () => {
     expect(varying.map(([type]) => type).filter((type) => !Object.hasOwn(SAMPLES, type))).toEqual([]);
   });
 
-  test('knows the unit of every field, and has no field that no line has', () => {
+  test('has the unit of every field, and has no field that no line has', () => {
     const used = Object.values(ROWS).flatMap(({ fields }) => fields);
     expect(used.filter((name) => !Object.hasOwn(FIELDS, name))).toEqual([]);
     expect(
@@ -59,7 +59,7 @@ describe('the table', () => {
     expect(Object.keys(FIELDS)).toEqual(Object.keys(FIELDS).toSorted());
   });
 
-  test('has no line of the program that nothing says', () => {
+  test('has no line that the program never writes', () => {
     const source = readdirSync('src', { recursive: true, encoding: 'utf8' })
       .filter((path) => path.endsWith('.ts') && !path.endsWith('events.ts'))
       .map((path) => readFileSync(join('src', path), 'utf8'))
@@ -67,7 +67,7 @@ describe('the table', () => {
     expect(Object.keys(PROGRAM_ROWS).filter((name) => !source.includes(`type: '${name}'`))).toEqual([]);
   });
 
-  test('would be missed by a line that is not as it says', () => {
+  test('would be missed by a line that differs from its table', () => {
     const line = {
       level: 'info',
       time: '2026-11-21T00:00:00.000Z',

@@ -60,7 +60,7 @@ describe('a line', () => {
     expect(written[0]).toMatch(/^[^\n]+\n$/);
   });
 
-  test('is readable text on a terminal, coloured there alone, and JSON elsewhere, unless told otherwise', () => {
+  test('is readable text on a terminal, coloured only there, and JSON elsewhere, unless configured otherwise', () => {
     const pretty = openLog({ format: 'pretty' });
     pretty.logger.warn('careful', { destination: 'influx' });
     expect(pretty.written).toEqual(['[2026-11-21 00:00:00] WARN: careful destination=influx\n']);
@@ -220,23 +220,23 @@ describe('events', () => {
     expect(lineOf(event).level).toBe(level);
   });
 
-  test('say what to do when a destination is blocked', () => {
+  test('include a remedy when a destination is blocked', () => {
     expect(lineOf(held(1000)).message).toBe('Delivery blocked: w; h');
   });
 
-  test('say what to do where the key has no scope for it', () => {
+  test('include a remedy where the key has no scope for it', () => {
     expect(lineOf({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' }).message).toMatch(
       /lacks the scope alerts:read, so .* Add the scope to the key \(takes effect within an hour\), or write another key into the file of api\.key_file \(takes effect at once\)$/,
     );
   });
 
-  test('say of the last named new device how many others there are', () => {
+  test('the last named new device comes with the number of others', () => {
     const words = (more: number): string =>
       lineOf({ type: 'device-appeared', deviceId: 'd', name: 'Cold room 1', more }).message;
     expect([words(0), words(22)]).toEqual(['New device', 'New device, and 22 more']);
   });
 
-  test('say of a new destination what it gets', () => {
+  test('list what a new destination will get', () => {
     const words = (points: number, known = false): string =>
       lineOf({ type: 'destination-new', destination: 'influx', known, before: null, points }).message;
     expect(words(0)).toBe('New destination: it gets everything that is read from now on, new readings and history');

@@ -291,7 +291,7 @@ describe('names and secrets', () => {
     },
   );
 
-  test('devices are told of one by one only where that is asked for; long names are cut', async () => {
+  test('single devices are reported only if that is configured; long names are cut', async () => {
     const name = 'x'.repeat(10_000);
     const fleet = FIGURES.fleet === null ? null : { ...FIGURES.fleet, devices: [{ ...DEVICE, name }] };
     const figures = (): Figures => ({ ...FIGURES, fleet });

@@ -119,7 +119,7 @@ describe('an outage', () => {
     expect(reported().map((each) => each.slice(0, -2))).toEqual(['delivery-blocked error']);
   });
 
-  test('whose reason changes is reported at once, but not for each of a server that never says the same', () => {
+  test('whose reason changes is reported at once, but not for each answer of a server that varies its text', () => {
     const { clock, observe, reported } = openLog();
     observe(held());
     observe(held({ message: 'HTTP 401', hint: 'the token', needsPerson: true }));
@@ -145,7 +145,7 @@ describe('an outage', () => {
     expect(reported()).toHaveLength(4);
   });
 
-  test('of one destination says nothing of another', () => {
+  test('of one destination shows nothing about another', () => {
     const { observe, reported } = openLog();
     observe(held());
     observe(held({ destination: 'second' }));
@@ -154,7 +154,7 @@ describe('an outage', () => {
     expect(reported()).toEqual(['delivery-blocked warn 0', 'delivery-blocked warn 0', 'delivery-resumed info 0']);
   });
 
-  test('that was never reported has no end to tell', () => {
+  test('that was never reported has no end to report', () => {
     const { observe, reported } = openLog();
     observe({ type: 'api-recovered' });
     observe({ type: 'delivery-resumed', destination: 'influx' });
@@ -329,7 +329,7 @@ describe('a round', () => {
     ]);
   });
 
-  test('in which nothing was asked is none', () => {
+  test('in which nothing was requested is none', () => {
     const { clock, observe, lines } = openLog();
     observe({ type: 'stream-read', stream: 'telemetry' });
     clock.ms += 10 * MINUTE_MS;

@@ -69,7 +69,7 @@ describe('a server with a password', () => {
     Authorization: `Basic ${Buffer.from(pair).toString('base64')}`,
   });
 
-  test('answers the probe of an orchestrator with the status alone, and with reasons to who knows it', async () => {
+  test('answers the probe of an orchestrator with the status alone, and with reasons to clients with the password', async () => {
     const why = { reasons: ['destination Cellar: 401'], codes: ['destination_blocked'], names: ['Cellar'] } as const;
     const url = await serve({ password: new Secret('pass:wörd'), ready: () => ({ ready: false, ...why }) });
     expect(await ask(url, '/readyz', {})).toMatchObject({ status: 503, body: '{"ready":false}\n' });

@@ -209,7 +209,7 @@ describe('what is served', () => {
     );
   });
 
-  test('a page gets its path and what was asked; what it does not know is not there', async () => {
+  test('a page gets its path and query; unknown ones are not found', async () => {
     const asked: string[] = [];
     const server = await serve({
       page: async (path, params) => {
@@ -314,7 +314,7 @@ describe('what is served', () => {
 });
 
 describe('problems of the server', () => {
-  test('an error in making an answer tells the log, and nothing to the one who asked', async () => {
+  test('an error in making an answer is logged, and the client gets no details', async () => {
     const heard: string[] = [];
     const server = await serve({
       status: () => {
@@ -400,7 +400,7 @@ describe('problems of the server', () => {
 });
 
 describe('limits', () => {
-  test('a head that is sent drop by drop is cut off, and so is a connection that says nothing', async () => {
+  test('a head that is sent drop by drop is cut off, and so is a connection that sends nothing', async () => {
     const server = await serve();
     const beganMs = performance.now();
     const drops = setInterval(() => sockets.forEach((socket) => void (socket.writable && socket.write('X'))), 200);
@@ -418,7 +418,7 @@ describe('limits', () => {
     expect((await ask(server, '/healthz')).status).toBe(200);
   });
 
-  test('more connections than it takes are closed, and those that it has are served', async () => {
+  test('connections beyond the limit are closed, and those within it are served', async () => {
     const server = await serve();
     const port = Number(new URL(server.url).port);
     const sockets = Array.from({ length: 130 }, () => connect({ host: '127.0.0.1', port }));

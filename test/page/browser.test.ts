@@ -337,7 +337,7 @@ describe.runIf(isHere)('while somebody looks', () => {
     expect(watched.oddities).toEqual([]);
   });
 
-  test('says since when the program is not reachable, and goes on by itself when it is back', async () => {
+  test('shows since when the program is not reachable, and continues by itself when it is back', async () => {
     const served = await servePage();
     const port = Number(new URL(served.url).port);
     const watched = await emptyPage(served.url);

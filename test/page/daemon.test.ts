@@ -43,7 +43,7 @@ async function pageOf(run: Run, words: RegExp): Promise<string> {
 }
 
 describe.runIf(isHere)('the demo', () => {
-  test('fills itself before the eyes of whoever looks, and shows each device', async () => {
+  test('fills itself while it is open, and shows each device', async () => {
     const temporary = mkdtempSync(join(tmpdir(), 'tidemark-page-'));
     const run = start(['--demo'], { cwd: temporary, env: { TMPDIR: temporary } });
     try {

@@ -39,7 +39,7 @@ describe.runIf(influxdAvailable())('the overview', () => {
 });
 
 describe('snapshots', () => {
-  test('a report is made once for those who ask within a second, and what is shown bears no secret', () => {
+  test('a report is made once for all requests within a second, and the page contains no secret', () => {
     let [nowMs, made] = [0, 0];
     const { devices: _, ...overview } = { ...REPORT, summary: 'held: token s3cret' };
     const snapshots = createSnapshots({

@@ -34,7 +34,7 @@ describe('the parameters of the pages', () => {
 });
 
 describe('the overview', () => {
-  test('tells without any script what the page is for', async () => {
+  test('shows its content without any script', async () => {
     await using served = await servePage();
     const page = await textOf(served.url);
     for (const words of [
@@ -53,7 +53,7 @@ describe('the overview', () => {
     expect(page).not.toMatch(/undefined|NaN|\[object/);
   });
 
-  test('asks for nothing from outside, and carries no script or style inside', async () => {
+  test('loads nothing from outside, and has no script or style inside', async () => {
     await using served = await servePage();
     for (const path of ['', 'device?id=dev-00003', 'alerts', 'events', 'device?id=none']) {
       const page = await textOf(`${served.url}${path}`);
@@ -69,7 +69,7 @@ describe('the overview', () => {
     }
   });
 
-  test('before anything is known it says so', async () => {
+  test('before any data it shows that there is none yet', async () => {
     const nothing = {
       workspace_id: null,
       destinations: [],
@@ -157,7 +157,7 @@ describe('the overview', () => {
     );
   });
 
-  test('the points that wait are said to be of the history where no new one waits', async () => {
+  test('the waiting points are labelled as history where no new one waits', async () => {
     const tileOf = async (changes: object): Promise<string> => {
       const destinations = REPORT.destinations.map((each) => ({ ...each, ...changes }));
       await using served = await servePage({ standing: standingWith({ destinations }) });
@@ -281,7 +281,7 @@ describe('the overview', () => {
     expect((await textOf(served.url)).split(reason), 'not said above').toHaveLength(2);
   });
 
-  test('a key that is refused: polling is on hold until the next attempt, and nothing says that it has stopped', async () => {
+  test('a key that is refused: polling is on hold until the next attempt, and no text says that it has stopped', async () => {
     const standing = (attempt_at: string | null) => ({
       ...standingWith({ next: { ...REPORT.next, attempt_at } }),
       ready: { ready: false, reasons: ['refused'], codes: ['key_refused' as const], names: [null] },
@@ -334,7 +334,7 @@ describe('the overview', () => {
     );
   });
 
-  test('a reason that the sentence contains is not said again', async () => {
+  test('a reason that the sentence contains is not repeated', async () => {
     const reason = 'the device list is not complete yet';
     const standing = {
       ...standingWith({
@@ -347,7 +347,7 @@ describe('the overview', () => {
     expect((await textOf(served.url)).split(reason)).toHaveLength(2);
   });
 
-  test('says that the history is being filled, and how much is covered', async () => {
+  test('shows that the history is being filled, and how much is covered', async () => {
     const totals = { ...REPORT.totals, devices_complete: 7, covered_share: 0.4 };
     const next = { ...REPORT.next, initial_devices: 53, eta_seconds: 240 };
     await using served = await servePage({ standing: standingWith({ totals, next, jobs: [] }) });
@@ -432,7 +432,7 @@ describe('the overview', () => {
     expect(`${paused.list}${paused.page}`).not.toMatch(/>silent|silent \d|since 18 Nov/);
   });
 
-  test('the overview says how many alerts it does not list, and how many of those are open', async () => {
+  test('the overview shows how many alerts it does not list, and how many of those are open', async () => {
     const facts = factsOf(Array.from({ length: 12 }, (_, index) => rowOf(index)));
     const seen = facts.alerts();
     const of = async (open: number): Promise<string> => {
@@ -504,7 +504,7 @@ describe('the overview', () => {
     },
   );
 
-  test('says that the quota is used up only where no lane may send', async () => {
+  test('shows that the quota is used up only where no lane may send', async () => {
     const with_ = (waiting_until: string | null, history_waiting_until: string | null) =>
       standingWith({ allowance: { ...REPORT.allowance, waiting_until, history_waiting_until } });
     const at = '2026-11-21T22:40:14Z';
@@ -612,7 +612,7 @@ describe('the overview', () => {
     expect(await textOf(bare.url)).not.toContain('Grafana');
   });
 
-  test('what is missing is said beside the sentence, once', async () => {
+  test('missing points are shown beside the sentence, once', async () => {
     const reasons = ['destination influx: 401', 'the API refuses the key'];
     const ready = {
       ready: false,

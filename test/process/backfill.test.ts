@@ -16,7 +16,7 @@ const DEVICES = [
 const bench = sharedBench(openBench);
 
 describe.runIf(influxdAvailable())('--backfill', () => {
-  test('killed again and again it comes to its end, and asks twice for what was in flight alone', async () => {
+  test('killed again and again it comes to its end, and repeats only the requests in flight', async () => {
     await using stage = await openStage({ bench, devices: DEVICES, historyMs: 4 * DAY_MS, settings: { plan: PLAN } });
     const startedMs = Date.now();
     const args = [

@@ -88,7 +88,7 @@ describe('the daemon as a process', () => {
     expect(await stop(run)).toBe(0);
   });
 
-  test('says which port is taken', async () => {
+  test('names the port that is in use', async () => {
     await using stage = await openStage();
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -107,7 +107,7 @@ describe('the daemon as a process', () => {
     expect(existsSync(join(stage.directory, 'state', 'tidemark.db'))).toBe(false);
   });
 
-  test('takes a key that is exchanged by its file, without a restart', async () => {
+  test('uses a key that is exchanged by its file, without a restart', async () => {
     await using stage = await openStage();
     const keyFile = join(stage.directory, 'key');
     writeFileSync(keyFile, KEY);
@@ -142,7 +142,7 @@ describe('the daemon as a process', () => {
     },
   );
 
-  test('does not start without a configuration, and says what is missing', async () => {
+  test('does not start without a configuration, and names what is missing', async () => {
     const { code, stderr } = await start([], { env: {} }).ended;
     expect(code).toBe(78);
     expect(stderr).toMatch(/api\.url: is missing/);

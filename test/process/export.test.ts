@@ -106,7 +106,7 @@ describe.runIf(influxdAvailable())('--export of what was simulated', () => {
     expect(rows.some(([, id]) => id?.startsWith("'=cmd"))).toBe(true);
   });
 
-  test('beside a daemon it reads on while that writes, takes no lock and leaves no trace', async () => {
+  test('beside a daemon it reads on while that writes, does not lock and leaves no trace', async () => {
     await using stage = await openStage({ bench });
     const daemon = stage.start([], { env: { TIDEMARK_LISTEN: '127.0.0.1:0' } });
     await until('something is held', async () => {
@@ -167,7 +167,7 @@ describe('who reads', () => {
   });
 });
 
-describe('what is asked for', () => {
+describe('its arguments', () => {
   test('exports a range of one device; a range without readings gives a header and a message', async () => {
     const { stage } = await filled();
     await using _stage = stage;
@@ -196,7 +196,7 @@ describe('what is asked for', () => {
       [['--from', 'CANARY'], 2, /--from: expected a date/],
       [['--from', '2d', '--to', '3d'], 2, /--from: expected a time before --to/],
       [['--destination', 'influx'], 2, /--destination cannot be used with --export/],
-    ])('%j is told what is wrong', async (args, exitCode, words) => {
+    ])('%j is refused with the reason', async (args, exitCode, words) => {
       const { code, stdout, stderr } = await stage.run(['--export', 'csv', ...args], { env: NO_KEY });
       expect([code, stdout]).toEqual([exitCode, '']);
       expect(stderr).toMatch(words);
@@ -204,7 +204,7 @@ describe('what is asked for', () => {
     });
   });
 
-  test('needs a state, and says so', async () => {
+  test('needs a state, and names that', async () => {
     await using stage = await openStage();
     const { code, stdout, stderr } = await stage.run(['--export', 'csv'], { env: NO_KEY });
     expect([code, stdout]).toEqual([1, '']);

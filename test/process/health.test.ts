@@ -76,7 +76,7 @@ describe('--health', () => {
     expect([code, stdout]).toEqual([1, expect.stringContaining(words)]);
   });
 
-  test('reads listen from the file, and says what is wrong there', async () => {
+  test('reads listen from the file, and reports mistakes there', async () => {
     await using stage = await openStage();
     const { port } = await openDaemon(stage);
     const file = join(stage.directory, 'tidemark.yaml');

@@ -14,7 +14,7 @@ import { patient } from '../support/patience.ts';
 
 const SPAN = { from: 0n, to: 100n, devices: [], kinds: 'all' } as const;
 
-test('--export into a file, which takes every piece at once, stops within moments', async () => {
+test('--export into a file, which accepts every piece at once, stops within moments', async () => {
   const stop = new AbortController();
   const endMs = performance.now() + patient(5000);
   const line = `telemetry,device_id=d,sensor=s,workspace_id=w value=1 1\n`.repeat(2000).split('\n').slice(0, -1);

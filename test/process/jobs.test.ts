@@ -96,7 +96,7 @@ describe('--once beside a daemon', () => {
     expect(booked?.n, 'one ledger for both').toBe(stage.simulator.log.total);
   });
 
-  test('prints nothing without --json, and may be asked for again', async () => {
+  test('prints nothing without --json, and may be requested again', async () => {
     await using stage = await openStage();
     const daemon = await startDaemon(stage);
     for (let time = 0; time < 2; time += 1) {
@@ -136,7 +136,7 @@ describe('--once beside a daemon', () => {
     expect(rows(stage, 'SELECT id FROM request')).toHaveLength(times.length);
   });
 
-  test('ends with 3 and says so where the daemon is killed', async () => {
+  test('ends with 3 and the reason where the daemon is killed', async () => {
     const { stage, daemon, once } = await openStuck();
     await using _ = stage;
     daemon.child.kill('SIGKILL');
@@ -156,7 +156,7 @@ describe('--once beside a daemon', () => {
     ]);
   });
 
-  test('ends with 3 and says so where the daemon is started anew', async () => {
+  test('ends with 3 and the reason where the daemon is started anew', async () => {
     const { stage, daemon, once } = await openStuck();
     await using _ = stage;
     daemon.child.kill('SIGKILL');
@@ -191,7 +191,7 @@ describe('--once beside a daemon', () => {
     expect(await stop(daemon)).toBe(0);
   });
 
-  test('says what the daemon finds where the key is refused: 77', async () => {
+  test('reports the daemon’s result where the key is refused: 77', async () => {
     await using stage = await openStage();
     const daemon = await startDaemon(stage);
     stage.simulator.settings.key.secret = 'tmk_renewed_meanwhile';
@@ -205,7 +205,7 @@ describe('--once beside a daemon', () => {
   });
 });
 
-describe('--once beside what takes no jobs', () => {
+describe('--once beside a process that accepts no jobs', () => {
   test('is refused beside another --once, and leaves nothing behind', async () => {
     await using stage = await openStage();
     stage.simulator.faults = HANG;

@@ -13,7 +13,7 @@ const LEAST_KILLS = 2;
 const LEAST_MIDWAY = 15;
 const LEAST_MEDIAN_VALUES = 5000;
 
-test('real processes that are killed lose nothing, double nothing and ask for nothing again', async () => {
+test('real processes that are killed lose nothing, duplicate nothing and repeat no request', async () => {
   const stories: KilledStory[] = [];
   const left = [...SEEDS];
   const liveOneByOne = async (): Promise<void> => {

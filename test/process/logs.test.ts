@@ -33,7 +33,7 @@ async function hears(run: Run, event: string): Promise<void> {
 }
 
 describe('the log of a daemon', () => {
-  test.runIf(influxdAvailable())('that meets faults is as its table says', async () => {
+  test.runIf(influxdAvailable())('that meets faults matches its table', async () => {
     await using stage = await openStage({ bench });
     const env = {
       TIDEMARK_LISTEN: '127.0.0.1:0',
@@ -76,7 +76,7 @@ describe('the log of a daemon', () => {
     expect(reported['poll-summary']).toBeLessThan(15);
   });
 
-  test('whose API is down says so once, and when it is over', async () => {
+  test('whose API is down reports that once, and its end', async () => {
     await using stage = await openStage();
     stage.simulator.faults = () => ({ kind: 'html', status: 502 });
     const env = { TIDEMARK_LISTEN: '127.0.0.1:0', TIDEMARK_LOG_LEVEL: 'debug', TIDEMARK_LOG_FORMAT: 'json' };
@@ -95,7 +95,7 @@ describe('the log of a daemon', () => {
 });
 
 describe('the log of a one-off', () => {
-  test('is as its table says, also where it ends with an error', async () => {
+  test('matches its table, also where it ends with an error', async () => {
     await using stage = await openStage({ settings: { key: { scopes: ['devices:read', 'telemetry:read'] } } });
     const env = { TIDEMARK_LOG_FORMAT: 'json', TIDEMARK_LOG_LEVEL: 'debug' };
     const once = await stage.run(['--once', '--json'], { env });

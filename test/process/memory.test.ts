@@ -15,7 +15,7 @@ import { MAIN } from './support.ts';
  */
 const MOST_IDLE_MB = 48;
 
-test('a daemon with 30 devices fits into its container, and takes half of it while idle', async () => {
+test('a daemon with 30 devices fits into its container, and uses half of it while idle', async () => {
   const { devices, limitMib } = SMALL_FLEET;
   const of = { program: MAIN, devices, historyMs: HOUR_MS, awaitsSync: true, warmMs: 0, measuredMs: MINUTE_MS };
   const { privateBytes, firstPrivateBytes, pollsPerHour } = await idle(of);

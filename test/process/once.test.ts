@@ -420,7 +420,7 @@ describe.runIf(influxdAvailable())('a run that receives a signal', () => {
     expect((await stage.run(['--once'])).code).toBe(0);
   });
 
-  test('takes two signals within a second as one', async () => {
+  test('treats two signals within a second as one', async () => {
     await using stage = await openStage({ settings: slow(60) });
     const run = stage.start(['--once', '--json']);
     await until('it asks', () => stage.simulator.log.total > 2);

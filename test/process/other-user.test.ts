@@ -43,7 +43,7 @@ async function outcomes(dataDir: string, uid: number | undefined): Promise<reado
   return all;
 }
 
-test('a state that this user may not see is not taken for none', async () => {
+test('a state that this user may not read does not count as missing', async () => {
   const dataDir = join(directory, 'own');
   mkdirSync(dataDir);
   writeFileSync(join(dataDir, 'tidemark.db'), '');

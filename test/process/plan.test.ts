@@ -11,7 +11,7 @@ function paths({ simulator }: Stage, from = 0): string[] {
   return simulator.log.requests.slice(from).map(({ path }) => path);
 }
 
-test('alone: one screen or one object on standard output, and nothing asked but account and list', async () => {
+test('alone: one screen or one object on standard output, and no request but account and list', async () => {
   await using stage = await openStage();
   const reported = await stage.run(['--plan']);
   expect(reported.code, reported.stderr).toBe(0);
@@ -30,7 +30,7 @@ test('alone: one screen or one object on standard output, and nothing asked but 
   expect(reported.stdout + reported.stderr + object.stdout + object.stderr).not.toContain(KEY);
 });
 
-test('beside a daemon: nothing is asked, and the daemon goes on', async () => {
+test('beside a daemon: no request is sent, and the daemon continues', async () => {
   await using stage = await openStage();
   // Read at its start, and then not again.
   const yearly = '0 0 1 1 *';

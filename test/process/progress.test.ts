@@ -132,7 +132,7 @@ describe('in a pipe', () => {
     expect(JSON.parse(unread.stderr).bytes).toBe(Buffer.byteLength(unread.stdout));
   });
 
-  test('nothing is drawn, and what takes less than a minute says nothing', async () => {
+  test('nothing is drawn, and a task of less than a minute prints nothing', async () => {
     const file = join(filled.directory, 'second.db');
     const { code, stderr } = await filled.run(['--backup', file]);
     expect([code, stderr]).toEqual([0, '']);

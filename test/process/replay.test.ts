@@ -105,7 +105,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
       [['--max-rate', 'CANARY'], 2, /--max-rate: expected a whole number/],
       [['--from', 'CANARY'], 2, /--from: expected a date/],
       [['--device', 'wlak'], 2, /Similar: walk\./],
-    ])('%j is told what is wrong', async (args, exitCode, words) => {
+    ])('%j is refused with the reason', async (args, exitCode, words) => {
       const { code, stdout, stderr } = await stage.run(['--replay', ...args], { env: NO_KEY });
       expect([code, stdout]).toEqual([exitCode, '']);
       expect(stderr).toMatch(words);

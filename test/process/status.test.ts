@@ -19,7 +19,7 @@ async function statusOf(stage: Stage, ...more: string[]) {
 }
 
 describe('--status', () => {
-  test('where there is no state says so, makes none, and ends with 1', async () => {
+  test('without a state reports that, creates none, and ends with 1', async () => {
     await using stage = await openStage();
     const ended = await statusOf(stage);
     expect(ended).toMatchObject({ code: 1, stdout: '' });
@@ -65,7 +65,7 @@ describe('--status', () => {
     expect((JSON.parse(ofCopy.stdout) as StatusReport).totals).toMatchObject({ devices_complete: 3 });
   });
 
-  test('a damaged state and a device that nobody knows end with their words', async () => {
+  test('a damaged state and an unknown device end with their messages', async () => {
     await using stage = await openStage();
     mkdirSync(stage.dataDir);
     writeFileSync(join(stage.dataDir, 'tidemark.db'), 'this is no database, and long enough to be one '.repeat(200));
@@ -79,7 +79,7 @@ describe('--status', () => {
     expect(unknown.stderr).toBe('tidemark: --device: the state has no device with that id or name. Similar: walk.\n');
   });
 
-  test('what is long arrives whole however slowly it is read, and a reader that goes is no failure', async () => {
+  test('long output arrives completely at a slow reader, and a reader that closes is no failure', async () => {
     await using stage = await openStage();
     const size = { devices: 3000, readings: 3000, days: 1, sensors: 1, seed: 1, influx: 'http://x:8086' };
     fillState(stage.dataDir, { ...size, newestMs: Date.now() - 300_000 });

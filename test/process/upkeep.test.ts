@@ -212,7 +212,7 @@ describe.runIf(influxdAvailable())('--backup', () => {
     expect(verdict.expected).toBeGreaterThan(300);
   });
 
-  test('leaves nothing behind where there is no room, and says so', async () => {
+  test('leaves nothing behind where there is no room, and reports that', async () => {
     await using stage = await openStage();
     expect((await stage.run(['--once'])).code).toBe(0);
     const script = 'trap "" XFSZ; ulimit -f 100; exec "$@"';

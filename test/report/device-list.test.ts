@@ -64,7 +64,7 @@ describe('searching', () => {
     expect(found(looks, { search })).toEqual(expected);
   });
 
-  test('counts states of what fits the search, whatever state is asked for', () => {
+  test('counts states of all matches of the search, for any selected state', () => {
     const many = [look('a-1', { state: 'silent' }), look('a-2'), look('b-3', { state: 'excluded' })];
     const picked = pickDevices(listByName(many), { ...ALL, search: 'a-', state: 'silent' });
     expect(ids(picked.rows)).toEqual(['a-1']);
@@ -72,7 +72,7 @@ describe('searching', () => {
     expect(picked.states).toMatchObject({ live: 1, 'catching-up': 0, silent: 1, unreachable: 0, excluded: 0 });
   });
 
-  test('a silent device that was taken out of service is counted and listed apart', () => {
+  test('a silent device that was retired is counted and listed apart', () => {
     const many = [look('a', { state: 'silent' }), look('b', { state: 'silent', active: false }), look('c')];
     const idsOf = (state: DevicesQuery['state']) => found(many, { state });
     expect(pickDevices(listByName(many), ALL).states).toMatchObject({ silent: 1, 'out-of-service': 1, live: 1 });
@@ -139,7 +139,7 @@ describe('order', () => {
     newestNs: fc.constantFrom(null, 1n, 2n),
   });
 
-  test('ties keep the order of names, every page its place, and whoever fits comes exactly once', () => {
+  test('equal keys keep the order of names, every page its place, and each match appears exactly once', () => {
     const looks = fc.uniqueArray(anyLook, { maxLength: 120, selector: ({ deviceId }) => deviceId });
     fc.assert(
       fc.property(looks, fc.constantFrom(...DEVICE_SORTS), fc.boolean(), fc.nat(), (some, sort, reversed, turn) => {
@@ -174,7 +174,7 @@ describe('pages', () => {
     [-5, 1, DEVICES_A_PAGE],
     [2.7, 2, DEVICES_A_PAGE],
     [Number.NaN, 1, DEVICES_A_PAGE],
-  ])('asked for page %d gives %d', (asked, page, rows) => {
+  ])('page %d becomes page %d', (asked, page, rows) => {
     const picked = pickDevices(listByName(looks), { ...ALL, page: asked });
     expect(picked).toMatchObject({ page, pages: 3, matching: looks.length });
     expect(picked.rows).toHaveLength(rows);

@@ -43,7 +43,7 @@ describe('a device', () => {
     });
   });
 
-  test('that is fresh needs no reason, and was polled when its coverage says so', () => {
+  test('that is fresh needs no reason, and was polled at the time in its coverage', () => {
     using state = coveredUntil(LIMIT_LAG_MS);
     const report = reportOf(state);
     expect(report).toMatchObject({ fresh: true, reasons: [], next_kind: 'newest_readings' });
@@ -52,7 +52,7 @@ describe('a device', () => {
     expect(report.bar.cells).not.toContain('.');
   });
 
-  test('that lags says by how much, and since when its poll is due', () => {
+  test('that lags shows by how much, and since when its poll is due', () => {
     using state = coveredUntil(HOUR_MS);
     const report = reportOf(state);
     expect(report.fresh).toBe(false);

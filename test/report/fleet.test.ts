@@ -174,7 +174,7 @@ describe('what is found', () => {
     expect(figuresOf(initial('a', 1000), complete)).toEqual([0, 60, 60, 60, null, 60]);
   });
 
-  test('is told of so many devices one by one as was asked for', () => {
+  test('names as many single devices as configured', () => {
     const { look } = lookAt(Array.from({ length: 5 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 })));
     look.listFigures(3);
     expect(look.scan()?.figures).toMatchObject({ leftOut: 2 });
@@ -230,14 +230,14 @@ describe('what it costs', () => {
     expect(time.longest).toBeLessThan(5);
   });
 
-  test('in the long run it takes a twentieth of the time', async () => {
+  test('in the long run it uses a twentieth of the time', async () => {
     const { look, time } = lookAt(many, 0.1);
     await runUntil(look, () => look.scan() !== null && time.ms > 200_000);
     expect((time.ms - time.slept) / time.ms).toBeLessThan(0.05);
     expect(look.ageMs()).toBeLessThan(20_000);
   });
 
-  test('whoever asks during the long pause ends it', async () => {
+  test('a request during the long pause ends it', async () => {
     const { look, time } = lookAt(many.slice(0, 10), 1, [], 20_000);
     let hasAsked = false;
     let turns = 0;
@@ -251,7 +251,7 @@ describe('what it costs', () => {
     expect(look.ageMs()).toBeLessThan(2000);
   });
 
-  test('while nobody asks it is made twice a minute, however long it takes', async () => {
+  test('without requests it is made twice a minute, however long it takes', async () => {
     for (const costMs of [0, 0.1]) {
       const { look, time } = lookAt(many, costMs);
       await runUntil(look, () => time.ms > 600_000);
@@ -261,7 +261,7 @@ describe('what it costs', () => {
     }
   });
 
-  test('while somebody asks twice a minute none is made besides', async () => {
+  test('with requests twice a minute none is made besides', async () => {
     const { look, time } = lookAt(many.slice(0, 10), 0.1);
     let askedMs = 0;
     await runUntil(look, () => {

@@ -23,7 +23,7 @@ function bar(changes: Partial<BarFacts>): string {
 }
 
 describe('the bar of days', () => {
-  test('tells days with readings from empty ones', () => {
+  test('distinguishes days with readings from empty ones', () => {
     expect(bar({ withReadings: new Set([DAY, DAY + 3]) })).toBe('#--#');
   });
 
@@ -39,7 +39,7 @@ describe('the bar of days', () => {
     expect(bar({ withReadings, covered: without(hour(48), hour(48) + 1n) })).toBe('##.#');
   });
 
-  test('of a day only what is wanted counts, and a day without that stays blank', () => {
+  test('of a day only the wanted part counts, and a day without one stays blank', () => {
     const withReadings = new Set([DAY + 1, DAY + 2]);
     const wanted = { from: hour(30), to: hour(60) };
     expect(bar({ wanted, covered: [wanted], withReadings })).toBe(' ## ');

@@ -108,7 +108,7 @@ describe('a series', () => {
     );
   });
 
-  test('takes numbers alone, whatever texts say, and goes on under another name of the device', () => {
+  test('uses numbers alone, whatever texts contain, and continues under another name of the device', () => {
     const at = BigInt(FROM_MS) * NS;
     const { sensors, leftOut } = seriesOf([
       line('door', 'flag=true', at),
@@ -146,7 +146,7 @@ describe('a series', () => {
 });
 
 describe('the last values', () => {
-  test('are each sensor newest one in its own digits, by name, as many as are wanted', () => {
+  test('are each sensor newest one in its own digits, by name, up to the limit', () => {
     const values = lastValues(
       [
         line('s10', 'value=1e-7', 5n),

@@ -54,7 +54,7 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
     expect(await coveredFalsely(rig, 'often')).toEqual([]);
   });
 
-  test('that the service refuses to be asked for is named, without narrowing every window', async () => {
+  test('that the service refuses to serve is named, without narrowing every window', async () => {
     using rig = await rigOf({
       devices: [EVERY_MINUTE],
       historyMs: 4 * DAY_MS,
@@ -70,7 +70,7 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
     expect((await rig.verdict(NOW_MS, { fromNs: served })).missing).toEqual([]);
   });
 
-  test('that turns out to be served is asked for of every device at once', async () => {
+  test('that turns out to be served is requested of every device at once', async () => {
     // The new one has been seen last and comes first: its emptiness beyond the plan proves nothing yet.
     const young: DeviceSpec = { deviceId: 'a-young', intervalMs: 5 * SECOND_MS, appearsAtMs: NOW_MS - 10 * MINUTE_MS };
     using rig = await rigOf({
@@ -110,7 +110,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     expect((await rig.once()).summary.streams_off).toContain('telemetry');
   });
 
-  test('that sends no Date and wants bounds always is synced all the same', async () => {
+  test('that sends no Date and always requires bounds is synced', async () => {
     using rig = await rigOf({
       devices: [EVERY_MINUTE],
       historyMs: 3 * HOUR_MS,
@@ -124,7 +124,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     expect(verdict.expected).toBeGreaterThan(100);
   });
 
-  test('that sends no Date and answers emptily once is not taken for one without readings', async () => {
+  test('that sends no Date and answers emptily once does not count as one without readings', async () => {
     using rig = await rigOf({ devices: [EVERY_MINUTE], historyMs: HOUR_MS, settings: { time: { date: 'absent' } } });
     let lied = false;
     rig.simulator.faults = onPath(/telemetry/, () => {
@@ -138,7 +138,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     expect(verdict.expected).toBeGreaterThan(50);
   });
 
-  test('that wants both bounds is asked so by every device, also by those that were under way', async () => {
+  test('that requires both bounds gets them for every device, also for those that were under way', async () => {
     const devices = ['a', 'b', 'c', 'd'].map((deviceId) => ({ ...EVERY_MINUTE, deviceId }));
     using rig = await rigOf({
       devices,

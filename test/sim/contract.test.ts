@@ -116,7 +116,7 @@ test('Telemetry page: the device, the readings newest first', async () => {
   });
 });
 
-test('Pagination: 50 records unless asked otherwise, and 200 at most', async () => {
+test('Pagination: 50 records by default, and 200 at most', async () => {
   await onBothWays(smallSimulator, async (ask) => {
     expect((await ask('/devices/a1/telemetry')).json.data).toHaveLength(50);
     expect((await ask('/devices/a1/telemetry?limit=200')).json.data).toHaveLength(200);

@@ -82,7 +82,7 @@ test('Pagination 4: the settings refuse a cursor with other parameters, or its w
   });
 });
 
-test('A cursor has characters that must be encoded, unless the settings say otherwise', async () => {
+test('A cursor has characters that must be encoded, unless configured otherwise', async () => {
   const simulator = smallSimulator({ settings: { plan: { requestsPerMinute: 1_000_000 } } });
   await onBothWays(
     () => simulator,
@@ -101,7 +101,7 @@ test('A cursor has characters that must be encoded, unless the settings say othe
   );
 });
 
-test('A cursor expires where the settings say so', async () => {
+test('A cursor expires at the configured time', async () => {
   const clock = createManualClock();
   await onBothWays(
     () => smallSimulator({ clock, settings: { paging: { cursorLifeMs: 60_000 } } }),

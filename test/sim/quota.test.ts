@@ -27,7 +27,7 @@ const gaps = fc.array(fc.oneof(fc.integer({ min: 0, max: 3000 }), fc.integer({ m
   maxLength: 60,
 });
 
-test.each(['fixed', 'sliding', 'first-request'] as const)('%s: what is left is what the plain count says', (kind) => {
+test.each(['fixed', 'sliding', 'first-request'] as const)('%s: the rest equals that of a plain count', (kind) => {
   fc.assert(
     fc.property(gaps, (waits) => {
       const quota = createSimQuota(createSettings({ quota: { window: kind }, plan: { requestsPerMinute: 7 } }));
@@ -46,7 +46,7 @@ test.each(['fixed', 'sliding', 'first-request'] as const)('%s: what is left is w
   );
 });
 
-test('bucket: never more than it holds plus what has flowed in, and that much if it is asked for', () => {
+test('bucket: never more than its size plus the refill, and that much on demand', () => {
   fc.assert(
     fc.property(gaps, (waits) => {
       const quota = createSimQuota(createSettings({ quota: { window: 'bucket' }, plan: { requestsPerMinute: 7 } }));

@@ -133,7 +133,7 @@ test('Telemetry window 5: later pages stay anchored to the window of the first p
   }
 });
 
-test('after and before take RFC 3339 with any zone, or as narrow as the settings say', async () => {
+test('after and before accept RFC 3339 with any zone, or as narrow as configured', async () => {
   const accepted = async (formats: 'any' | 'utc' | 'utc-seconds'): Promise<string[]> => {
     const good: string[] = [];
     await onBothWays(

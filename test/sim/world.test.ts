@@ -98,14 +98,14 @@ test('without jitter the readings lie on the grid, for as long as the device has
   );
 });
 
-test('the world goes on behind its origin, and the far future costs no more than today', () => {
+test('the world continues after its origin, and the far future costs no more than today', () => {
   const world = worldOf({ intervalMs: MINUTE_MS });
   const fromNs = msToNs(ORIGIN_MS + 3650 * DAY_MS);
   const [newest] = world.readingsDescending('d', { fromNs: 0n, toNs: fromNs });
   expect(newest?.recordedAtNs).toBe(fromNs - 60_000n * MS_NS);
 });
 
-test('a thousand devices of a year are made and asked anywhere without being stored', () => {
+test('a thousand devices of a year are made and queried anywhere without being stored', () => {
   const world = createSeededWorld({
     seed: 1,
     originMs: ORIGIN_MS,
@@ -187,7 +187,7 @@ test('a device appears, is renamed, moves, is paused, goes silent, vanishes and 
   expect(hours).toHaveLength((25 - 4) * 6);
 });
 
-test('a device that was never heard of is never seen', () => {
+test('a device that never reported is never seen', () => {
   const world = worldOf({ silences: [{ fromMs: -Infinity, toMs: Infinity }] });
   expect(world.device('d', ORIGIN_MS)).toMatchObject({ online: false, presence: 'never_seen', lastSeenAt: null });
   expect(everything(world)).toEqual([]);

@@ -98,7 +98,7 @@ describe('a job', () => {
     expect(board.submit(REQUEST).isFound).toBe(false);
   });
 
-  test('goes from who asks to who holds the state, and its end goes back', () => {
+  test('goes from the requester to the holder of the state, and its end goes back', () => {
     using sides = bothSides();
     const { board, queue } = sides;
     expect(queue.open()).toEqual([]);
@@ -136,7 +136,7 @@ describe('a job', () => {
     ]);
   });
 
-  test('is taken once, and not after it was taken back', () => {
+  test('runs once, and not after it was cancelled', () => {
     using sides = bothSides();
     const { board, queue } = sides;
     const id = board.submit(REQUEST).id;
@@ -164,7 +164,7 @@ describe('a job', () => {
     expect(board.get(id)).toMatchObject({ end: DONE, progress: null, isCancelRequested: false });
   });
 
-  test('that was left running has failed for whoever opens the state next, one that waits still waits', () => {
+  test('that was left running counts as failed for the next process, one that waits still waits', () => {
     using sides = bothSides();
     const { board } = sides;
     const [first, second] = [board.submit(REQUEST).id, board.submit(REQUEST).id];
@@ -204,7 +204,7 @@ describe('a job', () => {
   });
 });
 
-describe('who asks', () => {
+describe('the requester', () => {
   test('needs no lock, changes no shape, and leaves the holder’s work alone', () => {
     using sides = bothSides();
     expect(sides.isLocked()).toBe(true);
@@ -240,7 +240,7 @@ describe('who asks', () => {
 });
 
 describe('the lock', () => {
-  test('is seen as held by another process, without being taken', () => {
+  test('can be tested as held by another process, without taking it', () => {
     using place = scratch();
     const file = `${place.path}/tidemark.lock`;
     expect(isLocked(file), 'there is none yet').toBe(false);

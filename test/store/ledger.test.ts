@@ -60,7 +60,7 @@ describe('the ledger', () => {
     expect(unanswered(), 'that of a single request is written with its page').toEqual([{ n: 1 }]);
   });
 
-  test('does not take for written what was taken back with the transaction that it was written in', () => {
+  test('does not count a booking as written that was rolled back with its transaction', () => {
     using state = scratchStore();
     const one = state.ledger.book(1, LIVE);
     state.store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
@@ -79,7 +79,7 @@ describe('the ledger', () => {
     expect(state.ledger.sentSince(3000)).toEqual([]);
   });
 
-  test('keeps a wait that was asked for, rounded up, after a restart too', () => {
+  test('keeps a requested wait, rounded up, after a restart too', () => {
     using state = scratchStore();
     expect(state.ledger.blockedUntilMs(0)).toBe(0);
     state.ledger.block(3000, 2000.2);
@@ -106,7 +106,7 @@ describe('the ledger', () => {
     expect(state.ledger.blockedUntilMs(6000), 'counted from then on').toBe(12_000);
   });
 
-  test('dates back to when the local clock says that it was booked, if that is known and has passed', () => {
+  test('dates back to its booking by the local clock, if that is known and has passed', () => {
     using state = scratchStore();
     state.ledger.book(2 * DAY_MS, LIVE, 300);
     state.ledger.book(2 * DAY_MS, LIVE, 9999);
@@ -135,7 +135,7 @@ describe('the ledger', () => {
     expect(state.ledger.bookedSince(0).map(({ localMs }) => localMs)).toEqual([900, -2000, -1000, 400, 1000]);
   });
 
-  test('believes the end of a wait that an older version has kept without its length', () => {
+  test('accepts the end of a wait that an older version has kept without its length', () => {
     using state = scratchStore();
     state.store.saveFact('blocked_until_ms', '5000');
     expect(state.ledger.blockedUntilMs(1000)).toBe(5000);
@@ -175,7 +175,7 @@ function numbers(state: ReturnType<typeof scratchStore>, sql: string): number[] 
   return state.rows(sql).map((row) => Number(Object.values(Object(row))[0]));
 }
 
-describe('a ledger that is asked fast', () => {
+describe('a ledger with many requests per second', () => {
   test('has every booking on disk before it returns, and writes far less often than it books', () => {
     using state = scratchStore();
     let writes = 0;
@@ -207,7 +207,7 @@ describe('a ledger that is asked fast', () => {
     }
   });
 
-  test('tells what was sent and no more, what for, and what became of it', () => {
+  test('reports exactly the requests that were sent, their purpose, and their result', () => {
     using state = scratchStore();
     for (let booked = 0; booked < 50; booked += 1) state.ledger.book(10_000 + booked, LIVE);
     const id = state.ledger.book(10_060, HISTORY);

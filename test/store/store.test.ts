@@ -70,7 +70,7 @@ describe('a state and its workspace', () => {
     expect(facts(state)).toEqual(before);
   });
 
-  test('a key that may not read the account fits, before and after one that may', () => {
+  test('a key that may not read the account is accepted, before and after one that may', () => {
     using state = scratchStore();
     state.store.pinWorkspace({ apiId: null, tag: 'mine' });
     state.store.pinWorkspace({ apiId: 'ws', tag: 'mine' });

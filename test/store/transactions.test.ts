@@ -23,7 +23,7 @@ function table() {
 }
 
 describe('a call as a transaction', () => {
-  test('gives back what it comes to, and takes all of it back where it fails', () => {
+  test('returns its result, and rolls back completely where it fails', () => {
     const { db, add, all } = table();
     const addTwo = writer(db)((one: string, two: string | null) => {
       add(one);
@@ -36,7 +36,7 @@ describe('a call as a transaction', () => {
     expect(all()).toEqual(['a', 'b']);
   });
 
-  test('brings along what is owed, which counts as written only once it is on the disk', () => {
+  test('includes pending values, which count as written only once they are on disk', () => {
     const { db, add, all } = table();
     const written: string[] = [];
     const write = ridingWriter(db, () => {
@@ -82,7 +82,7 @@ const KNOWN_WAYS: readonly string[] = [
 ];
 
 describe('a guard', () => {
-  test('is asked before each write, with the right to write taken, whether or not the write is a call of a writer', () => {
+  test('is called before each write, inside the write transaction, whether or not the write is a call of a writer', () => {
     const { db, add, all } = table();
     let asked = 0;
     let isAllowed = true;
@@ -122,7 +122,7 @@ describe('a guard', () => {
 });
 
 describe('a statement that is prepared late', () => {
-  test('is made at its first use, once, in the form of rows that it was asked for', () => {
+  test('is made at its first use, once, in the row format of that use', () => {
     const { db, add } = table();
     add('a');
     prepareLate(db);
@@ -138,7 +138,7 @@ describe('a statement that is prepared late', () => {
     expect(other?.get()).toEqual({ text: 'b', name: 'other' });
   });
 
-  test('is one of a state, whose writes ask the guard', () => {
+  test('is one of a state, whose writes call the guard', () => {
     using place = scratch();
     const { db, close } = openDatabase(place.path);
     expect(() => db.prepare('SELECT * FROM none')).not.toThrow();
@@ -206,7 +206,7 @@ describe('what is remembered', () => {
     expect(reads).toEqual(['a', 'none', 'a']);
   });
 
-  test('is not what was read inside of a transaction, which may be taken back', () => {
+  test('is not a value read inside of a transaction, which may be rolled back', () => {
     const { db, known, reads } = counted();
     db.transaction(() => known.get('a'))();
     known.get('a');

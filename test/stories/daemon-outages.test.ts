@@ -95,7 +95,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
     expect(life.lastReport.streams.find(({ name }) => name === 'telemetry')).toMatchObject({ state: 'on' });
   });
 
-  test('says so while the key may not read telemetry, and goes on by itself once it may', async () => {
+  test('reports a key without the scope for telemetry, and continues by itself once it has that', async () => {
     using rig = await rigOf();
     const { key } = rig.simulator.settings;
     const scopes = [...key.scopes];
@@ -116,7 +116,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
     expect(life.lastReport.summary).toMatch(/^In sync: all 3 devices are complete/);
   });
 
-  test('is not stopped by devices that never answer: names them, and asks them now and then', async () => {
+  test('is not stopped by devices that never answer: names them, and polls them now and then', async () => {
     const broken = ['a', 'b', 'c', 'd'];
     const quiet = [...broken, 'sound'].map((deviceId) => ({ deviceId, intervalMs: 10 * MINUTE_MS }));
     // Others that are answered all the while: a device is to blame where these are not.
@@ -138,7 +138,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
     }
   });
 
-  test('says that telemetry fails where it fails for every device, and that it can be read again', async () => {
+  test('reports that telemetry fails where it fails for every device, and that it can be read again', async () => {
     using rig = await rigOf();
     await liveAsDaemon(rig, FIRST);
     rig.simulator.faults = onPath(/telemetry$/, always({ kind: 'server-error' }));
@@ -176,7 +176,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
     await expectExact(rig);
   });
 
-  test('leaves a device alone that answers 404 though it is listed, polls it now and then, and takes it back', async () => {
+  test('leaves a device alone that answers 404 though it is listed, polls it now and then, and restores it', async () => {
     const lively = { deviceId: 'often', intervalMs: 10 * MINUTE_MS };
     using rig = await rigOf({ world: worldOf([lively, { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS }]) });
     await liveAsDaemon(rig, FIRST);
@@ -200,7 +200,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
     await expectExact(rig, 500, 30 * MINUTE_MS);
   });
 
-  test('takes no device for gone where all answer 404 for a few minutes', async () => {
+  test('treats no device as gone where all answer 404 for a few minutes', async () => {
     using rig = await rigOf({ historyMs: DAY_MS });
     const life = await liveAsDaemon(rig, {
       forMs: 45 * MINUTE_MS,

@@ -35,7 +35,7 @@ describe.runIf(influxdAvailable())('a device that leaves while its history is op
     expect(eventsOf(life, 'device-gone').length).toBeLessThanOrEqual(2);
   });
 
-  test('is asked no more once it is excluded', async () => {
+  test('is polled no more once it is excluded', async () => {
     const renames = [{ atMs: LEAVES_MS, value: 'private' }];
     const devices = [
       ...['x', 'y', 'z'].map((deviceId) => ({ deviceId, intervalMs: 20 * SECOND_MS, renames })),
@@ -51,7 +51,7 @@ describe.runIf(influxdAvailable())('a device that leaves while its history is op
 });
 
 describe.runIf(influxdAvailable())('a poll of a device that is gone', () => {
-  test('keeps no listing from being taken in where that device alone is met with a fault', async () => {
+  test('does not keep a listing from being stored when only that device has a fault', async () => {
     const devices = [
       { deviceId: 'lost', intervalMs: HOUR_MS, vanishesAtMs: NOW_MS + 2 * HOUR_MS },
       { deviceId: 'stays', intervalMs: HOUR_MS },

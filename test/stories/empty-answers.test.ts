@@ -45,7 +45,7 @@ const windowsOf = (rig: Rig, deviceId: string, since = 0): { after: bigint | nul
       before: parseTimestamp(query.get('before') ?? ''),
     }));
 
-describe.runIf(influxdAvailable())('empty answers that were believed', () => {
+describe.runIf(influxdAvailable())('empty answers that were accepted', () => {
   const bench = sharedBench(openBench);
 
   /** A workspace whose hub was seen a second ago, whenever the devices are listed. */
@@ -63,7 +63,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     return rig;
   }
 
-  test('are asked for after an hour and after a day, all ranges of a device in one window, and then no more', async () => {
+  test('are requested after an hour and after a day, all ranges of a device in one window, and then no more', async () => {
     using rig = await rigWithHub();
     expect((await rig.once()).summary).toMatchObject({ exit_code: 0, gaps: [] });
     const ranges = windowsOf(rig, 'hub');
@@ -93,7 +93,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     return rig;
   }
 
-  test('of history below a long silence are asked for after an hour at doubling distances, and all after a day', async () => {
+  test('of history below a long silence are requested after an hour at doubling distances, and all after a day', async () => {
     using rig = await rigWithNewDevice(30 * DAY_MS);
     const windows = windowsOf(rig, 'calm');
     const empty = windows.filter(({ after }, index) => after === windows[index - 1]?.after);
@@ -106,7 +106,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     expect(await askedAfter(5 * DAY_MS)).toEqual([]);
   });
 
-  test('of history that hid readings have the windows next to them asked for, and these come', async () => {
+  test('of history that hid readings have the windows next to them requested, and these arrive', async () => {
     using rig = await openRig(bench, {
       world: worldOf(
         [{ ...CALM, sensors: sensorsOf(2), silences: [{ fromMs: NOW_MS - 9 * DAY_MS, toMs: NOW_MS - 4 * DAY_MS }] }],
@@ -129,7 +129,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     expect(windowsOf(rig, 'calm', before).length).toBeLessThan(40);
   });
 
-  test('next to each other, and with readings by now, are asked for once or twice', async () => {
+  test('next to each other, and with readings by now, are requested once or twice', async () => {
     using rig = await openRig(bench, { world: worldOf([CALM], 10 * DAY_MS), historyMs: 9 * DAY_MS });
     rig.simulator.settings.plan.historyMaxDays = 3;
     await rig.once();
@@ -147,7 +147,7 @@ describe.runIf(influxdAvailable())('empty answers that were believed', () => {
     expect(checks.isDue()).toBe(false);
   });
 
-  test('are asked for at once when another device has readings, though these come later', async () => {
+  test('are requested at once when another device has readings, though these arrive later', async () => {
     using rig = await rigWithHub({ historyMs: 2 * HOUR_MS });
     const { faults } = rig.simulator;
     rig.simulator.faults = anyOf(faults ?? (() => null), onPath(/calm/, always({ kind: 'slow', delayMs: 9000 })));

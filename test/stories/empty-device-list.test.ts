@@ -66,7 +66,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
   ];
 
   test.each(OF_ONCE)(
-    'or one that is (%s) leaves the known devices to --once, which tells of it',
+    'or one that is (%s) leaves the known devices to --once, which reports it',
     async (_, fault, words) => {
       using rig = await rigOf();
       await rig.once();

@@ -62,7 +62,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
   test.each([
     ['that speaks often', DEVICES],
     ['that speaks seldom', SELDOM],
-  ])('though every answer of a device %s is empty meanwhile: what is held was not shown', async (_, devices) => {
+  ])('though every answer of a device %s is empty meanwhile: stored readings were not shown', async (_, devices) => {
     using rig = await openRig(bench, { world: worldOf(devices), historyMs: 2 * DAY_MS });
     await liveAsDaemon(rig, FIRST);
     const life = await liveEmptyFor(rig, 2 * HOUR_MS, { thenMs: 30 * MINUTE_MS });
@@ -143,7 +143,7 @@ describe.runIf(influxdAvailable())('a plan that shows nothing older than its day
 });
 
 describe.runIf(influxdAvailable())('readings that are gone from the API, all there were of a device', () => {
-  test('are taken as gone after a day, once; what comes after them is there', async () => {
+  test('count as gone after a day, once; later readings are there', async () => {
     using rig = await openRig(bench, { world: worldOf(SELDOM), historyMs: 2 * DAY_MS });
     await liveAsDaemon(rig, FIRST);
     const goneMs = rig.clock.nowMs();
@@ -199,7 +199,7 @@ describe.runIf(influxdAvailable())('--once, where every answer of a device is em
 });
 
 describe.runIf(influxdAvailable())('--once, where a reading is gone at the edge of the coverage', () => {
-  test('other answers without the reading do not make an empty answer believed', async () => {
+  test('other answers without the reading do not make an empty answer accepted', async () => {
     using rig = await openRig(bench, {
       world: worldOf([{ deviceId: 'often', intervalMs: MINUTE_MS }], 6 * DAY_MS),
       historyMs: 4 * DAY_MS,

@@ -150,7 +150,7 @@ describe.runIf(influxdAvailable())('readings that arrive after the grace period'
     },
   );
 
-  test('come in every life: what a restart finds counts as well', async () => {
+  test('arrive in every process: those that a restart finds count as well', async () => {
     using rig = await rigOf();
     await rig.once();
     delay(rig, { fromMs: NOW_MS + 2 * MINUTE_MS, toMs: NOW_MS + 6 * MINUTE_MS }, 12 * MINUTE_MS);

@@ -41,7 +41,7 @@ function mostWithin(atMs: readonly number[], lengthMs: number): number {
 describe.runIf(influxdAvailable())('a hundred devices on 500 requests a day', () => {
   const bench = sharedBench(openBench);
 
-  test('all stay fresh for a day within the budget, and what does not fit is reported', async () => {
+  test('all stay fresh for a day within the budget, and demand beyond it is reported', async () => {
     using rig = await openRig(bench, {
       world: (originMs) => createWorld({ seed: 7, originMs, historyMs: 2 * HOUR_MS, devices: FLEET }),
       historyMs: HOUR_MS,

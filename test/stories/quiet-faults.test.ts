@@ -181,7 +181,7 @@ describe.runIf(influxdAvailable())('cursors', () => {
     })),
   });
 
-  test('that were followed without an end would end a one-off after ten minutes all the same', async () => {
+  test('that were followed without an end would still end a one-off after ten minutes', async () => {
     const broken = MUTANTS.find(({ name }) => name === 'chains of cursors without an end followed');
     if (broken === undefined) throw new Error('there is no such variant');
     const latencyMs = { min: 4 * SECOND_MS, max: 4 * SECOND_MS };
@@ -250,7 +250,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     await finish(rig);
   });
 
-  test('that is stamped late by slow answers is not believed for what it says then', async () => {
+  test('that is stamped late by slow answers is not trusted then', async () => {
     using rig = await rigOf();
     await rig.once();
     rig.simulator.faults = everyNth(2, { kind: 'slow', delayMs: 25 * SECOND_MS, part: 'headers' });
@@ -289,7 +289,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     await finish(rig, { wantedMs: HISTORY_MS - HOUR_MS });
   });
 
-  test('that falls back between two lives is noticed by the second', async () => {
+  test('that falls back between two processes is noticed by the second', async () => {
     using rig = await rigOf();
     jump(rig, HOUR_MS);
     await rig.once();
@@ -322,7 +322,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     await finish(rig);
   });
 
-  test('that takes the readings with it for an hour, and back, loses none of them', async () => {
+  test('that moves the readings with it for an hour, and back, loses none of them', async () => {
     using rig = await rigOf();
     await rig.once();
     const { time } = rig.simulator.settings;

@@ -59,7 +59,7 @@ describe.runIf(influxdAvailable())('a short outage', () => {
     expect(Math.max(...lateMs)).toBeLessThan(15 * SECOND_MS);
   });
 
-  test('is not what a device has that alone fails: it is asked a few times more, and the run ends', async () => {
+  test('does not include a device that alone fails: it is polled a few times more, and the run ends', async () => {
     using rig = await rigOf({ faults: onPath(/a.telemetry/, always({ kind: 'reset', when: 'before-headers' })) });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });

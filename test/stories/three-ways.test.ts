@@ -111,7 +111,7 @@ describe.runIf(influxdAvailable()).each(Object.keys(WAYS))('%s', (name) => {
   });
   afterAll(() => rig[Symbol.dispose]());
 
-  test('stores exactly what the seed says, and leaves no gap', async () => {
+  test('stores exactly the seed, and leaves no gap', async () => {
     await expectExact(rig, 8000);
   });
 

@@ -64,7 +64,7 @@ describe.runIf(influxdAvailable())('a Date that is wrong at a start', () => {
     await expectExact(rig);
   });
 
-  test('is not ready, says why, and covers nothing until a second answer confirms it', async () => {
+  test('is not ready, gives the reason, and covers nothing until a second answer confirms it', async () => {
     using rig = await rigOf();
     rig.simulator.settings.time.jumpMs = HOUR_MS;
     const codes: string[] = [];
@@ -160,7 +160,7 @@ describe.runIf(influxdAvailable())('a service that sends no Date', () => {
     },
   );
 
-  test('but in its first answer, where the local clock is wrong, is read all the same', async () => {
+  test('except in its first answer, where the local clock is wrong, is still read', async () => {
     const silences = [{ fromMs: NOW_MS - HOUR_MS, toMs: NOW_MS + DAY_MS }];
     using rig = await openRig(bench, {
       world: worldOf([{ deviceId: 'a', intervalMs: MINUTE_MS, silences }]),

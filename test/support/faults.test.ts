@@ -94,7 +94,7 @@ describe('the server’s clock', () => {
     expect(Date.parse(json.data[0].recorded_at)).toBeLessThanOrEqual(ORIGIN_MS - HOUR_MS);
   });
 
-  test('takes the readings with it where all of its time moves', async () => {
+  test('moves the readings with it where all of its time moves', async () => {
     const simulator = smallSimulator();
     simulator.settings.time.offsetMs = HOUR_MS;
     const { json } = await askInProcess(simulator)('/devices/hub/telemetry?limit=1');

@@ -51,7 +51,7 @@ describe('the last line and the exit code', () => {
   });
 });
 
-test('the objections are those of CI, and the line tells skipped tests only where there are some', () => {
+test('the objections are those of CI, and the line counts skipped tests only where there are some', () => {
   expect(ciObjection({ passed: 5, failed: 0, skipped: 0 })).toBeNull();
   expect(ciObjection({ passed: 5, failed: 0, skipped: 1 })).toContain('nothing may be skipped');
   expect(ciObjection({ passed: 0, failed: 0, skipped: 0 })).toContain('No test ran');

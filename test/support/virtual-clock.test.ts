@@ -6,7 +6,7 @@ import { createVirtualClock, withWallOffset } from './virtual-clock.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('a month of sleeping takes no time, and both clocks have moved by it', async () => {
+test('a month of sleeping takes no real time, and both clocks have moved by it', async () => {
   const clock = createVirtualClock(ORIGIN_MS);
   const begunMs = performance.now();
   for (let day = 0; day < 30; day += 1) await clock.sleep(86_400_000);
@@ -26,7 +26,7 @@ test('sleepers wake in the order of their times, and at the same time in the ord
   expect(woken).toEqual(['0@0', '-@0', 'a@10', 'b@10', 'c@20', 'd@20']);
 });
 
-test('whoever wakes finishes what it does before the next one wakes, even over turns of the event loop', async () => {
+test('a task that wakes finishes its work before the next one wakes, even over turns of the event loop', async () => {
   const clock = createVirtualClock(ORIGIN_MS);
   const steps: string[] = [];
   const work = async (name: string): Promise<void> => {

@@ -79,7 +79,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
     expect(telemetryRequests(rig)).toBe(before);
   });
 
-  test('where the account may not be read, a plan without limits is not believed in: it ends by the rule', async () => {
+  test('where the account may not be read, a plan without limits is not assumed: it ends by the rule', async () => {
     using rig = await rigOf({
       plan: { ...GO, historyMaxDays: 60 },
       key: { scopes: ['devices:read', 'telemetry:read'] },
@@ -123,7 +123,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
     expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond_plan']));
   });
 
-  test('a device that never said anything ends too', async () => {
+  test('a device that never reported ends too', async () => {
     const mute = { deviceId: 'mute', intervalMs: HOUR_MS, silences: [{ fromMs: 0, toMs: Number.POSITIVE_INFINITY }] };
     using rig = await rigOf({ plan: { ...GO, historyMaxDays: 365 } }, worldOf([mute]));
     const { summary } = await backfillAlone(rig, { fromMs: 'all' });

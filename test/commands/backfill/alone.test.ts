@@ -59,7 +59,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect(summary.requests).toBeLessThan((summary.readings / 196) * 1.02 + 3 * 4);
   });
 
-  test('of some devices asks for nothing of the others', async () => {
+  test('of some devices requests nothing about the others', async () => {
     using rig = await rigOf();
     const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 10 * DAY_MS, devices: ['seldom'] });
     expect(summary).toMatchObject({ outcome: 'complete', devices: 1 });
@@ -130,7 +130,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect(reaches.filter((reach) => reach === 2).length).toBeGreaterThan(20);
   });
 
-  test('stopped anywhere and run again asks for no page twice but those in flight', async () => {
+  test('stopped anywhere and run again requests no page twice but those in flight', async () => {
     const asked = { fromMs: NOW_MS - 2.4 * DAY_MS, toMs: NOW_MS - HOUR_MS };
     const settings = { plan: { maxDevicesPerPage: 40 } };
     using whole = await rigOf({ settings });
@@ -232,7 +232,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     });
   });
 
-  test('a device that is not there, or left out, is a mistake before anything of it is asked', async () => {
+  test('a device that is not there, or left out, is an error before any request about it', async () => {
     using rig = await rigOf({ filter: { exclude: ['tied'] } });
     await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY_MS, devices: ['nobody'] })).rejects.toMatchObject({
       exitCode: 2,

@@ -113,7 +113,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(telemetryRequests(rig)).toBeLessThan(900);
   });
 
-  test('says that it waits for polls while only the newest readings are open', async () => {
+  test('reports that it waits for polls while only the newest readings are open', async () => {
     using rig = await rigOf();
     await live(rig, MINUTE_MS, {
       meanwhile: async () => {
@@ -151,7 +151,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     });
   });
 
-  test('takes nothing from live work: readings are as fresh as without it', async () => {
+  test('takes no requests from live work: readings are as fresh as without it', async () => {
     const plan = { requestsPerMinute: 20, requestsPerDay: 60_000, historyMaxDays: 31 };
     const fleet = Array.from({ length: 5 }, (_, n) => ({ deviceId: `d${n}`, intervalMs: MINUTE_MS, jitter: 0.3 }));
     const meanLag = async (withBackfill: boolean): Promise<{ lag: number; backfill: number }> => {
@@ -419,7 +419,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(now?.[0]).toBeGreaterThan(NOW_MS - 2.1 * DAY_MS);
   });
 
-  test('a range that holds the end of the interrupted one leaves all after it wanted', async () => {
+  test('a range that includes the end of the interrupted one leaves all after it wanted', async () => {
     using rig = await rigOf();
     await live(rig, 20 * MINUTE_MS);
     await rig.clock.sleep(10 * DAY_MS);

@@ -157,14 +157,14 @@ describe('what a backfill beside live work is given', () => {
     expect((besideFinishMs(21, busy) ?? 0) / MINUTE_MS).toBeCloseTo(20, 5);
   });
 
-  test('has its reserve where live work takes all, and no end where nothing comes', () => {
+  test('has its reserve where live work uses the rest, and no end where there is none', () => {
     const busy = { ...supply, spare: 0, othersPerMs: perMinute(50) };
     expect((besideFinishMs(21, busy) ?? 0) / MINUTE_MS).toBeCloseTo(20, 5);
     expect(besideFinishMs(1, { ...busy, backfillReserve: 0 })).toBeNull();
     expect(besideFinishMs(0, busy)).toBe(0);
   });
 
-  test('knows no day where the plan has none', () => {
+  test('has no limit of the day where the plan has none', () => {
     const endless = { ...supply, spare: Number.POSITIVE_INFINITY, fillPerMs: Number.POSITIVE_INFINITY };
     expect((besideFinishMs(714, endless) ?? 0) / MINUTE_MS).toBeCloseTo(1, 5);
   });

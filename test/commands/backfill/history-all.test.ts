@@ -42,7 +42,7 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(DEVICES, 40 * DAY_MS), historyMs: 2 * DAY_MS, ...options });
 
-  test('all that the API has is there, by one job, over restarts, and asked for no more', async () => {
+  test('reads all that the API has with one job, over restarts, and requests nothing after that', async () => {
     using rig = await rigOf();
     // Cut off in its midst, and gone on with.
     await liveAsDaemon(rig, { beside: asking(rig), forMs: 20 * SECOND_MS });
@@ -67,7 +67,7 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
     expect(jobs(rig)).toHaveLength(1);
   });
 
-  test('a job that was cancelled is asked for again, after an hour', async () => {
+  test('a cancelled job is requested again, after an hour', async () => {
     // As many requests of a fifth of the readings.
     const settings = { plan: { maxDevicesPerPage: 40 } };
     using rig = await rigOf({ world: worldOf(DEVICES, 8 * DAY_MS), historyMs: 10 * HOUR_MS, settings });

@@ -181,7 +181,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     expect(perMinute).toBeLessThan(4.9);
   });
 
-  test('killed at any effect it loses nothing, doubles nothing, and asks twice for what was in flight alone', async () => {
+  test('killed at any effect it loses nothing, duplicates nothing, and repeats only the requests in flight', async () => {
     const asked = { fromMs: NOW_MS - 4 * DAY_MS, toMs: NOW_MS - HOUR_MS };
     const changes = (rig: Rig) => ({ transport: mortalTransport(transportOf(rig.simulator)) });
     using _ = mortalCommits();

@@ -190,7 +190,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     expect(next.summary.requests).toBeLessThan(60);
   });
 
-  test('leaves out what the archive has cleared, and says so', async () => {
+  test('leaves out the ranges that the archive has cleared, and reports that', async () => {
     using rig = await rigOf();
     await rig.once();
     const [fromNs, toNs] = [NOW_MS - 12 * DAY_MS, NOW_MS - 6 * DAY_MS].map((ms) => BigInt(ms) * 1_000_000n);

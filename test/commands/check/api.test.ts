@@ -87,7 +87,7 @@ describe('a key that is right', () => {
     `);
   });
 
-  test('what it asked counts in the next run, and the state is the same but for that', async () => {
+  test('its requests count in the next run, and nothing else in the state changes', async () => {
     await using stage = await openStage();
     await stage.report();
     const before = contentOf(stage);
@@ -121,7 +121,7 @@ describe('a key that is right', () => {
     });
   });
 
-  test('a workspace without devices: the scope is tried all the same', async () => {
+  test('a workspace without devices: the scope is still tried', async () => {
     await using stage = await openStage({ devices: [] });
     const report = await stage.report();
     expect(bad(report)).toEqual([]);
@@ -158,7 +158,7 @@ describe('scopes', () => {
 });
 
 describe('a key or a plan that is refused', () => {
-  test('another key: 77, one request, the scopes are not asked for', async () => {
+  test('another key: 77, one request, the scopes are not tried', async () => {
     await using stage = await openStage();
     const report = await stage.report({ TIDEMARK_API_KEY: 'tmk_CANARYanother' });
     expect(bad(report)).toEqual([
@@ -380,7 +380,7 @@ describe('the way there', () => {
     expect(existsSync(stage.dataDir), 'no state is left behind').toBe(false);
   });
 
-  test('TLS: by an unknown authority, by a known one, and where nobody speaks it', async () => {
+  test('TLS: with an unknown authority, with a known one, and with a server without TLS', async () => {
     await using stage = await openStage();
     const server = createTlsServer({ key: TEST_KEY, cert: TEST_CERTIFICATE }, (request, response) => {
       void forward(stage.url, request.url ?? '').then(({ status, headers, body }) => {
@@ -410,7 +410,7 @@ describe('the way there', () => {
     expect(line(plain, 'TLS')).toMatchObject({ status: 'fail', remedy: expect.stringMatching(/http:\/\//) });
   });
 
-  test('a host that takes connections and is silent: the timeout, once', async () => {
+  test('a host that accepts connections and never answers: the timeout, once', async () => {
     await using stage = await openStage();
     stage.simulator.faults = always({ kind: 'hang' });
     const beganMs = performance.now();
@@ -441,7 +441,7 @@ describe('the way there', () => {
 });
 
 describe('on a terminal', () => {
-  test('says what is under way, and takes that away', async () => {
+  test('shows the step in progress, and removes that line', async () => {
     await using stage = await openStage();
     const { stderr } = await stage.run([], { isTTY: true });
     expect(stderr).toContain('checking the API: devices:read …');

@@ -110,7 +110,7 @@ describe('a bundle', () => {
     expect(bundle.state.files.map(({ file }: Bundle) => file)).toContain('tidemark.db');
   });
 
-  test('is for its owner alone, and never takes the place of another file', async () => {
+  test('is readable by its owner only, and never replaces another file', async () => {
     await using stage = await openStage();
     const file = join(stage.directory, 'bundle.json');
     const first = await stage.run(['--bundle', file]);
@@ -147,7 +147,7 @@ describe('a bundle', () => {
     expect([readFileSync(file, 'utf8'), readdirSync(stage.directory)]).toEqual(['mine', ['bundle.json']]);
   });
 
-  test('tells what a daemon says without what a database quoted, in whatever spelling', async () => {
+  test('includes the daemon’s messages without text that a database quoted, in any spelling', async () => {
     await using stage = await openStage({
       devices: [
         { deviceId: 'a', name: 'Greenhouse, north=left' },
@@ -188,7 +188,7 @@ describe('a bundle', () => {
     expectDiscreet(JSON.stringify(bundle));
   });
 
-  test('is written where the configuration cannot be used, and says so', async () => {
+  test('is written where the configuration cannot be used, and names the reason', async () => {
     await using stage = await openStage();
     const { run, bundle, text } = await bundleOf(stage, {
       TIDEMARK_LISTEN: 'nowhere',
@@ -204,7 +204,7 @@ describe('a bundle', () => {
   test.each([
     ['damaged', 'no database at all, nordlicht and greenhouse'.repeat(100)],
     ['empty', ''],
-  ])('is written where the state is %s, and says so', async (_what, content) => {
+  ])('is written where the state is %s, and names the reason', async (_what, content) => {
     await using stage = await openStage();
     mkdirSync(stage.dataDir, { mode: 0o700 });
     writeFileSync(join(stage.dataDir, 'tidemark.db'), content, { mode: 0o600 });

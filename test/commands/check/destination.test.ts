@@ -110,7 +110,7 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     }
   });
 
-  test('its own address, where nothing takes writes of version 2', async () => {
+  test('its own address, where nothing accepts writes of version 2', async () => {
     await using stage = await openStage();
     const report = await destination(stage, { TIDEMARK_INFLUX_URL: influxd.url, TIDEMARK_INFLUX_BUCKET: 'b' });
     expect(line(report, 'kind').message).toMatch(
@@ -183,7 +183,7 @@ describe('what stands in for versions that cannot be had', () => {
     ).not.toContain('bucket');
   });
 
-  test('what refuses an empty write for reasons of its own is to be asked with a point', async () => {
+  test('a database that refuses an empty write for its own reasons needs a probe with a point', async () => {
     await using stage = await openStage();
     await using odd = await serve((request, response) => {
       let body = '';
@@ -202,7 +202,7 @@ describe('what stands in for versions that cannot be had', () => {
     expect(line(probed, 'write')).toMatchObject({ status: 'ok', facts: { probe_written: true } });
   });
 
-  test('what never answers takes no longer than its timeout', async () => {
+  test('a database that never answers ends with its timeout', async () => {
     await using stage = await openStage();
     await using silent = await serve(() => {});
     const beganMs = performance.now();
@@ -301,7 +301,7 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
     expect(line(report, 'write').remedy).toMatch(/influx\.token/);
   });
 
-  test('what stands before it and hides its flags: a warning that says what to set', async () => {
+  test('a proxy that hides its flags: a warning that names the setting', async () => {
     await using stage = await openStage();
     await using front = await serve((request, response) => {
       const isWrite = request.url?.startsWith('/api/v2/write') ?? false;

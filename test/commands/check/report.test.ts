@@ -22,7 +22,7 @@ describe('the lines of an area', () => {
     expect(notes.lines.map((line) => 'facts' in line)).toEqual([true, false, false, false, false]);
   });
 
-  test('take over what an error says, and name the page of remedies for one that gives none', () => {
+  test('include the text of an error, and name the troubleshooting page for an error without a remedy', () => {
     const advised = new UserError({ what: 'lock: another process has it', remedy: 'Stop that one. Then go on.' }, 1);
     expect(errorText(advised)).toEqual({
       message: 'lock: another process has it',

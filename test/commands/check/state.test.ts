@@ -58,7 +58,7 @@ function bytesOf(directory: string): Record<string, string> {
 }
 
 describe('configuration', () => {
-  test('every mistake is a line, and 78 wins over all else; state and databases are looked at all the same', async () => {
+  test('every mistake is a line, and 78 takes precedence; state and databases are still checked', async () => {
     await using stage = await openStage();
     const report = await stage.report({
       TIDEMARK_API_URL: 'nowhere',
@@ -126,7 +126,7 @@ describe('configuration', () => {
 });
 
 describe('the place of the state', () => {
-  test('none yet: none is made unless something is asked', async () => {
+  test('none yet: none is created unless a request is sent', async () => {
     await using stage = await openStage();
     const report = await stage.report(ALONE);
     expect(bad(report, 'state')).toEqual([]);
@@ -191,7 +191,7 @@ describe('the place of the state', () => {
     },
   );
 
-  test.runIf(process.getuid?.() === 0)('a volume of another user: who owns it, and what mends it', async () => {
+  test.runIf(process.getuid?.() === 0)('a volume of another user: its owner, and the remedy', async () => {
     await using stage = await openStage();
     fill(stage);
     chmodSync(stage.directory, 0o755);
@@ -212,7 +212,7 @@ describe('the place of the state', () => {
     expect(line(JSON.parse(hidden.stdout), 'file').message).toContain('this user cannot read the state');
   });
 
-  test.runIf(process.getuid?.() === 0)('a new volume of another user: the command that mends it', async () => {
+  test.runIf(process.getuid?.() === 0)('a new volume of another user: the command that repairs it', async () => {
     await using stage = await openStage();
     chmodSync(stage.directory, 0o755);
     mkdirSync(stage.dataDir, { mode: 0o755 });
@@ -250,7 +250,7 @@ describe('the file of the state', () => {
     expect(bytesOf(stage.dataDir)).toEqual(before);
   });
 
-  test('damaged: with the files moved away as it says, a new state begins', async () => {
+  test('damaged: after moving the files away as advised, a new state begins', async () => {
     await using stage = await openStage();
     const file = fill(stage);
     change(file, 'UPDATE log_sum SET lines = lines + 1');
@@ -357,7 +357,7 @@ describe('the file of the state', () => {
     expect(bad(await stage.report({ ...ALONE, ...elsewhere }), 'state')).toEqual([]);
   });
 
-  test('used by another process that takes no jobs: no request is sent, and nothing fails for it', async () => {
+  test('used by another process that accepts no jobs: no request is sent, and no check fails for it', async () => {
     await using stage = await openStage();
     fill(stage);
     const { close } = openStore(stage.dataDir);

@@ -82,7 +82,7 @@ describe('csv', () => {
     expect(csv({ value: name }).endsWith(`,${cell},text\r\n`)).toBe(true);
   });
 
-  test('says what was archived, read back by the book, and begins no cell like a formula', () => {
+  test('equals the archived values when a CSV parser reads it back, and begins no cell like a formula', () => {
     fc.assert(
       fc.property(fc.array(reported, { maxLength: 20 }), (all) => {
         const lines = all.map(lineOf);
@@ -128,7 +128,7 @@ describe('ndjson', () => {
     );
   });
 
-  test('says what was archived', () => {
+  test('equals the archived values', () => {
     fc.assert(
       fc.property(fc.array(reported, { maxLength: 20 }), (all) => {
         const lines = all.map(lineOf);

@@ -52,7 +52,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
   ];
   const NOTHING = [false, [], [], null, []];
 
-  test('stays so, though a page of it was under way, and is whole again once it is back', async () => {
+  test('stays so, though a page of it was under way, and is complete again once it is back', async () => {
     using rig = await rigOf();
     await rig.once();
     await rig.clock.sleep(HOUR_MS);

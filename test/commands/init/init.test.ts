@@ -337,7 +337,7 @@ describe('by flags', () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  test('a file that is there is replaced only if that is asked for', async () => {
+  test('an existing file is replaced only on request', async () => {
     const directory = place();
     mkdirSync(join(directory, 'conf'));
     const config = join(directory, 'conf', 't.yaml');
@@ -428,7 +428,7 @@ async function acceptingInflux(): Promise<{ readonly url: string; readonly writt
 }
 
 describe('on a terminal', () => {
-  test('warns of a token that is a plain word, and takes another one or keeps it', async () => {
+  test('warns about a token that is a plain word, and accepts another one or keeps it', async () => {
     const { url: database, written } = await acceptingInflux();
     const warning = 'Warning: this secret (or the password in user:password) is an ordinary word';
     for (const [other, sent] of [
@@ -447,7 +447,7 @@ describe('on a terminal', () => {
     expect((await init(place(), flags, { env })).stderr).toContain(warning);
   });
 
-  test('asks for everything, hides the secrets, and asks again where an answer does not work', async () => {
+  test('prompts for everything, hides the secrets, and prompts again where an answer does not work', async () => {
     const directory = place();
     const { url: database, written } = await acceptingInflux();
     const answers = ['nowhere', api.url, 'abc', 'CANARY-wrong', KEY, database, 'b', 'home', TOKEN, '', '7d'];
@@ -475,7 +475,7 @@ describe('on a terminal', () => {
     expect(modeOf(join(directory, 'conf', 'secrets', 'tidemark_influx_token'))).toBe(0o600);
   });
 
-  test('is asked for the address of the database again before its bucket and token', async () => {
+  test('gets the prompt for the address of the database again before its bucket and token', async () => {
     const victoria = createServer((_request, response) => response.writeHead(204, { 'x-server-hostname': 'vm' }).end());
     await new Promise<void>((resolve) => void victoria.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void victoria.close());
@@ -490,7 +490,7 @@ describe('on a terminal', () => {
     expect(stderr.split('Token, or user:password')).toHaveLength(2);
   });
 
-  test('is not asked for the bucket and the organization of a VictoriaMetrics', async () => {
+  test('gets no prompt for the bucket and the organization of a VictoriaMetrics', async () => {
     const directory = place();
     const victoria = createServer((_request, response) => response.writeHead(204, { 'x-server-hostname': 'vm' }).end());
     await new Promise<void>((resolve) => void victoria.listen(0, '127.0.0.1', resolve));
@@ -503,7 +503,7 @@ describe('on a terminal', () => {
     expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toContain('kind: "victoriametrics"');
   });
 
-  test('of an InfluxDB 3 without authentication: nothing creates a database, and a missing one is said', async () => {
+  test('of an InfluxDB 3 without authentication: no database is created, and a missing one is reported', async () => {
     await using influx = await startInfluxdb3({ databases: ['home'], token: '' });
     const answers = [api.url, KEY, influx.url, 'hmoe', '-', '', '7d'];
     const { code, stderr } = await init(place(), [], { answers });
@@ -515,7 +515,7 @@ describe('on a terminal', () => {
     );
   });
 
-  test('is told what a VictoriaMetrics does not have: deduplication, and a retention that is as long as the history', async () => {
+  test('gets a warning about a VictoriaMetrics without deduplication, or with a retention shorter than the history', async () => {
     const flags = '-storageDataPath="data"\n-retentionPeriod="1"\n';
     const victoria = createServer(({ url }, response) => {
       if (url === '/flags') response.end(flags);

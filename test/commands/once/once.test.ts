@@ -72,7 +72,7 @@ const BOUNDS = (['inclusive', 'exclusive'] as const).flatMap((after) =>
   ),
 );
 
-describe.runIf(influxdAvailable())('--once ends with exactly what the seed says', () => {
+describe.runIf(influxdAvailable())('--once ends with exactly the seed', () => {
   test('in an ordinary workspace, each reading once', async () => {
     const world = (originMs: number): World =>
       createSeededWorld({
@@ -163,7 +163,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly what the seed says'
     await expectExact(rig, 2000);
   });
 
-  test('and says of an API that is down for a while what a person needs to know, once', async () => {
+  test('and reports an API that is down for a while once, with its remedy', async () => {
     const upMs = NOW_MS + 8 * MINUTE_MS;
     const faults: FaultPlan = (_number, { atMs }) => (atMs < upMs ? { kind: 'server-error' } : null);
     using rig = await openRig(bench, { world: hardWorld(), faults, historyMs: 3 * HOUR_MS });

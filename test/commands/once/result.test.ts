@@ -41,7 +41,7 @@ describe('the end of --once', () => {
     expect(linesOf({})).toEqual(['info: Sync complete: 3 devices, 12 telemetry points, no gaps']);
   });
 
-  test('says how it ended, and counts the gaps that are missed, not those that were left out on purpose', () => {
+  test('shows how it ended, and counts the missed gaps, not those that were left out on purpose', () => {
     const gap = { device_id: 'd', from: 'a', to: 'b', reason: 'unreachable' };
     const left = { ...gap, reason: 'excluded' };
     expect(linesOf({ gaps: [left] }).at(0)).toBe('info: Sync complete: 3 devices, 12 telemetry points, no gaps');

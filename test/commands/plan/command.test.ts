@@ -45,7 +45,7 @@ async function refusalOf(work: Promise<unknown>): Promise<UserError> {
   return error as UserError;
 }
 
-describe('what it asks for', () => {
+describe('its requests', () => {
   test.each([
     [0, 1],
     [1, 1],
@@ -144,7 +144,7 @@ describe('what it asks for', () => {
   });
 });
 
-describe('what it says', () => {
+describe('its output', () => {
   test('rates that are measured, once there is something to measure; silent and paused devices apart', async () => {
     const devices = [
       ...fleet(5, MINUTE_MS),
@@ -311,7 +311,7 @@ describe('what it says', () => {
     expect(beside.requests_per_day.needed.alerts).toBe(720 * poll);
   });
 
-  test('that it does not fit, and what would change that', async () => {
+  test('that the demand exceeds the plan, and what would change that', async () => {
     using rig = openPlanRig({ devices: fleet(250, MINUTE_MS) });
     const plan = await rig.plan();
     expect(plan).toMatchObject({ fits: false, readings_per_day: { fit: true } });
@@ -323,7 +323,7 @@ describe('what it says', () => {
     expect(plan.warning).toMatch(/sync\.telemetry.*a plan of [\d,]+ requests/);
   });
 
-  test('that not even the readings fit, and how many are carried', async () => {
+  test('that the readings alone exceed the plan, and how many are read', async () => {
     using rig = openPlanRig({ devices: fleet(250, MINUTE_MS) });
     const plan = await rig.plan({ whatIf: suppose('devices=2000') });
     expect(plan.readings_per_day).toMatchObject({ made: 2000 * 1440, fit: false });
@@ -449,7 +449,7 @@ describe('what if', () => {
     [['requests_per_day=-1'], /^--what-if requests_per_day: expected a whole number/],
     [['requests_per_minute=1e3'], /^--what-if requests_per_minute: expected a whole number/],
     [['share=0.5', 'api.share=0.6'], /^--what-if api\.share was given twice/],
-  ])('%j is a mistake of the command line, and nothing is asked', async (texts, words) => {
+  ])('%j is a mistake of the command line, and no request is sent', async (texts, words) => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     const error = await refusalOf(rig.plan({ whatIf: suppose(...texts) }));
     expect(error.message).toMatch(words);
@@ -464,7 +464,7 @@ describe('what is wrong', () => {
     [{ to: '2030-01-01' }, /^--to: expected a time in the past/],
     [{ from: '1d', to: '2d' }, /^--from: expected a time before --to/],
     [{ from: '0s' }, /^--from: expected a time before now/],
-  ])('%j: exit 2, and nothing is asked', async (span, words) => {
+  ])('%j: exit 2, and no request is sent', async (span, words) => {
     using rig = openPlanRig({ devices: fleet(1, MINUTE_MS) });
     const error = await refusalOf(rig.plan(span));
     expect(error.message).toMatch(words);
@@ -568,7 +568,7 @@ describe('for people', () => {
   });
 });
 
-test('what is taken where no limit is reported is what the quota takes', () => {
+test('the assumed limits are those of the quota where none is reported', () => {
   const quota = createQuota({ share: 1, random: () => 0.5 });
   expect(quotaFigures(quota, 0).minute.budget).toBe(ASSUMED_PER_MINUTE);
 });

@@ -309,7 +309,7 @@ describe('the list', () => {
     expect(left.groups[0]?.drop).not.toBeNull();
   });
 
-  test('of an empty quarantine says so', () => {
+  test('of an empty quarantine reports that it is empty', () => {
     using state = scratchStore();
     const list = listQuarantine(state.store.quarantine, ALL, () => new Set());
     expect(list).toEqual({ points: 0, records: 0, groups: [], dropped: [] });

@@ -78,7 +78,7 @@ test('has both beside it for as long as it takes', async () => {
   expect(steps.maintained).toBeGreaterThanOrEqual(12);
 });
 
-test('answers an abort itself, however long it takes for that', async () => {
+test('answers an abort itself, however long that takes', async () => {
   using beside = openBeside();
   const { clock, parts } = beside;
   const stop = new AbortController();

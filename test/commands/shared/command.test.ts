@@ -25,7 +25,7 @@ test('by id, by name, and of a device that is not listed by its id', () => {
   expect(chosenDevices(open.directory, [], true)).toEqual([]);
 });
 
-test('a text that fits none is refused with the nearest, or passed on where a newer list decides', () => {
+test('a text that matches none is refused with the nearest, or passed on where a newer list decides', () => {
   using open = openState();
   expect(() => chosenDevices(open.directory, ['Cold room 3'], true)).toThrow(
     '--device: the state has no device with that id or name. Similar: c-1 (Cold room 1).',

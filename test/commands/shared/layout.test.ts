@@ -16,7 +16,7 @@ const anyLine = fc
   .map((words) => words.join(' ').replace(/[\p{Cc}]/gu, ''));
 
 describe('a line', () => {
-  test('never takes more than 80 columns, and nothing of it is lost', () => {
+  test('never uses more than 80 columns, and loses no text', () => {
     fc.assert(
       fc.property(anyLine, fc.constantFrom(0, 2, 12), (line, indent) => {
         const text = wrap(line, indent);
@@ -62,7 +62,7 @@ describe('the bar', () => {
     expect(cells).toBe(`####.${'#'.repeat(53)}--`);
   });
 
-  test('is whole only where nothing is missing, and never longer than sixty signs', () => {
+  test('is complete only where nothing is missing, and never longer than sixty characters', () => {
     const piece = fc.tuple(fc.integer({ min: 0, max: 800 }), fc.integer({ min: 0, max: 200 }));
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 6 }), fc.integer({ min: 1, max: 800 }), (pieces, hours) => {

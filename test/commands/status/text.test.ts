@@ -57,7 +57,7 @@ function lookAt(open: ScratchStore) {
   };
 }
 
-test('a device that was taken out of service does not count as silent', () => {
+test('a device that was retired does not count as silent', () => {
   using open = scratchStore();
   hold(open, ['cellar', 'shed']);
   const offline = { lastSeenAt: msToNs(ON_TIME_MS), online: false };
@@ -151,7 +151,7 @@ test('the newest minutes of a device that is read on schedule are no gap, and la
 });
 
 describe('one device', () => {
-  test('that is behind: never asked, due, quiet, failing', () => {
+  test('that is behind: never polled, due, quiet, failing', () => {
     using open = scratchStore();
     hold(open, ['due', 'quiet', 'unseen']);
     const seenMs = (id: string): number => (id === 'quiet' ? ON_TIME_MS - 1000 : NOW_MS + HOUR_MS);
@@ -401,7 +401,7 @@ describe('what is odd', () => {
     );
   });
 
-  test('jobs that commands have asked for are shown', () => {
+  test('jobs that commands have requested are shown', () => {
     using open = scratchStore();
     hold(open, ['hub']);
     const db = new Database(open.file);
@@ -416,7 +416,7 @@ describe('what is odd', () => {
     );
   });
 
-  test('ten thousand devices fit into a screen and a half and take no time', () => {
+  test('ten thousand devices fit into a screen and a half, in a short time', () => {
     using place = scratch();
     const clock = createVirtualClock(NOW_MS);
     const newestMs = NOW_MS - 4 * MINUTE_MS;

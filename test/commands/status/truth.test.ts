@@ -84,7 +84,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(shown()).toEqual([[unsent], ['often']]);
   });
 
-  test('after a whole sync everything is covered, by the seed as by the report, in one screen', async () => {
+  test('after a complete sync everything is covered, by the seed as by the report, in one screen', async () => {
     using rig = await rigOf();
     await rig.once();
     const config = configOf(rig);
@@ -189,7 +189,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(unwrapped(textOf(config, rig.clock, 'seldom'))).toContain('the API failed (5xx)');
   });
 
-  test('a sync that was broken off holds what it says, and no more', async () => {
+  test('a sync that was interrupted has stored exactly what it reports', async () => {
     using rig = await rigOf({ settings: { plan: { requestsPerMinute: 60, requestsPerDay: 100_000 } } });
     const stop = new AbortController();
     const running = rig.once({}, stop.signal);
@@ -209,7 +209,7 @@ describe.runIf(influxdAvailable())('status', () => {
     await expectTrue(rig, reportOf(config, rig.clock), 8000);
   });
 
-  test('beside a running daemon it tells what the daemon tells, and for a database that is down since when', async () => {
+  test('beside a running daemon it reports the same as the daemon, and for a database that is down since when', async () => {
     const devices = [
       { deviceId: 'steady', intervalMs: 5 * MINUTE_MS },
       { deviceId: 'seldom', intervalMs: 17 * MINUTE_MS },

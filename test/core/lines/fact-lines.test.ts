@@ -112,7 +112,7 @@ describe('the digest of a device point', () => {
     expect(deviceDigest({ ...FULL, lastSeenAt: null })).toBe(deviceDigest(FULL));
   });
 
-  test('changes with everything else that the point says', () => {
+  test('changes with every other field of the point', () => {
     const changes: Partial<DeviceRecord>[] = [
       { deviceId: 'd-2' },
       { name: 'Pump' },
@@ -179,7 +179,7 @@ describe('a workspace point', () => {
     });
   });
 
-  test('leaves out what the account does not tell; the id stands for the name', () => {
+  test('leaves out missing fields of the account; the id replaces the name', () => {
     const plan = {
       planId: null,
       name: null,
@@ -200,7 +200,7 @@ describe('a workspace point', () => {
 });
 
 describe('a coverage point', () => {
-  test('tells the state, the lag and the gap of a device', () => {
+  test('has the state, the lag and the gap of a device', () => {
     const facts = {
       deviceId: 'd-1',
       deviceName: 'Pump',

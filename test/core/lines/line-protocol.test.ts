@@ -166,7 +166,7 @@ describe('lines', () => {
     expect(encodeLine({ measurement: 'telemetry', tags: [], fields: [], at: 1n })).toBeNull();
   });
 
-  test('texts are quoted, kept on one line, and cut to 16 KiB with a hash of the whole', () => {
+  test('texts are quoted, kept on one line, and cut to 16 KiB with a hash of the full text', () => {
     expect(lineOf('s', [['text', 'say "hi" \\ \n']])).toBe('telemetry,sensor=s text="say \\"hi\\" \\\\  " 1');
     const [a, b] = ['a', 'b'].map((end) => lineOf('s', [['text', '€'.repeat(10_000) + end]]));
     expect(a).not.toBe(b);
@@ -215,7 +215,7 @@ describe('lines', () => {
 });
 
 describe('reading back', () => {
-  test('takes apart every line that the encoder makes, as the reference does', () => {
+  test('parses every line of the encoder like the reference', () => {
     fc.assert(
       fc.property(anyPoint, (point) => {
         const line = encodeLine(point);
@@ -260,7 +260,7 @@ describe('reading back', () => {
     }
   });
 
-  test('is linear: a long hostile line takes no longer than its length', () => {
+  test('is linear: a long hostile line costs no more than its length', () => {
     const line = lineOf('\\, = '.repeat(170), [['text', '\\" ,='.repeat(3000)]]);
     expect(readFieldValue(readLine(line).fields[0]?.[1] ?? '')).toMatch(/^\\" ,=/);
   });

@@ -151,7 +151,7 @@ describe('the digest of a reading', () => {
     expect(digest([['a', 1]], 1n)).toBe(digest([['a', 1]], 2n));
   });
 
-  test('tells apart what is not the same', () => {
+  test('distinguishes different points', () => {
     const different: Reading['values'][] = [
       [],
       [['a', 1]],

@@ -16,7 +16,7 @@ const names = ({ rows }: { rows: readonly { device_id: string }[] }): string[] =
   rows.map(({ device_id }) => device_id);
 
 describe('names', () => {
-  test('come as they are but for their length, ids whole; a hub by its name', async () => {
+  test('are passed on unchanged but for their length, ids complete; a hub by its name', async () => {
     using state = scratchStore();
     const hostile = '<script>alert("x")</script>\u202e\u0000';
     const id = `${hostile}${'i'.repeat(3000)}`;
@@ -146,7 +146,7 @@ describe('alerts', () => {
 });
 
 describe('ten thousand devices', () => {
-  test('cost what is shown of them, are searched and sorted, and fit a page', () => {
+  test('cost only what is shown of them, are searched and sorted, and fit a page', () => {
     using state = scratchStore();
     const records = Array.from({ length: 10_000 }, (_, at) =>
       online(`dev_${at}`, {
@@ -176,7 +176,7 @@ describe('ten thousand devices', () => {
     expect([asked('devices'), asked('coverageOfAll')]).toEqual([2, 2]);
   });
 
-  test('whoever looks at the fleet anyway is gone by, and nobody else looks', () => {
+  test('the listing of the fleet scan is used where there is one, without another scan', () => {
     using state = scratchStore();
     list(state, [online('a'), online('b')]);
     const look = { deviceId: 'a', name: 'A', modelId: null, parentId: null, state: 'live' as const, active: true };

@@ -167,7 +167,7 @@ describe('the page of a device', () => {
     [1e9, 31 * 86_400],
     [Number.POSITIVE_INFINITY, 31 * 86_400],
     [Number.NaN, 86_400],
-  ])('a span of %d s is taken as %d', async (asked, seconds) => {
+  ])('a span of %d s becomes %d', async (asked, seconds) => {
     using state = scratchStore();
     list(state, [online('d')]);
     const page = await pageFactsOf(state, { nowMs: () => NOON_MS }).facts.device('d', asked);

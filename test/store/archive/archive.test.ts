@@ -48,7 +48,7 @@ describe('the archive', () => {
     expect(readAll(state, 'live')).toMatchObject({ lines: [], segments: [] });
   });
 
-  test('says of a block in which any bit has changed that the state is damaged', () => {
+  test('reports a block in which any bit has changed as a damaged state', () => {
     using state = scratchStore();
     const lines = Array.from({ length: 20 }, (_, at) => `telemetry,device_id=d${at % 3} value=${(at * 7) % 10} ${at}`);
     state.store.append(lines, 'live');
@@ -90,7 +90,7 @@ describe('a batch', () => {
     expect([taken(9), taken(10), taken(13), taken(14)]).toEqual([1, 2, 2, 3]);
   });
 
-  test('takes one line, however long', () => {
+  test('accepts one line, however long', () => {
     using state = scratchStore();
     state.store.append(['x'.repeat(100), 'y'], 'live');
     expect(state.store.read('live', START, { lines: 10, bytes: 10 }).lines).toEqual(['x'.repeat(100)]);

@@ -77,7 +77,7 @@ describe('a block', () => {
     expect(errors).toBeGreaterThan(data.length / 2);
   });
 
-  it.each([-1, 1])('that says it is %i byte longer than it is does not become another', (wrong) => {
+  it.each([-1, 1])('whose length is off by %i byte is refused', (wrong) => {
     const { data, bytes } = packed(linesOf(50));
     expect(() => repack([{ data, bytes: bytes + BigInt(wrong) }, packed(linesOf(3))])).toThrow('but its header has');
   });

@@ -33,7 +33,7 @@ describe('a run of blocks to compact', () => {
     expect(chooseRun([...gathered, ...blocks(40, { from: 4 })], NOW)).toEqual({ seqs: seqs(4, RUN_BLOCKS), level: 1 });
   });
 
-  test('takes the rest of a day that is over for good, and never two days', () => {
+  test('includes the rest of a day that is over for good, and never two days', () => {
     const yesterday = blocks(3, { atMs: NOW - DAY_MS });
     expect(chooseRun(yesterday, NOW)).toEqual({ seqs: [1, 2, 3], level: 2 });
     expect(chooseRun([...yesterday, ...blocks(9, { from: 4 })], NOW)).toEqual({ seqs: [1, 2, 3], level: 2 });
@@ -46,7 +46,7 @@ describe('a run of blocks to compact', () => {
     expect(chooseRun(blocks(2, { bytes: FULL_BLOCK_BYTES * 3, level: 1 }), NOW)).toEqual({ seqs: [1], level: 2 });
   });
 
-  test('takes as many pages of a backfill as fit, once there is one more', () => {
+  test('merges as many pages of a backfill as fit, once there is one more', () => {
     const page = FULL_BLOCK_BYTES / 4 - 1;
     expect(chooseRun(blocks(4, { bytes: page }), NOW)).toBeNull();
     expect(chooseRun(blocks(5, { bytes: page }), NOW)).toEqual({ seqs: [1, 2, 3, 4], level: 2 });
@@ -151,7 +151,7 @@ describe('the room', () => {
     expect(judgeRoom(null, figures({ usedBytes: 1e15 }), { ...limits, maxBytes: null })).toBeNull();
   });
 
-  test('says who could make room, where anybody could', () => {
+  test('mentions a database only where one is configured', () => {
     const reason = (hasDestinations: boolean) =>
       judgeRoom(null, figures({ usedBytes: 101 * MIB }), { ...limits, hasDestinations })?.reason;
     expect(reason(true)).toMatch(

@@ -90,7 +90,7 @@ describe('going through the archive', () => {
     expect(walk(state, TELEMETRY).lines.every((line) => line.startsWith('telemetry,'))).toBe(true);
   });
 
-  test('takes a half-open range and named devices', () => {
+  test('accepts a half-open range and named devices', () => {
     using state = scratchStore();
     for (const id of ['a', 'b', 'od,d ='])
       land(
@@ -173,7 +173,7 @@ describe('going through the archive', () => {
     expect(walked.pieces.length).toBeLessThan(2.5 * ((count * 50 * 60) / bytes));
   });
 
-  test('takes an instant whole, however much that is', () => {
+  test('reads all lines of one instant together, however many', () => {
     using state = scratchStore();
     const lines = Array.from({ length: 500 }, (_, nth) => reading('d', 5n, nth, `s${nth}`));
     land(state, 'd', [reading('d', 4n), ...lines, reading('d', 6n)]);

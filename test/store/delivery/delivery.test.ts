@@ -47,7 +47,7 @@ describe('a destination', () => {
 });
 
 describe('the name of a destination', () => {
-  test('tells which identity had it before, until that has it again', () => {
+  test('reports which identity had it before, until that has it again', () => {
     using state = filled();
     const { store } = state;
     expect(store.useDestination('influx', 'a')).toMatchObject({ created: true, previous: null });
@@ -59,7 +59,7 @@ describe('the name of a destination', () => {
     expect(state.store.useDestination('influx', 'a')).toMatchObject({ created: false, previous: 'b' });
   });
 
-  test('tells which of several identities it is known by: the one that has it, else the latest', () => {
+  test('reports which of several identities it is known by: the one that has it, else the latest', () => {
     using state = filled();
     const { store } = state;
     expect(store.knownIdentity('influx', ['a', 'b'])).toBeNull();
@@ -73,7 +73,7 @@ describe('the name of a destination', () => {
     expect(store.knownIdentity('second', ['a', 'b'])).toBeNull();
   });
 
-  test('goes from an identity that was not whole to the true one, with all that is known of it', () => {
+  test('moves from an incomplete identity to the true one, with all its records', () => {
     using state = filled();
     const { store } = state;
     const { id } = store.useDestination('influx', 'auto');

@@ -131,7 +131,7 @@ describe('what was found to be there', () => {
     }
   });
 
-  test('takes nothing from other reasons, devices and destinations', () => {
+  test('removes nothing from other reasons, devices and destinations', () => {
     using state = scratchStore();
     const { id } = state.store.useDestination('influx', 'x');
     const other = state.store.useDestination('second', 'y').id;

@@ -229,7 +229,7 @@ describe('what is forgotten', () => {
     expect(traces(state)).toEqual(['fact']);
   });
 
-  test('what was asked for it alone is asked for nobody now, and for others as before', () => {
+  test('work for this device alone is cancelled, and work for others stays as before', () => {
     using state = scratchStore();
     fill(state);
     const range = { from: '1', to: '2' };

@@ -141,7 +141,7 @@ describe('stored readings that empty answers do not contain', () => {
     expect([state.store.missedOverlaps('a'), state.store.missedOverlaps('b')]).toEqual([[older], [anchor]]);
   });
 
-  test('are taken as gone in their place', () => {
+  test('count as gone in their place', () => {
     using state = scratchStore();
     state.store.saveMissedOverlap('a', anchor);
     state.store.saveMissedOverlap('a', { ...anchor, isGone: true });

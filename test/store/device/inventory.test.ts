@@ -79,7 +79,7 @@ describe('the inventory', () => {
     expect(state.store.devices()[0]).toMatchObject({ goneSinceMs: null, firstListedMs: 10, lastListedMs: 20 });
   });
 
-  test('takes a device that was missing back when it is listed', () => {
+  test('restores a device that was missing when it is listed', () => {
     using state = scratchStore();
     keep(state, 10, ['a']);
     keep(state, 20, [], ['a']);
@@ -91,7 +91,7 @@ describe('the inventory', () => {
     expect(state.store.devices()[0]?.goneSinceMs, 'the count begins anew').toBeNull();
   });
 
-  test('takes a device back that was gone by its own 404, and is listed again after a list without it', () => {
+  test('restores a device that was gone by its own 404, and is listed again after a list without it', () => {
     using state = scratchStore();
     keep(state, 10, ['a']);
     state.store.markGone('a', 15);
@@ -123,7 +123,7 @@ describe('the inventory', () => {
     expect(readAll(state, 'live').lines).toEqual(['first']);
   });
 
-  test('takes a listing in whole or not at all', () => {
+  test('stores a listing completely or not at all', () => {
     using state = scratchStore();
     const broken = listed('b', { record: { ...device('b'), deviceId: null as unknown as string } });
     const change = { listed: [listed('a', { line: 'device a' }), broken], missing: [], atMs: 10 };

@@ -291,7 +291,7 @@ describe('a state of a newer version', () => {
     expect(bytesOf(place)).toEqual(before);
   });
 
-  test('is refused where only its log says so', () => {
+  test('is refused where only its log shows that', () => {
     using place = scratch();
     using dead = scratch();
     fill(place);
@@ -433,7 +433,7 @@ describe('a change of the shape', () => {
   test.each([
     ['of a new state', { done: 0, table: 'coverage', version: MIGRATIONS.length }],
     ['of one of version 1', { done: 1, table: 'cleared', version: 2 }],
-  ])('that fails leaves the state as it was, and says so: %s', (_what, { done, table, version }) => {
+  ])('that fails leaves the state as it was, and reports that: %s', (_what, { done, table, version }) => {
     using place = scratch();
     const db = new Database(place.file);
     db.pragma(`application_id = ${APPLICATION_ID}`);

@@ -85,7 +85,7 @@ describe('a user without the right to write', () => {
     return place;
   }
 
-  test('is told so of a directory', () => {
+  test('is reported for a directory', () => {
     using place = forNobody();
     if (NOBODY.uid === undefined) chmodSync(place.path, 0o555);
     expect(openAsNobody(place.path)).toMatch(WORDS);
@@ -95,7 +95,7 @@ describe('a user without the right to write', () => {
     );
   });
 
-  test('is told so of a directory that holds a state, which stays as it is', () => {
+  test('is reported for a directory that contains a state, which stays as it is', () => {
     using place = forNobody();
     openStore(place.path).close();
     for (const name of ['tidemark.db', 'tidemark.lock']) chmodSync(join(place.path, name), 0o444);
@@ -106,7 +106,7 @@ describe('a user without the right to write', () => {
     chmodSync(place.path, 0o755);
   });
 
-  test('is told so of a state file of its own directory that belongs to another', () => {
+  test('is reported for a state file of its own directory that belongs to another user', () => {
     using place = forNobody();
     openStore(place.path).close();
     rmSync(join(place.path, 'tidemark.lock'));
@@ -255,7 +255,7 @@ const FULL_WORDS =
   /tidemark\.db: the disk is full\. Free space on the disk and start again; the data stored before is safe/;
 
 describe('a full disk', () => {
-  test('is reported, and everything that was taken before is there', () => {
+  test('is reported, and everything that was stored before is there', () => {
     // Where nothing can be mounted, a state that may not grow stands for it.
     using disk = smallDisk('2m') ?? scratch();
     const isDisk = disk.path.includes('tidemark-disk-');

@@ -139,7 +139,7 @@ describe('a copy', () => {
 });
 
 describe('what is in the way', () => {
-  test('an existing file, a directory, a place that is missing: each is said, and nothing is touched', async () => {
+  test('an existing file, a directory, a missing folder: each is reported, and nothing is touched', async () => {
     using place = scratch();
     const directory = join(place.path, 'state');
     openStore(directory).close();
@@ -158,7 +158,7 @@ describe('what is in the way', () => {
     expect(readdirSync(place.path).toSorted()).toEqual(['state', 'taken.db']);
   });
 
-  test('a name that is taken while the copy is made', async () => {
+  test('a name that becomes occupied while the copy is made', async () => {
     using place = scratch();
     const directory = join(place.path, 'state');
     openStore(directory).close();

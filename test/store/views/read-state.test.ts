@@ -58,7 +58,7 @@ function refusal(place: Scratch): string {
 }
 
 describe('a state that is looked at', () => {
-  test('beside whoever works with it shows one moment, holds it up in nothing, and is not changed', () => {
+  test('beside a working process shows one moment, does not delay that process, and is not changed', () => {
     using open = filled();
     const directory = dirname(open.file);
     const before = contents(directory);
@@ -132,7 +132,7 @@ describe('a state that is looked at', () => {
   });
 });
 
-describe('an unreadable state is an error that says what to do', () => {
+describe('an unreadable state is an error with a remedy', () => {
   test.each([
     [1, /written by an older Tidemark \(state version 1, this version reads \d+\)\. Start the daemon of this version/],
     [MIGRATIONS.length + 1, /written by a newer Tidemark .* Use the newer version/],
