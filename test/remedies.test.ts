@@ -81,6 +81,8 @@ describe('the state', () => {
     writeFileSync(join(directory, 'tidemark.db'), readFileSync(join(place.path, 'backup')));
     return directory;
   };
+  const loop = (place: Scratch): void => symlinkSync('tidemark.db', place.file);
+  const directory = (place: Scratch): void => mkdirSync(place.file);
   const STATE_FILES = ['tidemark.db', 'tidemark.db-wal', 'tidemark.db-shm', 'tidemark.lock'];
 
   test.each<[string, Trial]>([
@@ -91,6 +93,32 @@ describe('the state', () => {
     [
       'of another program: moved away',
       { broken: foreign, advice: /or move that file away/, follow: (place) => move(place, 'tidemark.db') },
+    ],
+    [
+      'that is a directory: another directory',
+      { broken: directory, advice: /Set data_dir to another directory, or move it away/, follow: other },
+    ],
+    [
+      'that is a directory: moved away',
+      { broken: directory, advice: /or move it away/, follow: (place) => move(place, 'tidemark.db') },
+    ],
+    [
+      'that is a link to itself: another directory',
+      { broken: loop, advice: /leads back to itself .*or set data_dir to another directory/, follow: other },
+    ],
+    [
+      'that is a link to itself: the link corrected',
+      {
+        broken: loop,
+        advice: /Correct that link/,
+        follow: (place) => {
+          const elsewhere = other(place);
+          openStore(elsewhere).close();
+          rmSync(place.file);
+          symlinkSync(join(elsewhere, 'tidemark.db'), place.file);
+          return place.path;
+        },
+      },
     ],
     [
       'of a newer version: a backup restored',
@@ -164,6 +192,13 @@ describe('the state', () => {
     using place = scratch();
     fileInTheWay(place);
     expect(start(join(place.path, 'file', 'data'))).toMatch(/Set data_dir to another directory/);
+    expect(start(other(place))).toBe('');
+  });
+
+  test.each(['/proc/tidemark', '/sys/tidemark'])('a data_dir in %s is remedied by another directory', (path) => {
+    using place = scratch();
+    expect(start(path)).toMatch(/nobody can create files in this file system. Set data_dir to another directory.$/);
+    expect(refusal(() => requireState(path))).toBe(start(path).replace('.lock', '.db'));
     expect(start(other(place))).toBe('');
   });
 
@@ -393,12 +428,13 @@ describe('the configuration', () => {
       (file) => chmodSync(dirname(file), 0o701),
     ],
     [
-      'is a link to itself: another file',
-      /cannot be read \(ELOOP\): .*; check the path and its file system/,
+      'is a link to itself: the link corrected',
+      /a link in the path leads back to itself: .*; correct the link, or give another path/,
       (file) => symlinkSync(file, file),
       (file) => {
         rmSync(file);
-        writeFileSync(file, KEY);
+        writeFileSync(`${file}.text`, KEY, { mode: 0o604 });
+        symlinkSync(`${file}.text`, file);
       },
     ],
   ])('the file of a secret %s', (_name, advice, broken, follow) => {

@@ -157,6 +157,7 @@ const FILE_PROBLEMS: ReadonlyMap<string, FileProblem> = new Map([
   ['ENOENT', MISSING],
   ['ENOTDIR', MISSING],
   ['ENAMETOOLONG', MISSING],
+  ['ELOOP', { what: 'a link in the path leads back to itself:', remedy: 'correct the link, or give another path' }],
   ['EISDIR', { what: 'expected a file, but this is a directory:', remedy: 'give the path of a file' }],
   ['EACCES', DENIED],
   ['EPERM', DENIED],

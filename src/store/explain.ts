@@ -4,7 +4,7 @@
  * It covers everything that can be wrong with a file from outside. Any other error is a bug of this program and passes
  * through unchanged.
  */
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { StateFullError } from '../core/archive-room.ts';
 import { type Advice, codeOf, UserError } from '../core/faults.ts';
@@ -44,7 +44,7 @@ export function explainedCalls<T extends object>(path: string, calls: T): T {
   return Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, wrap(call)])) as T;
 }
 
-type Problem = 'damaged' | 'full' | 'busy' | 'no-directory' | 'unwritable' | 'io';
+type Problem = 'damaged' | 'full' | 'busy' | 'no-directory' | 'loop' | 'read-only' | 'unwritable' | 'io';
 
 /** Codes of SQLite, Node and zstd, by how they begin; the first match counts. */
 const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
@@ -61,7 +61,7 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   // A link to what is not there, such as a disk that is not mounted.
   ['ENOENT', 'no-directory'],
   ['EEXIST', 'no-directory'],
-  ['ELOOP', 'no-directory'],
+  ['ELOOP', 'loop'],
   ['ENAMETOOLONG', 'no-directory'],
   ['EINVAL', 'no-directory'],
   ['SQLITE_READONLY', 'unwritable'],
@@ -70,7 +70,7 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['SQLITE_AUTH', 'unwritable'],
   ['EACCES', 'unwritable'],
   ['EPERM', 'unwritable'],
-  ['EROFS', 'unwritable'],
+  ['EROFS', 'read-only'],
   ['SQLITE_IOERR', 'io'],
   ['EIO', 'io'],
 ];
@@ -93,6 +93,14 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
   'no-directory': (message) => ({
     what: `this directory is missing and cannot be made, or a part of its path is not a directory (${message})`,
     remedy: 'Set data_dir to another directory, or mount the missing file system.',
+  }),
+  loop: (message) => ({
+    what: `a link in this path leads back to itself (${message})`,
+    remedy: 'Correct that link, or set data_dir to another directory.',
+  }),
+  'read-only': (message) => ({
+    what: `the file system is mounted read-only (${message})`,
+    remedy: 'Mount it for writing, or set data_dir to another directory.',
   }),
   unwritable: (message, path) => {
     const user = ownUser();
@@ -120,8 +128,9 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
 function explain(path: string, error: unknown): unknown {
   if (error instanceof UserError || !(error instanceof Error) || !('code' in error)) return error;
   const code = String(error.code);
-  const problem = PROBLEMS.find(([start]) => code.startsWith(start))?.[1];
-  if (problem === undefined) return error;
+  const found = PROBLEMS.find(([start]) => code.startsWith(start))?.[1];
+  if (found === undefined) return error;
+  const problem = found === 'unwritable' && isReadOnly(path) ? 'read-only' : found;
   const { what, remedy } = ADVICE[problem](plainText(error.message), path);
   const advice = { what: `${path}: ${what}`, remedy };
   return problem === 'full' || problem === 'io' ? new StateFullError(advice, 1) : new UserError(advice, 1);
@@ -134,6 +143,16 @@ function isMissing(directory: string): boolean {
     return false;
   } catch (error) {
     return codeOf(error) === 'ENOENT';
+  }
+}
+
+/** Whether the file system of a path, or of the nearest directory above it that is there, is mounted read-only. */
+function isReadOnly(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return false;
+  } catch (error) {
+    return codeOf(error) === 'ENOENT' && path !== dirname(path) ? isReadOnly(dirname(path)) : codeOf(error) === 'EROFS';
   }
 }
 

@@ -31,6 +31,15 @@ describe('errors of the state at its door', () => {
   });
 });
 
+test('a file system that is mounted read-only, and a link to itself, are remedied by no rights', () => {
+  expect(() => explained('/state', failing('EROFS'))).toThrow(
+    'the file system is mounted read-only (as SQLite says it). Mount it for writing, or set data_dir to another directory.',
+  );
+  expect(() => explained('/state', failing('ELOOP'))).toThrow(
+    'a link in this path leads back to itself (as SQLite says it). Correct that link, or set data_dir to another directory.',
+  );
+});
+
 test('the owner of a directory is changed only where no state can be in use', () => {
   const directory = mkdtempSync(join(tmpdir(), 'tidemark-explain-'));
   const refused = (): never => {

@@ -72,6 +72,7 @@ export function openDatabase(directory: string, maxBytes: number | null = null):
   const path = statePath(directory);
   return explained(path, () => {
     for (const name of [LOCK_FILE, STATE_FILE]) requireTarget(resolve(directory, name));
+    isFileThere(path);
     makeDirectory(directory);
     const lock = takeLock(lockPath(directory));
     try {
@@ -221,6 +222,22 @@ export function newerState(path: string, version: number): UserError {
     },
     1,
   );
+}
+
+/**
+ * Whether there is a file in the place of the state.
+ *
+ * @throws UserError (exit 1) for a directory, or anything else that is not a file.
+ */
+export function isFileThere(path: string): boolean {
+  const file = statSync(path, { throwIfNoEntry: false });
+  if (file?.isFile() === false) {
+    throw new UserError(
+      { what: `${path}: this is not a file`, remedy: 'Set data_dir to another directory, or move it away.' },
+      1,
+    );
+  }
+  return file !== undefined;
 }
 
 /** The error text for a file that is not a state of Tidemark. */

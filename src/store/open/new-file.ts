@@ -106,13 +106,24 @@ export function takeName(option: string, part: string, given: string): void {
   }
 }
 
+/** Whether a path is where Linux shows itself as files: nobody can create one there, not even root. */
+export function isOfKernel(path: string): boolean {
+  return /^\/(?:proc|sys)(?:\/|$)/.test(path);
+}
+
 /**
- * Refuses a path that leads through a link to nowhere, such as a disk that is not mounted. SQLite would make the file
- * at the far end of the link, outside the data directory.
+ * Refuses a path that leads through a link to nowhere, such as a disk that is not mounted: SQLite would make the file
+ * at the far end of the link, outside the data directory. It also refuses one in which no file can be made.
  *
  * @throws UserError (exit 1)
  */
 export function requireTarget(path: string): void {
+  if (isOfKernel(path)) {
+    throw new UserError(
+      { what: `${path}: nobody can create files in this file system`, remedy: 'Set data_dir to another directory.' },
+      1,
+    );
+  }
   const target = danglingTarget(path);
   if (target !== null) {
     throw new UserError(

@@ -2,13 +2,12 @@
  * Opens a state beside any other process, without a lock and without writing. It checks whether this version can read
  * the shape and whether this user may read the file, and explains failures.
  */
-import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { plainText } from '../../core/text.ts';
 import { explained } from '../explain.ts';
-import { foreignDatabase, newerState, STATE_FILE, statePath } from './database.ts';
+import { foreignDatabase, isFileThere, newerState, STATE_FILE, statePath } from './database.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { requireTarget } from './new-file.ts';
 
@@ -102,11 +101,7 @@ function isEmpty(db: Database.Database): boolean {
 export function isThere(path: string): boolean {
   return explainedReading(path, () => {
     requireTarget(resolve(path));
-    const file = statSync(path, { throwIfNoEntry: false });
-    if (file?.isFile() === false) {
-      throw new UserError(`${path}: this is not a file. Correct data_dir.`, 1);
-    }
-    return file !== undefined;
+    return isFileThere(path);
   });
 }
 

@@ -5,6 +5,7 @@ import { dirname, resolve } from 'node:path';
 import { codeOf } from '../../core/faults.ts';
 import type { Disk } from '../../core/ports.ts';
 import { lockPath, statePath } from '../open/database.ts';
+import { isOfKernel } from '../open/new-file.ts';
 
 /** Something that is there. */
 export interface OwnedPath {
@@ -22,7 +23,7 @@ export interface DataDirFacts {
   readonly directory: string;
   /**
    * `there`: a directory; `missing`: it does not exist, and `nearest` is where it would be created; `other`: it, or a
-   * part of its path, is no directory.
+   * part of its path, is no directory, or no file can be made in it.
    */
   readonly kind: 'there' | 'missing' | 'other';
   /** The directory, or the nearest one above it that is there; `null` where it cannot be checked. */
@@ -39,10 +40,13 @@ export function inspectDataDir(dataDir: string): DataDirFacts {
   const { uid } = userInfo();
   const { path, isDirectory, code } = nearestOf(directory);
   const nearest = placed(path);
-  if (code === 'ENOTDIR' || !isDirectory) return { directory, kind: 'other', nearest, files: [], uid };
+  if (code === 'ENOTDIR' || !isDirectory || isOfKernel(directory))
+    return { directory, kind: 'other', nearest, files: [], uid };
   if (path !== directory) return { directory, kind: 'missing', nearest, files: [], uid };
   const state = statePath(directory);
-  const files = [state, `${state}-wal`, `${state}-shm`, lockPath(directory)].flatMap((path) => placed(path) ?? []);
+  const files = [state, `${state}-wal`, `${state}-shm`, lockPath(directory)]
+    .filter((path) => statOf(path).stats?.isFile() === true)
+    .flatMap((path) => placed(path) ?? []);
   return { directory, kind: 'there', nearest, files, uid };
 }
 

@@ -409,7 +409,7 @@ describe('a place that cannot hold a state', () => {
     mkdirSync(place.file);
     expect(refusal(place.path)).toMatchObject({
       exitCode: 1,
-      message: expect.stringContaining('or set data_dir to another directory'),
+      message: `${place.file}: this is not a file. Set data_dir to another directory, or move it away.`,
     });
   });
 
