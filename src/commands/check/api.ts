@@ -23,16 +23,21 @@ import { type ApiFindings, type CheckNotes, createNotes, errorText, readApiFindi
 interface ApiPart {
   readonly config: Config;
   readonly terminal: TerminalOutput;
-  /** Whether requests can be booked: without that none is made. */
-  readonly canBook: boolean;
+  /** Why requests cannot be booked: then none is made. */
+  readonly bookingRefusal: string | null;
 }
 
 /** All lines on the API. Throws only the signal's reason, when that aborts, and internal errors. */
-export async function apiLines({ config, terminal, canBook }: ApiPart, signal: AbortSignal): Promise<ApiFindings> {
+export async function apiLines(
+  { config, terminal, bookingRefusal }: ApiPart,
+  signal: AbortSignal,
+): Promise<ApiFindings> {
   const notes = createNotes('api');
   terminal.hint(`resolving ${new URL(config.api.url).host} …`);
   if (!(await isReached(notes, config, signal))) return left(notes, 'the API cannot be reached');
-  if (!canBook) return left(notes, 'each request must first be recorded in the state, and the state cannot be used');
+  if (bookingRefusal !== null) {
+    return left(notes, `each request must first be recorded in the state, and ${bookingRefusal}`);
+  }
   try {
     const found = await fetchFindings({ config, terminal }, signal);
     const plan = found.checks.find(({ name }) => name === 'plan')?.facts;
@@ -135,7 +140,7 @@ const NOT_UNDERSTOOD = {
   remedy: 'Restart the daemon with the version of this command and run --check again.',
 };
 
-async function fetchFindings(part: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
+async function fetchFindings(part: Omit<ApiPart, 'bookingRefusal'>, signal: AbortSignal): Promise<ApiFindings> {
   const { config, terminal } = part;
   const patience = AbortSignal.timeout(FOLLOW_MS);
   const link = linkAbort(signal, patience);
@@ -187,7 +192,10 @@ function nameKeyOfDaemon(findings: ApiFindings | null): ApiFindings | null {
 const TAKES_NO_JOBS =
   'not sent: another process uses the state and accepts no jobs: the demo, a one-off command, or a daemon of another version. Run --check again when it has ended';
 
-async function checkAlone({ config, terminal }: Omit<ApiPart, 'canBook'>, signal: AbortSignal): Promise<ApiFindings> {
+async function checkAlone(
+  { config, terminal }: Omit<ApiPart, 'bookingRefusal'>,
+  signal: AbortSignal,
+): Promise<ApiFindings> {
   return await withQuestions({ config, terminal }, async (sync) => {
     const parts = { ...sync, timeoutMs: config.api.timeoutMs };
     return await checkApi(parts, (scope) => terminal.hint(`checking the API: ${scope} …`), signal);

@@ -27,7 +27,7 @@ import {
   checkReport,
   isShown,
 } from './report.ts';
-import { canBeWritten, readStateView, stateLines } from './state.ts';
+import { bookingRefusal, readStateView, stateLines } from './state.ts';
 
 /**
  * Runs all checks, prints the result and returns the exit code.
@@ -82,7 +82,7 @@ async function checkAll(parts: CheckParts, { environment, signal }: ProcessPorts
   checks.push(...stateLines(view, state));
   let requests = 0;
   if (config !== null) {
-    const found = await apiLines({ config, terminal, canBook: canBeWritten(view) }, signal);
+    const found = await apiLines({ config, terminal, bookingRefusal: bookingRefusal(view) }, signal);
     requests = found.requests;
     checks.push(...found.checks);
   }

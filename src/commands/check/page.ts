@@ -20,7 +20,7 @@ export async function pageLines(config: Config | StateConfig, isRunning: boolean
   const { host, port } = config.listen;
   const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   if (isRunning === true) await noteDaemonAnswer(notes, config, address);
-  else await noteFree(notes, config, address);
+  else await noteFree(notes, config, { address, isRunning });
   noteReaders(notes, config, address);
   return notes.lines;
 }
@@ -36,12 +36,9 @@ const ANSWER = { withinMs: 3 * SECOND_MS, bytes: 100_000 };
 
 async function noteDaemonAnswer(notes: CheckNotes, { listen }: Config | StateConfig, address: string): Promise<void> {
   try {
-    const { status, body } = await getPage(listen, '/healthz', ANSWER);
-    if (isHealth(body)) {
-      notes.ok(
-        'listen',
-        `${address}: a Tidemark daemon answers (health: HTTP ${status}); see its page for the workspace`,
-      );
+    const health = await healthAt(listen);
+    if (health !== null) {
+      notes.ok('listen', daemonAnswers(address, health));
       return;
     }
     notes.fail('listen', {
@@ -56,6 +53,16 @@ async function noteDaemonAnswer(notes: CheckNotes, { listen }: Config | StateCon
   }
 }
 
+function daemonAnswers(address: string, health: number): string {
+  return `${address}: a Tidemark daemon answers (health: HTTP ${health}); see its page for the workspace`;
+}
+
+/** The HTTP status with which a daemon at an address reports its health; `null` if another program answers. */
+async function healthAt(listen: Config['listen']): Promise<number | null> {
+  const { status, body } = await getPage(listen, '/healthz', ANSWER);
+  return isHealth(body) ? status : null;
+}
+
 function isHealth(body: string): boolean {
   try {
     const health: unknown = JSON.parse(body);
@@ -65,7 +72,11 @@ function isHealth(body: string): boolean {
   }
 }
 
-async function noteFree(notes: CheckNotes, { listen }: Config | StateConfig, address: string): Promise<void> {
+async function noteFree(
+  notes: CheckNotes,
+  { listen }: Config | StateConfig,
+  { address, isRunning }: { readonly address: string; readonly isRunning: false | null },
+): Promise<void> {
   try {
     await requireFree(listen);
     notes.ok(
@@ -76,6 +87,12 @@ async function noteFree(notes: CheckNotes, { listen }: Config | StateConfig, add
     );
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
-    notes.fail('listen', { message: error.problem.what, remedy: error.problem.remedy });
+    const health = await healthAt(listen).catch(() => null);
+    // To stop a daemon of Tidemark would stop the sync of this workspace or of another one.
+    if (health !== null && isRunning === null) notes.ok('listen', daemonAnswers(address, health));
+    else if (health !== null) {
+      const message = `${address}: a Tidemark daemon with another data_dir answers there`;
+      notes.fail('listen', { message, remedy: 'Set listen (TIDEMARK_LISTEN) to another port.' });
+    } else notes.fail('listen', { message: error.problem.what, remedy: error.problem.remedy });
   }
 }

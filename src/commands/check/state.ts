@@ -64,8 +64,15 @@ export function stateLines(view: StateView, config: StateConfig): CheckLine[] {
   return notes.lines;
 }
 
-/** Whether the state may be written: then requests can be booked, and made. */
-export function canBeWritten({ place, found, isLocked }: StateView): boolean {
+/** Why no request can be booked in the state, and none is made; `null` where they can. */
+export function bookingRefusal(view: StateView): string | null {
+  if (!canBeWritten(view)) return 'the state cannot be used';
+  const isOlder = view.found !== null && !('problem' in view.found) && view.found.version < view.found.newestVersion;
+  // A check leaves the way back open.
+  return isOlder && view.isLocked === false ? 'a check does not upgrade a state of an older version' : null;
+}
+
+function canBeWritten({ place, found, isLocked }: StateView): boolean {
   if (typeof isLocked !== 'boolean' || place.kind === 'other' || place.nearest?.refusal !== null) return false;
   if (found !== null && ('problem' in found || found.broken.length > 0)) return false;
   return place.files.every(({ refusal }) => refusal === null);
@@ -148,7 +155,7 @@ function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, u
 
 function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: StateFindings): void {
   const facts = { state_version: version, used_bytes: size.usedBytes };
-  const older = version < newestVersion ? `; the next start upgrades it to version ${newestVersion}` : '';
+  const older = version < newestVersion ? `; the next start of the daemon upgrades it to version ${newestVersion}` : '';
   notes.ok('file', `state version ${version}, ${byteSize(size.usedBytes)}${older}`, facts);
   if (broken.length === 0) {
     notes.ok('integrity', 'the file and its contents are consistent');

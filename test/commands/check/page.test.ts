@@ -58,6 +58,21 @@ test('beside a daemon: whether the daemon answers there', async () => {
   expect(nobody).toMatchObject({ status: 'skip' });
 });
 
+test('a daemon of Tidemark on the port is never to be stopped, whoever checks', async () => {
+  const health = '{"healthy":true}';
+  // Another user than the daemon's: whether it runs is unknown.
+  const own = await serving(health, async (port) => await pageLines(config('127.0.0.1', port), null));
+  expect(own[0]).toMatchObject({ status: 'ok', message: expect.stringContaining('a Tidemark daemon answers') });
+  const other = await serving(health, async (port) => await pageLines(config('127.0.0.1', port), false));
+  expect(other[0]).toMatchObject({
+    status: 'fail',
+    message: expect.stringContaining('a Tidemark daemon with another data_dir answers there'),
+    remedy: 'Set listen (TIDEMARK_LISTEN) to another port.',
+  });
+  const unknown = await serving('hello', async (port) => await pageLines(config('127.0.0.1', port), null));
+  expect(unknown[0]).toMatchObject({ status: 'fail', remedy: expect.stringMatching(/^Stop that program, or set/) });
+});
+
 test('who can read it', async () => {
   const readers = async (...of: Parameters<typeof config>) =>
     (await pageLines(config(...of), false)).find(({ name }) => name === 'readers')?.message;

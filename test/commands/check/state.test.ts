@@ -162,6 +162,25 @@ describe('the place of the state', () => {
     expect([report.requests, stage.simulator.log.total], 'nothing is asked that cannot be booked').toEqual([0, 0]);
   });
 
+  test.runIf(existsSync('/proc/self'))('where Linux shows itself as files: another directory', async () => {
+    await using stage = await openStage();
+    const report = await stage.report({ ...ALONE, TIDEMARK_DATA_DIR: '/proc/tidemark' });
+    expect(bad(report, 'state')).toEqual(['fail directory']);
+    expect(line(report, 'directory').remedy).toBe('Set data_dir to another directory.');
+    expect(bad(await stage.report(ALONE), 'state')).toEqual([]);
+  });
+
+  test('a directory in the place of the file: moved away', async () => {
+    await using stage = await openStage();
+    mkdirSync(join(stage.dataDir, 'tidemark.db'), { recursive: true });
+    chmodSync(stage.dataDir, 0o700);
+    const report = await stage.report(ALONE);
+    expect(bad(report, 'state')).toEqual(['fail file']);
+    expect(line(report, 'file').remedy).toBe('Set data_dir to another directory, or move it away.');
+    renameSync(join(stage.dataDir, 'tidemark.db'), join(stage.directory, 'away'));
+    expect(bad(await stage.report(ALONE), 'state')).toEqual([]);
+  });
+
   test.each([
     ['directory', ''],
     ['file', 'tidemark.db'],
@@ -303,17 +322,26 @@ describe('the file of the state', () => {
     expect(line(report, 'file').remedy).toMatch(/^(Restore|Set|Use|Run|Give)/);
   });
 
-  test('of version 1: what the next start does', async () => {
+  test('of version 1: what the next start does, and nothing but that upgrades it', async () => {
     await using stage = await openStage();
     mkdirSync(stage.dataDir, { mode: 0o700 });
     const file = join(stage.dataDir, 'tidemark.db');
     change(file, `PRAGMA application_id = ${APPLICATION_ID}; ${MIGRATIONS[0]} PRAGMA user_version = 1;`);
     chmodSync(file, 0o600);
-    const report = await stage.report(ALONE);
+    const report = await stage.report();
     expect(bad(report, 'state')).toEqual([]);
     expect(line(report, 'file').message).toMatch(
-      new RegExp(`^state version 1, .*; the next start upgrades it to version ${MIGRATIONS.length}$`),
+      new RegExp(`^state version 1, .*; the next start of the daemon upgrades it to version ${MIGRATIONS.length}$`),
     );
+    expect(line(report, 'devices:read')).toMatchObject({
+      status: 'skip',
+      message: expect.stringContaining('a check does not upgrade a state of an older version'),
+    });
+    expect([report.requests, report.exit_code, readdirSync(stage.dataDir)]).toEqual([0, 0, ['tidemark.db']]);
+    openStore(stage.dataDir).close();
+    const after = await stage.report();
+    expect(line(after, 'file').message).toMatch(new RegExp(`^state version ${MIGRATIONS.length}, [^;]*$`));
+    expect(line(after, 'devices:read').status).toBe('ok');
   });
 
   test.each([
