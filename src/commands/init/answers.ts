@@ -107,9 +107,12 @@ interface SecretSource {
   readonly file: string | null;
   readonly variable: string;
   readonly question: string;
-  /** Of a token: the address that it is sent to. */
+  /** Of a token: the address that it is sent to, and the API key, which must not be sent there. */
   readonly databaseUrl?: string;
+  readonly apiKey?: string;
 }
+
+const OTHER_VALUE = 'Use another value: the API key must not be sent to a database.';
 
 /** A secret: from its file or a line of standard input, from the environment, or typed. An empty text for none. */
 export async function secretOf(init: Init, source: SecretSource): Promise<FoundSecret> {
@@ -122,6 +125,8 @@ export async function secretOf(init: Init, source: SecretSource): Promise<FoundS
     throw new UserError(place === null ? capitalized(text) : `${place}: ${text}`, 2);
   }
   init.secrets.push(new Secret(checked));
+  if (checked === source.apiKey)
+    throw new UserError(`${place === null ? 'The token' : `${place}: this`} is the API key. ${OTHER_VALUE}`, 78);
   const accepted = { ...found, text: checked };
   if (!isGuessable(checked)) return accepted;
   init.print(`Warning: ${GUESSABLE_SECRET.what}. ${capitalized(GUESSABLE_SECRET.remedy)}.`);
@@ -216,7 +221,7 @@ export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = fa
     const typed = createTyped(init, isFirst);
     const url = await typed(command.influxUrl, `Address of InfluxDB or VictoriaMetrics ${withoutText(isElsewhere)}: `);
     if (url === NO_DATABASE) return null;
-    if (url === '') return isElsewhere ? await ofBase(init, isFirst) : null;
+    if (url === '') return isElsewhere ? await ofBase(init, api, isFirst) : null;
     requireBaseUrl(init, url, isFirst);
     const answered = await kindOf(init, api, { url, isElsewhere, isFirst });
     const isVictoria = answered === 'victoriametrics';
@@ -228,7 +233,7 @@ export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = fa
       kind === 'victoriametrics'
         ? ''
         : await typed(command.influxOrg, 'Organization (only for InfluxDB 2, which requires it): ');
-    const database = { url, bucket, org, kind, token: await promptToken(init, isFirst, url) };
+    const database = { url, bucket, org, kind, token: await promptToken(init, isFirst, { url, api }) };
     return { ...database, facts: await tryDatabase(init, api, database, isElsewhere) };
   });
 }
@@ -297,19 +302,24 @@ function withoutText(isElsewhere: boolean): string {
 const NO_DATABASE = 'none';
 
 /** The database of the base, with the bucket, the organization and the token of this workspace, if they are given. */
-async function ofBase(init: Init, isFirst: boolean): Promise<TriedDatabase> {
+async function ofBase(init: Init, api: TriedApi, isFirst: boolean): Promise<TriedDatabase> {
   const { influxBucket, influxOrg } = init.command;
-  const token = await promptToken(init, isFirst, '');
+  const token = await promptToken(init, isFirst, { url: '', api });
   return { url: '', bucket: influxBucket ?? '', org: influxOrg ?? '', kind: null, token, facts: null };
 }
 
-async function promptToken(init: Init, isFirst: boolean, databaseUrl: string): Promise<FoundSecret | null> {
+async function promptToken(
+  init: Init,
+  isFirst: boolean,
+  { url, api }: { readonly url: string; readonly api: TriedApi },
+): Promise<FoundSecret | null> {
   const found = await secretOf(init, {
     flag: '--influx-token-file',
     file: isFirst ? init.command.influxTokenFile : null,
     variable: isFirst ? 'TIDEMARK_INFLUX_TOKEN' : '',
     question: 'Token, or user:password (not shown; empty: none): ',
-    databaseUrl,
+    databaseUrl: url,
+    apiKey: api.key.text,
   });
   if (found.text === '') return null;
   if (isShort(found.text)) warn(init, { what: SHORT_TOKEN.what, remedy: `${capitalized(SHORT_TOKEN.remedy)}.` });

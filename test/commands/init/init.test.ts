@@ -475,6 +475,27 @@ describe('on a terminal', () => {
     expect(modeOf(join(directory, 'conf', 'secrets', 'tidemark_influx_token'))).toBe(0o600);
   });
 
+  test('a token that is the API key is refused in words of the answers, and another one is taken', async () => {
+    const directory = place();
+    const { url, written } = await acceptingInflux();
+    const flags = ['--api-url', api.url, '--api-key-file', '-', '--influx-url', url, '--influx-bucket', 'b'];
+    const piped = await init(directory, [...flags, '--influx-token-file', '-'], { answers: [KEY, KEY], isTTY: false });
+    expect([piped.code, existsSync(join(directory, 'conf'))]).toEqual([78, false]);
+    expect(piped.stderr).toMatch(
+      /\n--influx-token-file: this is the API key. Use another value: the API key must not be sent to a database.$/,
+    );
+    const followed = await init(directory, [...flags, '--influx-token-file', '-'], {
+      answers: [KEY, TOKEN],
+      isTTY: false,
+    });
+    expect(followed.code, followed.stderr).toBe(0);
+    const answers = [api.url, KEY, url, 'b', '', KEY, url, 'b', '', TOKEN, '1d'];
+    const typed = await init(place(), [], { answers });
+    expect(typed.stderr).toContain('\nThe token is the API key. Use another value: ');
+    expect([typed.code, /TIDEMARK_/.test(typed.stderr)], typed.stderr).toEqual([0, false]);
+    expect(written.filter((given) => given.includes(KEY))).toEqual([]);
+  });
+
   test('gets the prompt for the address of the database again before its bucket and token', async () => {
     const victoria = createServer((_request, response) => response.writeHead(204, { 'x-server-hostname': 'vm' }).end());
     await new Promise<void>((resolve) => void victoria.listen(0, '127.0.0.1', resolve));
