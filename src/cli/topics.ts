@@ -184,10 +184,9 @@ for a check that was not run), with what to do:
                   queries, and the deduplication that VictoriaMetrics needs
   status page     its address: free, or used by the daemon; who can read it
 
-It sends at most 6 requests and records them in the state like all others, so
-it creates a state in data_dir if there is none. It does not upgrade a state of
-an older version, and then sends none. If a daemon runs on the same data_dir,
-the daemon sends them with its own key. It syncs and delivers nothing.
+It records its requests (at most 6) in the state, which it creates if there is
+none, and sends none where that would upgrade it. If a daemon runs on the same
+data_dir, the daemon sends them with its own key. It syncs and delivers nothing.
 
   --write-probe   write a point into each database (measurement
                   tidemark_probe); default: an empty write request
