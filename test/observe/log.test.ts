@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { Secret } from '../../src/core/secret.ts';
+import { isGuessable, Secret } from '../../src/core/secret.ts';
 import type { LineLevel } from '../../src/observe/event-row.ts';
 import { lineOf } from '../../src/observe/event-table.ts';
 import { createLogger, type LineWriter, type LoggerOptions, logEvents } from '../../src/observe/log.ts';
@@ -139,8 +139,10 @@ describe('secrets', () => {
 
   test('of any letters are kept out of messages and fields', () => {
     const letters = fc.string({ unit: fc.constantFrom(...'ab"\\/%+$.*[](){}|^ :é'), minLength: 4, maxLength: 12 });
+    // Plain words are refused as secrets of anything that is not on this machine, and are not searched for in sentences.
+    const searched = letters.filter((secret) => !isGuessable(secret));
     fc.assert(
-      fc.property(letters, fc.string({ maxLength: 20 }), (secret, around) => {
+      fc.property(searched, fc.string({ maxLength: 20 }), (secret, around) => {
         const { logger, lines } = openLog({ secrets: [new Secret(secret)] });
         logger.info(`${around}${secret}${around}`, { field: secret });
         const [{ msg, field }] = lines();
