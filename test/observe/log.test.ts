@@ -139,7 +139,7 @@ describe('secrets', () => {
 
   test('of any letters are kept out of messages and fields', () => {
     const letters = fc.string({ unit: fc.constantFrom(...'ab"\\/%+$.*[](){}|^ :é'), minLength: 4, maxLength: 12 });
-    // Plain words are refused as secrets of anything that is not on this machine, and are not searched for in sentences.
+    // A plain word is not searched for in sentences: masked there, it would break them.
     const searched = letters.filter((secret) => !isGuessable(secret));
     fc.assert(
       fc.property(searched, fc.string({ maxLength: 20 }), (secret, around) => {
