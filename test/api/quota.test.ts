@@ -24,7 +24,7 @@ function quotaOf(plan: typeof PLAN | null = PLAN, share = 0.8): Quota {
   return quota;
 }
 
-/** An answer that tells nothing but what is given. */
+/** An answer with only the given headers. */
 function answer(nowMs: number, facts: Partial<AnswerFacts> = {}): AnswerFacts {
   return { sentMs: nowMs - 100, nowMs, status: 200, limit: null, remaining: null, waitMs: null, ...facts };
 }
@@ -92,7 +92,7 @@ describe('after any sequence of answers', () => {
   const most = (sent: readonly number[], windowMs: number): number =>
     Math.max(0, ...sent.map((atMs) => sent.filter((ms) => ms > atMs - windowMs && ms <= atMs).length));
 
-  /** Sends as fast as it may, each request answered as told. */
+  /** Sends as fast as it may; each request gets the given answer. */
   const replay = (quota: Quota, list: readonly (typeof answers extends fc.Arbitrary<(infer F)[]> ? F : never)[]) => {
     const sent: number[] = [];
     let nowMs = 0;
@@ -137,7 +137,7 @@ describe('a limit in the headers', () => {
     setPlan(quota, PLAN);
     for (const limit of limits) {
       noteAnswer(quota, answer(0, { limit, remaining: limit }));
-      // The account is read, and says the same as before: the header means it.
+      // The account is read and has the same limit as before, so the header is about that limit.
       readings += 1;
       noteAnswer(quota, answer(0, { limit, remaining: limit }));
     }

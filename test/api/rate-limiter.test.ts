@@ -331,7 +331,7 @@ describe('bookings from the future', () => {
     'are no older for a jump of the local clock by %i ms meanwhile',
     async (ms) => {
       const world = createPacedWorld({ plan: { perMinute: 600, perDay: 10 }, random: seededRandom(3) });
-      // A Date has no fractions of a second: the booking is a little later than the time that the first one tells.
+      // A Date has no fractions of a second: the booking is a little later than the first Date.
       await world.truth.sleep(700);
       const run = world.start();
       const jump = world.truth.sleep(1).then(() => world.moveWall(ms));

@@ -14,7 +14,7 @@ test('lets nobody go before the time when all who waited gave up in the moment i
     onWait: () => {},
   });
   const gone = new AbortController();
-  // Heard before the queue hears of it: it has room for one who has just gone.
+  // The caller gets the abort before the queue does: the queue has room for a request that has just ended.
   gone.signal.addEventListener('abort', () => {
     hasRoom = true;
     void runQueue(queue);

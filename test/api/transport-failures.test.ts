@@ -23,7 +23,7 @@ import {
   textOf,
 } from './support/odd-server.ts';
 
-/** Asks an odd server once and gives the failure. */
+/** Sends one request to an odd server and returns the failure. */
 async function failureOf(script: Script, options: Partial<HttpTransportOptions> = {}): Promise<TransportError> {
   await using server = await startOddServer(script);
   return await failure(ask(`${server.url}/external/v1/account`, options));

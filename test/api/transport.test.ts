@@ -103,7 +103,7 @@ describe('an abort', () => {
 describe('a proxy', () => {
   afterEach(() => vi.unstubAllEnvs());
 
-  /** A proxy that knows one user, and where its tunnels lead. */
+  /** A proxy that accepts one user, and the targets of its tunnels. */
   const startProxy = async (script: Script): Promise<OddServer> => await startOddServer(script);
 
   test('from the environment carries the requests, unless NO_PROXY names the host', async () => {

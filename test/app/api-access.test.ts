@@ -1,4 +1,4 @@
-/** The quota as the status, the points and a backfill see it, and requests as signs of life of the program. */
+/** The quota in the status, in the points and for a backfill, and requests as heartbeats of the program. */
 import { describe, expect, test } from 'vitest';
 import type { RateLimiter, RateLimiterFigures } from '../../src/api/rate-limiter.ts';
 import { backfillQuota, quotaNow, quotaStatus, quotaUse, watchRequests } from '../../src/app/api-access.ts';

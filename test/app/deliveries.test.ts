@@ -33,7 +33,7 @@ beforeAll(async () => {
   if (victoriaAvailable()) {
     victoria = await startVictoria();
     await fetch(`${victoria.url}/write`, { method: 'POST', body: LINES });
-    // Asked for an export it makes visible what it has.
+    // A request for an export makes its points visible.
     await victoria.exported();
   }
 });

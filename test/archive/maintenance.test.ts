@@ -1,5 +1,6 @@
 /**
- * Housekeeping over virtual weeks: real SQLite, a virtual clock, destinations that take what the test says.
+ * Maintenance over virtual weeks: real SQLite, a virtual clock, destinations that accept the points that the test
+ * chooses.
  */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
@@ -131,7 +132,7 @@ describe('acknowledged blocks', () => {
     const days = it.state.rows(
       'SELECT count(*) AS blocks, at_ms / 86400000 AS day FROM block GROUP BY day ORDER BY day',
     ) as { blocks: number; day: number }[];
-    // Five days whole and the two at the ends; the days that are over have a block in each lane.
+    // Five complete days and the two at the ends; the days that are over have a block in each lane.
     expect(days.length).toBeGreaterThanOrEqual(5);
     expect(days.length).toBeLessThanOrEqual(7);
     for (const { blocks } of days.slice(0, -1)) expect(blocks).toBeLessThanOrEqual(2);

@@ -1,6 +1,6 @@
 /**
- * A sync that runs out of room and gets some again: it asks for nothing meanwhile, delivers, and has everything at the
- * end.
+ * A sync that runs out of disk space and gets some again: it requests no telemetry meanwhile, delivers, and has
+ * everything at the end.
  */
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
@@ -21,7 +21,7 @@ async function rigOfTwo(): Promise<Rig> {
   return await openRig(bench, {
     world: (originMs) => createWorld({ seed: 5, originMs, historyMs: 48 * HOUR_MS, devices, alerts: [] }),
     historyMs: 40 * HOUR_MS,
-    // A request every few seconds: a walk takes longer than a look at the room counts.
+    // A request every few seconds: a page scan takes longer than a check of the disk space stays valid.
     share: 0.2,
   });
 }
@@ -70,7 +70,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
         seen.push(report().destinations[0]?.pending_points, rig.simulator.log.total - before);
       },
     });
-    // The account alone is asked for: it says that these points are of the right workspace.
+    // Only the account is requested: it shows that these points belong to the right workspace.
     expect(seen).toEqual([0, 1]);
     expect(life.error).toBeNull();
     expect(await rig.verdict(startedMs)).toMatchObject({ missing: [] });
@@ -83,7 +83,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
       const sync = rig.open();
       const { store } = sync.context;
       const { commitPage } = store;
-      // The disk is the real one; what it says when it is full stands in for it here (see
+      // The disk is the real one; its error when it is full is simulated here (see
       // test/store/open/full.test.ts).
       Object.assign(store, {
         commitPage: (commit: Parameters<typeof commitPage>[0]) => {

@@ -1,6 +1,6 @@
 /**
- * Clients that want too much of an HTTP server: bursts of pipelined requests, sockets that never finish a request, and
- * clients that ask again and again. Used by the tests, by the bench, and by hand (`run.ts`).
+ * Clients that overload an HTTP server: bursts of pipelined requests, sockets that never finish a request, and clients
+ * that repeat their request without a pause. Used by the tests, by the bench, and by hand (`run.ts`).
  */
 import { Agent, get } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -14,7 +14,7 @@ export interface Target {
 
 /** An attack under way. */
 export interface Attack extends AsyncDisposable {
-  /** Whole answers, where the attacker reads any. */
+  /** Complete answers, where the attacker reads any. */
   answers(): number;
 }
 
@@ -85,7 +85,7 @@ export function slow(target: Target): Attack {
   return { ...attack, answers: () => 0 };
 }
 
-/** 40 clients, each on a connection of its own, each asking again as soon as it has its answer. */
+/** 40 clients, each on a connection of its own, each with its next request as soon as it has its answer. */
 export function keepAlive(target: Target): Attack {
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS.keepAlive });
   let answers = 0;

@@ -15,7 +15,7 @@ import type { WorkspaceSize } from './workspace.ts';
 /** Of the requests of the sync without an attack; how soon health is answered; and what an attack may add to the memory. */
 const WANTED = { share: 0.8, healthMs: 100, memoryMb: 30 };
 
-/** A history that takes many minutes at a pace of some thirty requests a second. */
+/** A history of many minutes at some thirty requests a second. */
 const HISTORY = { devices: 100, readings: 43_200, intervalMs: 60_000 };
 const SHARE_OF_ALLOWANCE = '0.00004';
 
@@ -25,7 +25,7 @@ const HEALTH_EVERY_MS = 250;
 interface Period {
   readonly requestsPerS: number;
   readonly healthMs: readonly number[];
-  /** What the process had taken at the end, in bytes. */
+  /** The memory of the process at the end, in bytes. */
   readonly bytes: number;
 }
 

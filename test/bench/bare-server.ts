@@ -1,6 +1,6 @@
 /**
  * The least that answers HTTP, as a process of its own: what the attacks of the bench do to any server on this machine.
- * Started by `attacked.ts`; tells its port.
+ * Started by `attacked.ts`; reports its port.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

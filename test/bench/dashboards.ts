@@ -1,6 +1,6 @@
 /**
- * How quickly an InfluxDB answers what the dashboards ask: a large fleet with some days of readings, and all queries of
- * each panel, one after the other, several times over the range that a dashboard opens with.
+ * How quickly an InfluxDB answers the queries of the dashboards: a large fleet with some days of readings, and all
+ * queries of each panel, one after the other, several times over the range that a dashboard opens with.
  */
 
 import { readFileSync } from 'node:fs';
@@ -36,7 +36,7 @@ export function dashboardBench(isQuick: boolean): DashboardBench {
 }
 
 /**
- * Fills a database and asks it.
+ * Fills a database and queries it.
  *
  * @returns the slowest panel, by its 95th percentile.
  */

@@ -1,5 +1,5 @@
 /**
- * What the archive takes on disk once it is compacted, against zstd at level 3 of the same lines in one piece: after a
+ * The size of the archive on disk once it is compacted, against zstd at level 3 of the same lines in one piece: after a
  * backfill, and after days of live polls.
  */
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ const WANTED = 1.1;
 const LEVEL = 3;
 const NEWLINE = Buffer.from('\n');
 
-/** @throws Error where the state is not whole. */
+/** @throws Error if the state is not complete */
 export async function measureDisk(plan: DiskPlan): Promise<Measured[]> {
   const figure = { unit: 'times', wanted: WANTED, better: 'less' } as const;
   return [

@@ -1,6 +1,6 @@
 /**
  * An API with one device whose pages are as large as they may be, as a process of its own. Started by `pause.ts` with
- * the time of its newest reading and the number of its sensors; tells its port.
+ * the time of its newest reading and the number of its sensors; reports its port.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

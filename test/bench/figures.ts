@@ -1,6 +1,5 @@
 /**
- * The figures of speed and memory, each one run of the real program, checked for being right before it is taken for
- * fast.
+ * The figures of speed and memory, each one run of the real program; the result is checked before the time counts.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -33,7 +32,7 @@ export interface Backfill {
 
 export interface BackfillOptions {
   readonly size: WorkspaceSize;
-  /** Whether a destination takes the lines beside it. */
+  /** Whether a destination accepts the lines meanwhile. */
   readonly delivers: boolean;
   /** The program's file. */
   readonly program?: string;

@@ -50,7 +50,7 @@ export async function withFleet<T>(
 /**
  * Starts what a daemon needs.
  *
- * @param work is told the environment to run one with.
+ * @param work gets the environment to run one with
  */
 async function withState<T>(
   size: WorkspaceSize,

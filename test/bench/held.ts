@@ -1,6 +1,7 @@
 /**
- * The figures for what is held: `--export` and `--replay` of a state that is filled here, with compacted blocks as
- * the program writes them. Each is one run of the real program, checked for being whole before it is taken for fast.
+ * The figures for stored data: `--export` and `--replay` of a state that is filled here, with compacted blocks as
+ * the program writes them. Each is one run of the real program; the result is checked for completeness before the time
+ * counts.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -41,7 +42,7 @@ function fill({ devices, days, newestMs }: HeldPlan, influx: string): Held {
 /**
  * Exports it.
  *
- * @throws Error where it is not whole.
+ * @throws Error if it is not complete
  */
 async function exported({ dataDir, points }: Held, format: string, program: string): Promise<Ended> {
   let lines = 0;

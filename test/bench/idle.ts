@@ -1,6 +1,6 @@
 /**
- * What a daemon takes while all is well: processor, private memory and bytes of the API, with a fleet that reports once
- * a minute and is in sync.
+ * The resources of a daemon in the steady state: processor, private memory and bytes of the API, with a fleet that
+ * reports once a minute and is in sync.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -50,7 +50,7 @@ export interface Idle {
 export interface IdleOptions {
   readonly program: string;
   readonly devices: number;
-  /** How much history is synced first: six hours, unless it is said otherwise. */
+  /** How much history is synced first: six hours by default. */
   readonly historyMs?: number;
   /** How long the first sync and the warming up may take, and how long is measured. */
   readonly warmMs: number;
@@ -75,7 +75,7 @@ const SYNC_LOOK_MS = 1000;
 /**
  * Runs a daemon beside a live fleet.
  *
- * @throws Error where it ends before it is told to.
+ * @throws Error if it ends before it is stopped
  */
 export async function idle(options: IdleOptions): Promise<Idle> {
   const { program, devices, historyMs = HISTORY_MS, nodeArgs = [], contain = (command) => command } = options;
@@ -102,7 +102,7 @@ export async function idle(options: IdleOptions): Promise<Idle> {
 /**
  * Runs the least that keeps the same fleet (`compared/idle-floor.ts`), without a first sync.
  *
- * @throws Error where it ends before it is told to.
+ * @throws Error if it ends before it is stopped
  */
 async function idleFloor({ devices, warmMs, measuredMs }: Omit<IdleOptions, 'program'>): Promise<Idle> {
   const directory = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
@@ -210,7 +210,7 @@ export const IDLE_FLEETS = [
 
 /**
  * The processor time and the private memory of a daemon beside each fleet, one fleet after the other; and in the same
- * minutes what the least takes for it.
+ * minutes those of the minimal program.
  */
 export async function measureIdle(
   program: string,

@@ -1,9 +1,9 @@
 /**
- * What an InfluxDB 1.6 lacks of version 2, as a process of its own: passes `/api/v2/write` on as it came, and counts
- * the connections and the time from the first write to the last answer. Keeps the bodies in a directory where one is
- * given.
+ * The part of version 2 that an InfluxDB 1.6 does not have, as a process of its own: passes `/api/v2/write` on as it
+ * came, and counts the connections and the time from the first write to the last answer. Keeps the bodies in a
+ * directory where one is given.
  *
- * Started by `parts.ts` with the address of the database; tells its port, and what it has counted when asked.
+ * Started by `parts.ts` with the address of the database; reports its port, and on request its counts.
  */
 import { writeFileSync } from 'node:fs';
 import { Agent, createServer, type IncomingMessage, request as openRequest, type ServerResponse } from 'node:http';

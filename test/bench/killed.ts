@@ -54,7 +54,7 @@ export async function measureKilled({ program, size, kills, say }: KillPlan): Pr
   }
 }
 
-/** Kills the program as soon as the API was asked for so many pages in all. */
+/** Kills the program as soon as the API has received requests for so many pages in all. */
 async function runUntilKilled(
   { program, env }: { readonly program: string; readonly env: Readonly<Record<string, string>> },
   origin: Part<OriginCounts>,

@@ -1,8 +1,8 @@
 /**
  * The API of a fleet that reports now, as a process of its own: the simulated API by the clock of this machine, behind
- * a counter of what it is asked and of the bytes of its answers.
+ * a counter of the requests and of the bytes of the answers.
  *
- * Started by `parts.ts`; tells its port, and what it has counted when asked.
+ * Started by `parts.ts`; reports its port, and on request its counts.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createSimulator, exchange } from '../../src/sim/simulator.ts';
 import { createSeededWorld } from '../support/seeded-world.ts';
 
-/** What was asked of telemetry and what went over the wire for it; of all else only the requests. */
+/** The requests for telemetry and their bytes; for all others only the number of requests. */
 export interface LiveCounts {
   readonly polls: number;
   readonly pollBytes: number;

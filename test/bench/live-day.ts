@@ -34,7 +34,7 @@ function fleetOf(part: number): readonly DeviceSpec[] {
 }
 
 /**
- * Lives so many hours after a first one.
+ * Runs for so many hours after a first one.
  *
  * @param part of the usual fleet.
  */

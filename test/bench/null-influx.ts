@@ -2,7 +2,7 @@
  * A database that keeps nothing, as a process of its own: unpacks what it is sent, counts the lines, sums their
  * checksums and answers as InfluxDB does.
  *
- * Started by `parts.ts`; tells its port, and what it was sent when asked.
+ * Started by `parts.ts`; reports its port, and on request the received lines.
  */
 import { Buffer } from 'node:buffer';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

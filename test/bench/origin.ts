@@ -1,8 +1,8 @@
 /**
  * The API of the bench, as a process of its own: the six endpoints for one workspace, unthrottled, as cheap as can be,
- * so that what is measured is the program. Counts what it was asked.
+ * so that what is measured is the program. Counts the requests.
  *
- * Started by `parts.ts` with the size of the workspace as its argument; tells its port, and its counts when asked.
+ * Started by `parts.ts` with the size of the workspace as its argument; reports its port, and on request its counts.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -16,7 +16,7 @@ import {
   type WorkspaceSize,
 } from './workspace.ts';
 
-/** What was asked. A window is what requests of one device with one `after` walk through. */
+/** The requests. A window is what requests of one device with one `after` walk through. */
 export interface OriginCounts {
   readonly requests: number;
   readonly telemetryRequests: number;

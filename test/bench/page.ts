@@ -1,5 +1,5 @@
 /**
- * What the status page takes beside a daemon with very many devices: until its first byte, and how large it is.
+ * The cost of the status page of a daemon with very many devices: time to first byte, and size.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DevicesPage } from '../../src/core/page-facts.ts';

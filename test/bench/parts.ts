@@ -70,7 +70,7 @@ export interface Ended {
   readonly wallMs: number;
   /** Of all its threads, user and system. */
   readonly cpuMs: number;
-  /** The most memory that it held (VmHWM), with the pages of files that it shares with other processes. */
+  /** Its peak memory (VmHWM), with the pages of files that it shares with other processes. */
   readonly peakBytes: number;
   /** The most that belonged to it alone, as a container is charged for it; sampled. */
   readonly peakPrivateBytes: number;
@@ -81,7 +81,7 @@ export interface ProgramOptions {
   /** Its file. */
   readonly program: string;
   readonly nodeArgs?: readonly string[];
-  /** Takes what it writes to standard output, which is not kept then. */
+  /** Receives its standard output, which is not kept then. */
   readonly onOutput?: (chunk: Buffer) => void;
 }
 
@@ -95,17 +95,17 @@ export const AS_SHIPPED = {
   MALLOC_TRIM_THRESHOLD_: '131072',
 };
 
-/** What the program is told of its API and of its state. */
+/** The settings of the program for its API and its state. */
 export function sourceEnv(api: string, dataDir: string): Readonly<Record<string, string>> {
   return { TIDEMARK_API_URL: api, TIDEMARK_API_KEY: 'bench_key', TIDEMARK_DATA_DIR: dataDir };
 }
 
-/** So much history that the whole workspace is read. */
+/** So much history that the complete workspace is read. */
 export function wholeHistory(size: WorkspaceSize): Readonly<Record<string, string>> {
   return { TIDEMARK_SYNC_HISTORY: new Date(oldestMs(size) - size.intervalMs).toISOString() };
 }
 
-/** What the program is told of its database. */
+/** The settings of the program for its database. */
 export function databaseEnv(url: string): Readonly<Record<string, string>> {
   return {
     TIDEMARK_INFLUX_URL: url,
@@ -180,7 +180,7 @@ export function privateBytesOf(pid: number | undefined): number {
 
 /**
  * The same without the unchanged pages of Node's own file: the system has them once for all containers of an image, and
- * takes them back where memory is short.
+ * reclaims them where memory is short.
  */
 export function ownBytesOf(pid: number | undefined): number {
   const file = readlinkSync(`/proc/${pid}/exe`);

@@ -91,7 +91,7 @@ function notedTurns(): Disposable & {
 /**
  * The memory of the process, in bytes.
  *
- * @throws Error where the metrics do not tell the memory
+ * @throws Error if the metrics do not report the memory
  */
 export function memoryOf(metrics: string): number {
   const bytes = Number(/^(?:tidemark_)?process_resident_memory_bytes ([\d.e+]+)$/m.exec(metrics)?.[1]);

@@ -1,5 +1,5 @@
 /**
- * The figures that are ratios to something beside them, each with a size of its own that takes a few minutes.
+ * The figures that are ratios to something beside them, each with a size of its own, for a few minutes.
  */
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { measureBacklog } from './backlog.ts';

@@ -1,5 +1,5 @@
 /**
- * Sends bodies that are ready, one after the other on each of so many connections: what a database takes at the most.
+ * Sends prepared bodies, one after the other on each of so many connections, to measure the maximum of a database.
  * They are read before the first is sent.
  *
  *   node ready-made.ts WRITE_URL DIRECTORY CONNECTIONS

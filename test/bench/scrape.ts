@@ -1,6 +1,5 @@
 /**
- * What a scrape of `/metrics` takes beside a daemon with very many devices at work, and what the check of its health
- * takes.
+ * The time of a scrape of `/metrics` and of a health check, with a busy daemon with very many devices.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ask, withFleet } from './filled.ts';
@@ -10,7 +9,7 @@ import type { WorkspaceSize } from './workspace.ts';
 /** What was measured, in ms each. */
 export interface Scraped {
   readonly scrapes: readonly number[];
-  /** The same with `metrics.per_device`, which tells of the first thousand. */
+  /** The same with `metrics.per_device`, which reports the first thousand. */
   readonly perDevice: readonly number[];
   /** `--health`, from the start of its process to its end. */
   readonly healthChecks: readonly number[];

@@ -1,5 +1,5 @@
 /**
- * How the bench tells what it found: a line a figure, with what was wanted and whether it is met.
+ * The output of the bench: a line for each figure, with its target and whether it is met.
  */
 
 /** What was measured of a figure: once for each run. */
@@ -15,7 +15,7 @@ export interface Measured {
 export interface Verdict extends Measured {
   /** The middle one of the values. */
   readonly measured: number;
-  /** How often the wanted figure fits: 1 and more is met. */
+  /** The ratio to the target: 1 and more is met. */
   readonly ratio: number;
   readonly isMet: boolean;
 }

@@ -1,5 +1,6 @@
 /**
- * The workspace of the bench: what its API serves, and, told apart from the program, what a database must be sent.
+ * The workspace of the bench: the data of its API and, computed independently of the program, the lines that a database
+ * must receive.
  *
  * Pure and cheap on purpose: whatever makes pages or checks lines here runs beside the program on the same machine.
  * Readings lie on a grid of time, so a window is two divisions; texts of values are made once.

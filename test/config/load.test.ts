@@ -37,7 +37,7 @@ function load(given: Given): Loaded<Config> {
   return loadConfig({ file, environment, readFile: reader(given), nowMs: NOW_MS });
 }
 
-/** Loads with a usable API in the environment, so that the tests say only what they are about. */
+/** Loads with a usable API in the environment, so that each test has only the keys that it is about. */
 function loadWithApi(given: Given): Loaded<Config> {
   return load({ ...given, environment: { ...API, ...given.environment } });
 }

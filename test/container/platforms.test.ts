@@ -1,6 +1,6 @@
 /**
- * The image for each platform holds SQLite's binding of that platform, and no program of another: looked at without a
- * machine of that kind, by what `assemble.mjs` puts together and what the files say of themselves.
+ * The image for each platform contains SQLite's binding of that platform, and no program of another. The test needs no
+ * machine of that kind: it reads the output of `assemble.mjs` and the headers of the files.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -21,7 +21,7 @@ import { outsideLibraries } from '../../config/outside.mjs';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-/** What an ELF file says of the processor that it is for. */
+/** The processor in the header of an ELF file. */
 const MACHINES: Readonly<Record<number, string>> = { 62: 'amd64', 183: 'arm64' };
 
 function machineOf(file: string): string {

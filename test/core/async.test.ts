@@ -114,7 +114,7 @@ describe('polling', () => {
 });
 
 describe('a group of work', () => {
-  /** Runs a group over pieces that fail after some time, or sleep until they are told to stop. */
+  /** Runs a group over pieces that fail after some time, or sleep until they are stopped. */
   function live(pieces: Readonly<Record<string, number | null>>, signal = NEVER_ABORTED) {
     const clock = createVirtualClock(0);
     const wakeUp = createWakeUp(clock);

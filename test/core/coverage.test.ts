@@ -12,7 +12,7 @@ import { bare, between, instantsOf, without } from './support/readings.ts';
 
 const SPACE = 20;
 
-/** A world of held instants, of which some have a reading: the model knows both, the spans have to agree. */
+/** A model of covered instants, of which some have a reading; the spans have to agree with it. */
 const anyReadings: fc.Arbitrary<ReadonlySet<number>> = fc.uniqueArray(fc.nat(SPACE - 1)).map((list) => new Set(list));
 const anyRanges = fc.array(
   fc

@@ -1,4 +1,4 @@
-/** Devices that a command names: by id or name, and what is said where none or several fit. */
+/** Devices that a command names: by id or name, and the error where none or several match. */
 import { expect, test } from 'vitest';
 import { findDeviceIds } from '../../src/core/device-names.ts';
 import { UserError } from '../../src/core/faults.ts';

@@ -15,7 +15,7 @@ describe('the rate of a device', () => {
   test('is measured in about the newest covered day', () => {
     const days = [{ day: TODAY - 1, readings: 1440 }];
     expect(measuredIntervalMs({ covered: [held(-1, 0)], days }, NOW)).toBe(MINUTE_MS);
-    // Half of today held, and yesterday: both count. What is older does not.
+    // Half of today covered, and yesterday: both count. What is older does not.
     const more = [
       { day: TODAY, readings: 360 },
       { day: TODAY - 1, readings: 720 },
@@ -62,7 +62,7 @@ describe('the rate of a device', () => {
     expect(quiet({ lastSeenMs: null })).toBe(true);
     expect(quiet({ lastSeenMs: null, newestMs: NOW - HOUR_MS })).toBe(false);
     for (const lifecycle of ['paused', 'shelved', 'retired']) expect(quiet({ lifecycle })).toBe(true);
-    // Words that no document names, and none, say nothing.
+    // Unknown words, and none, have no meaning.
     for (const lifecycle of ['hibernating', null]) expect(quiet({ lifecycle })).toBe(false);
     expect(quiet({ covered: [held(-1, 0.5)] })).toBe(true);
   });

@@ -44,7 +44,7 @@ test('has no more collisions in a half than chance, on texts as alike as reading
     seen.lo.add(lo);
     seen.low16.add(lo & 0xffff);
   }
-  // Chance takes count² / 2³³, about 5, of each.
+  // By chance, count² / 2³³ collide, about 5 of each.
   expect(count - seen.hi.size).toBeLessThan(25);
   expect(count - seen.lo.size).toBeLessThan(25);
   expect(seen.low16.size).toBeGreaterThan(62_000);

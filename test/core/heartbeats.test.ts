@@ -1,5 +1,5 @@
 /**
- * Signs of life of loops: who stands still, who rests, and what a process that was stopped for a while makes of it.
+ * Heartbeats of loops: a stuck loop, a resting one, and a process that was suspended for a while.
  */
 import { describe, expect, test } from 'vitest';
 import { beatingClock, createHeartbeats, healthOf, STILL_AFTER_MS } from '../../src/core/heartbeats.ts';

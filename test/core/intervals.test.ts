@@ -22,7 +22,7 @@ const anyList: fc.Arbitrary<Interval[]> = fc.array(
 const anySet: fc.Arbitrary<Intervals> = anyList.map(normalize);
 const anyWanted = fc.tuple(fc.nat(SPACE), fc.nat(SPACE)).map(([from, to]) => between(from, to));
 
-/** The normal form of a set of small integers, told in the simplest way. */
+/** The normal form of a set of small integers, computed in the simplest way. */
 function setOf(instants: ReadonlySet<number>): Intervals {
   const found: { from: bigint; to: bigint }[] = [];
   for (let at = 0; at <= SPACE; at += 1) {

@@ -1,4 +1,4 @@
-/** A secret shows itself to nobody who does not ask for it. */
+/** A secret is shown only on request. */
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { formsOfSecret, SECRET_MARK, Secret } from '../../src/core/secret.ts';

@@ -1,4 +1,4 @@
-/** Which unit a sensor has by its name: whole words in any case, and none where the name does not give it away. */
+/** The unit of a sensor by its name: whole words in any case, and none where the name has no such word. */
 import { expect, test } from 'vitest';
 import { unitOf } from '../../src/core/sensor-units.ts';
 

@@ -196,7 +196,7 @@ describe('the batch after the one under way', () => {
     return `${values[0]}-${values.at(-1)}`;
   };
 
-  /** Delivers in batches of five lines, each write in 20 ms of virtual time, and returns what the sink was asked for. */
+  /** Delivers in batches of five lines, each write in 20 ms of virtual time, and returns the calls of the sink. */
   async function steps(
     state: ScratchStore,
     {

@@ -1,4 +1,4 @@
-/** Which destination a database is: told by the configuration or by itself, announced, filled from the log. */
+/** Which destination a database is: from the configuration or from its own answer, announced, filled from the log. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { type DestinationKind, identityOf } from '../../src/core/lines/dialect.ts';
@@ -21,7 +21,7 @@ const LINES = [
 const TEXT = 'telemetry,device_id=d,sensor=c text="on" 1700000000003000000';
 const PLACE = { url: 'http://db.test', org: '', bucket: '' };
 
-/** A database that notes what it is asked and sent. */
+/** A database that records its requests and lines. */
 function database(answers: readonly KindAnswer[]) {
   const sent: { readonly kind: DestinationKind; readonly lines: readonly string[] }[] = [];
   let asked = 0;

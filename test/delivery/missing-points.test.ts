@@ -1,4 +1,4 @@
-/** What a database lacks for good, told by the whole program. */
+/** The points that a database will never get, reported by the complete program. */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createWorld } from '../../src/sim/world.ts';

@@ -14,7 +14,7 @@ const lineOf = (n: number, kind = 'value=1'): string =>
 const linesOf = (from: number, to: number, kind?: string): string[] =>
   Array.from({ length: to - from }, (_, n) => lineOf(from + n, kind));
 
-/** What a full disk was seen to be told by: each refuses every line alike. */
+/** Observed answers of a database with a full disk: each refuses every line alike. */
 const FULL: Readonly<Record<string, Fault>> = {
   'rejected by the engine': FAULTS.diskFull,
   'a partial write without a reason': {
@@ -37,7 +37,7 @@ const FULL: Readonly<Record<string, Fault>> = {
 describe.runIf(influxdAvailable())('a full disk behind a refusal', () => {
   const position = sharedBuckets();
 
-  /** One life of delivery, for so long. */
+  /** One run of delivery, for so long. */
   async function live({ store }: ScratchStore, ms: number) {
     const clock = createVirtualClock(1_700_000_100_000);
     const sink = position.sink();

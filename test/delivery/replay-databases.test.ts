@@ -47,7 +47,7 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
     await bench.influxd.query('', `CREATE DATABASE ${rig.database}`);
   };
 
-  /** One life of `--replay` alone. */
+  /** One run of `--replay` alone. */
   const replay = async (rig: Rig, sinkOf = (to: Destination): Destination => to): Promise<ReplaySummary> => {
     const sync = rig.open({ destinations: [sinkOf(destinationOf(bench, rig.database, rig.clock))] });
     try {
@@ -143,7 +143,7 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
     });
     opened.close();
     const after = await contents(rig);
-    // The daemon has lived on: there is more, and nothing less.
+    // The daemon has continued: there are more points, and none are missing.
     const there = new Set(after.flat().map(rowText));
     const lost = before
       .flat()

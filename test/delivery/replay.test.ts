@@ -27,7 +27,7 @@ interface Written {
   readonly atMs: number;
 }
 
-/** A database that notes what it is sent, and answers as told. */
+/** A database that records its lines, and answers as configured. */
 function database(clock: VirtualClock, answer: (lines: readonly string[]) => WriteAnswer = () => ACCEPTED) {
   const writes: Written[] = [];
   const sink: Sink = {

@@ -23,7 +23,7 @@ interface Model {
   readonly isBad?: (line: string) => boolean;
   /** Overrides the answer to the nth request, from 0 on; `null` leaves it. */
   readonly problem?: (nth: number, lines: readonly string[]) => WriteAnswer | null;
-  /** Whether the good lines of a refused request are stored all the same, as in InfluxDB 1 and 2. */
+  /** Whether the good lines of a refused request are still stored, as in InfluxDB 1 and 2. */
   readonly storesParts?: boolean;
   readonly maxLines?: number;
 }
@@ -254,7 +254,7 @@ describe('a conflict of types', () => {
       rejected += resolution.rejected.length;
     }
     expect(rejected).toBe(90_000);
-    // Two for a batch that is dropped as a whole, and a search at either end.
+    // Two for a batch that is dropped completely, and a search at either end.
     expect(requests).toBeLessThan(20 * 2 + 2 * 40);
   });
 

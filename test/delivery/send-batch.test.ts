@@ -89,7 +89,7 @@ test('a line with a time that no database can store goes to quarantine, and the 
   }
 });
 
-/** A database behind a sink that takes lines and texts alike, and what it was sent. */
+/** A database behind a sink that accepts lines and texts alike, and the data that it received. */
 function textSink(answer: (lines: readonly string[]) => WriteAnswer) {
   const requests: { readonly by: 'text' | 'lines'; readonly lines: readonly string[] }[] = [];
   const take = (by: 'text' | 'lines', lines: readonly string[]): Promise<WriteAnswer> => {

@@ -421,12 +421,12 @@ test('lines break where nothing came for long, not because the steps of a long r
       // A threshold holds until it is set anew.
       expect(query).toMatch(/FROM alert .*fill\(previous\)$|fill\(null\)$/);
     }
-    // What is joined by time takes the steps without points from one query at least.
+    // A join by time needs the steps without points from one query at least.
     if (isJoined) expect(panel.targets?.some(({ query }) => query?.endsWith('fill(null)'))).toBe(true);
   }
 });
 
-/** All texts that InfluxDB is asked. */
+/** All queries to InfluxDB. */
 function queriesOf(board: Board): string[] {
   return [
     ...shownPanels(board).flatMap(({ targets = [] }) => targets.map(({ query = '' }) => query)),

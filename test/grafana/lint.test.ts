@@ -1,7 +1,7 @@
 /**
- * The rules of Grafana's own dashboard-linter (github.com/grafana/dashboard-linter, docs/rules) that fit, held here
- * over our JSON: that program is not to be had everywhere. Those that do not fit: `job` and `instance` in every query
- * (points of devices have neither, and one Tidemark is one instance), Loki.
+ * The rules of Grafana's own dashboard-linter (github.com/grafana/dashboard-linter, docs/rules) that apply, implemented
+ * here for our JSON, because that program is not available everywhere. Those that do not apply: `job` and `instance` in
+ * every query (points of devices have neither, and one Tidemark is one instance), Loki.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { type Board, FOLDER, type Panel, queryOf, readBoards, shownPanels, VICTO
 
 const BOARDS = [FOLDER, VICTORIA_FOLDER].flatMap((folder) => readBoards(folder));
 
-/** What goes up only: shown as it is, it tells how long a process runs. */
+/** A counter: its raw value shows how long a process has been running. */
 const COUNTERS: readonly string[] = Object.entries({ ...METRICS, ...PER_DEVICE }).flatMap(([name, { kind }]) => {
   if (kind === 'histogram') return ['_bucket', '_sum', '_count'].map((end) => `${name}${end}`);
   return kind === 'counter' ? [name] : [];
@@ -38,7 +38,7 @@ function eachExpr(broken: (expr: string) => boolean): Rule {
     );
 }
 
-/** The kinds of panels that show numbers with a unit of the whole panel; of a table each column has its own. */
+/** The kinds of panels with one unit for all numbers; in a table each column has its own. */
 function unitOf({ fieldConfig }: Panel): unknown {
   return fieldConfig?.defaults['unit'];
 }

@@ -226,7 +226,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
   test('a device in its initial sync is neither late nor up to date', async () => {
     const read = reader({ place: place(), toMs: NOW_MS });
     const rows = await read.table('fleet', 'Devices');
-    // Of this one the workspace does not say whether it is online.
+    // For this one the workspace does not report whether it is online.
     expect(rows.find(({ Name }) => Name === 'Below')).toMatchObject({ Online: '–, text', Sync: 'live, green' });
     expect(rows.find(({ Name }) => Name === 'Here')).toMatchObject({
       Online: 'Online, green',

@@ -73,7 +73,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       expect(new Set(column(seen.get(name)?.[0], 'device_id')).size, name).toBe(1000);
       expect(seen.get(name)?.[0]?.length, name).toBe(1000);
     }
-    // As many lines as an eye can tell apart at most.
+    // At most as many lines as a reader can distinguish.
     for (const [name, frames] of seen) {
       const isDrawn = /^tidemark-(?:fleet|sensors|workspace|alerts): .*(?:over time|by device|Timeline)/.test(name);
       if (isDrawn) expect(frames.length, name).toBeLessThanOrEqual(50);

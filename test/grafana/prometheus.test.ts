@@ -25,7 +25,7 @@ const QUERIES = readBoards()
 const SCRAPED = ['instance', 'job', 'le'];
 
 const KNOWN: ReadonlyMap<string, readonly string[]> = new Map([
-  // What Prometheus says of its rules.
+  // The output of Prometheus about its rules.
   ['ALERTS', ['alertname', 'alertstate', 'severity']] as const,
   ...Object.entries({ ...METRICS, ...PER_DEVICE }).flatMap(([name, { kind, labels }]) => {
     const own: readonly string[] = labels;

@@ -1,6 +1,6 @@
 /**
- * The files around the dashboards: what Grafana reads. It is not at hand here, so each key is held against the ones
- * that its documentation names.
+ * The files around the dashboards: what Grafana reads. It is not available here, so each key is compared with the ones
+ * in its documentation.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
@@ -184,7 +184,7 @@ describe('alert rules', () => {
   });
 
   test("hold against Grafana's type of a rule", () => {
-    // What the group says in a file, a rule says itself where it is alone; times are durations as words in a file.
+    // Settings of the group in a file belong to the rule where it is alone; times are durations as words in a file.
     const claims = rules.map(({ dashboardUid: _, panelId: __, ...rule }) => ({
       type: 'alerting.Rule',
       value: { ...rule, folderUID: 'f', orgID: 1, ruleGroup: 'g' },

@@ -1,6 +1,6 @@
 /**
  * Every query of every dashboard and alert rule, as Grafana would send it, against a real InfluxDB that the real daemon
- * has filled from the workspace of the demo: each is answered, in the shape that its panel needs, and says what was in
+ * has filled from the workspace of the demo: each is answered, in the shape that its panel needs, and has the data of
  * the workspace.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -239,7 +239,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         Online: 'Online, green',
         'Last seen': expect.stringMatching(/^(?:a minute|[2-9] minutes) ago$/),
       });
-      // What sends nothing has no newer reading than the list says, and no dash.
+      // A device that sends nothing has no newer reading than in the list, and no dash.
       expect(rows[0]?.['Last seen']).toMatch(/^1[12] days ago$/);
       for (const { Name, ...row } of rows) expect(row['Last seen'], Name).toMatch(/ago$/);
       const [device] = await at(0, { choose: ONE }).table('device', 'The device');
@@ -265,7 +265,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         expect(await later.numbers('fleet', 'Devices by state')).toEqual([expect.stringContaining(words)]);
         for (const title of ['Silent', 'Late'])
           expect(await later.numbers('fleet', title)).toEqual([expect.stringMatching(/: unknown, red$/)]);
-        // Nobody knows what has opened or was resolved since; the tables list what was reported last.
+        // Alerts that were opened or resolved since are unknown; the tables list what was reported last.
         for (const [uid, title] of ALERTS_NOW)
           expect(await later.numbers(uid, title), `${uid}: ${title}`).toEqual([
             expect.stringMatching(/: unknown, red$/),
@@ -276,12 +276,12 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         // An age here would read as a lag, or as the time at which the device was seen: the number above has it.
         expect(new Set(rows.map(({ Lag }) => Lag))).toEqual(new Set(['unknown, red']));
         expect(await later.numbers('workspace', 'Lag')).toEqual([lag]);
-        // How many add-ons report, nobody knows then.
+        // The number of add-ons that report is unknown then.
         const hubs = await later.table('fleet', 'Hubs');
         expect(hubs.length).toBe(4);
         for (const hub of hubs)
           expect([hub['Add-ons reporting'], hub['Not reporting']]).toEqual(['unknown, red', 'unknown, red']);
-        // The device list is as old as the last report: nobody knows whether a device is online.
+        // The device list is as old as the last report: whether a device is online is unknown.
         const devices = [...(await later.table('start', 'Devices that need attention')), ...rows];
         const ofDevice = at(minutes, { choose: ONE });
         devices.push(
@@ -336,7 +336,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         /^median \(written every 15 min\): < 15 mins, (?:yellow|red)$/,
       );
       expect(await at(0, { choose }).numbers('fleet', 'Late')).toEqual([expect.stringMatching(/^Late: \d+, orange$/)]);
-      // An address may say anything: what is no number is no query either.
+      // An address may contain anything: a value that is no number becomes no query.
       const evil = (variable: string) => (variable === 'target' ? '1; DROP MEASUREMENT telemetry' : undefined);
       expect((await at(0, { choose: evil }).numbers('fleet', 'Lag'))[0]).toMatch(/red$/);
       expect((await at(0).numbers('sensors', 'Devices in this range'))[0]).toMatch(/: [1-9]/);

@@ -1,6 +1,6 @@
 /**
  * The dashboard of the daemon's own metrics against a real Prometheus that reads a real daemon: every query is
- * answered, and all that a daemon at work has to tell is reported.
+ * answered, and every metric of a working daemon appears.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -98,7 +98,7 @@ const PANELS = readBoards()
   .filter((board) => !asksInflux(board))
   .flatMap((board) => shownPanels(board));
 
-/** What a demo in which all goes well has nothing to tell of. */
+/** Metrics that stay empty in a demo without failures. */
 const QUIET = new Set([
   ...[
     'Why not ready A',
@@ -122,7 +122,7 @@ const QUIET = new Set([
   ],
 ]);
 
-/** What may be told or not, by how far the demo has come. */
+/** Metrics that may be present or not, by the progress of the demo. */
 const MAYBE = /^(?:Rejected in a minute|Waits for quota|Missing time|State and disk)/;
 
 test.runIf(prometheusAvailable() && victoriaAvailable())(

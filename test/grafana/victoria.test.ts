@@ -1,7 +1,7 @@
 /**
  * Every query of the dashboards in PromQL, as Grafana would send it, against a real VictoriaMetrics that the real
- * daemon has filled from the workspace of the demo: each is answered, in the shape that its panel needs, and says what
- * was in the workspace.
+ * daemon has filled from the workspace of the demo: each is answered, in the shape that its panel needs, and has the
+ * data of the workspace.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { LAG_WORDS } from '../../grafana/source/looks.ts';
@@ -72,7 +72,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
       !online && lifecycleStatus === 'active';
     expect(await number('Silent')).toBe(devices.filter(isOff).length);
     expect(devices.filter(isOff).length).toBeLessThan(devices.length - online);
-    // With those that were taken out of service, the numbers add up to the list.
+    // With the retired ones, the numbers add up to the list.
     expect(await number('Out of service')).toBe(devices.length - online - devices.filter(isOff).length);
     expect(await number('Open alerts')).toBe(
       simulator.world.alerts(nowMs).filter(({ status }) => status !== 'resolved').length,
@@ -102,7 +102,8 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     expect(seen?.length).toBe(devices.length);
     const figures = (frame: Frame | undefined, name: string) =>
       new Map(column(frame, 'device_id').map((id, index) => [id, Number(column(frame, name)[index])]));
-    // The list of devices is an hour old at worst, the newest reading is not; of what sends nothing the list knows.
+    // The list of devices is an hour old at worst, the newest reading is not; devices that send nothing are in the
+    // list.
     const at = figures(seen, 'Value #B');
     for (const id of reporting.map(({ deviceId }) => deviceId)) expect(at.get(id), id).toBeGreaterThan(nowMs - HOUR_MS);
     for (const { deviceId, lastSeenAt } of devices.filter((device) => !device.online)) {

@@ -170,7 +170,7 @@ async function secrets(engine: Engine): Promise<void> {
   const { stdout: history } = await engine.podman(['history', '--no-trunc', IMAGE]);
   const { stdout: inspected } = await engine.podman(['image', 'inspect', IMAGE]);
   assert.doesNotMatch(history + inspected, /NPM_CONFIG_REGISTRY|api_key|_token=/i);
-  // What the builder has in its settings, and the image must not tell: where packages come from.
+  // Settings of the builder that the image must not reveal: where packages come from.
   const { host } = new URL((await run('npm', ['config', 'get', 'registry'])).stdout.trim());
   assert.ok(!`${history}${inspected}`.includes(host), 'in the history');
   // The public one is named by libraries themselves.

@@ -1,6 +1,6 @@
 /**
- * What the container takes with 2,000 devices: a simulated workspace that is filled and then kept up with, in real
- * time, and a database that keeps nothing, outside of it.
+ * The resources of the container with 2,000 devices: a simulated workspace that is filled and then kept up with, in
+ * real time, and a database that keeps nothing, outside of it.
  */
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
  * `npm run test:roots`: two machines from nothing, by the commands of the documentation. The first has a container
- * engine (podman, asked by Docker Compose through podman's Docker API) and runs `compose.demo-victoriametrics.yaml` as
+ * engine (podman, used by Docker Compose through podman's Docker API) and runs `compose.demo-victoriametrics.yaml` as
  * docs/databases.md says, and after that the services `check` and `tidemark` of `compose.yaml`; the second is a bare
  * Debian, made by debootstrap, in which docs/container.md ("Without a container") is followed. On both the simulated
  * workspace has to be in sync, a query of VictoriaMetrics has to return its data, and `--verify` has to find the same
@@ -271,7 +271,7 @@ function composeProgram(): string {
   return compose;
 }
 
-/** An environment in which the engine that Compose asks is podman. */
+/** An environment in which Compose uses podman. */
 function composeEnvironment(): NodeJS.ProcessEnv & { readonly DOCKER_HOST: string } {
   writeFileSync(join(place, 'containers.conf'), CONTAINERS_CONF);
   rmSync(join(place, 'podman.sock'), { force: true });

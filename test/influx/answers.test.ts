@@ -244,7 +244,7 @@ describe('problems that a person has to fix', () => {
     });
     expect(readAs(404, '404 page not found', build)).toMatchObject(held);
     expect(readAs(400, v2('invalid', 'Please provide either orgID or org'), build)).toMatchObject(held);
-    // What it says of the token, or of its load, counts first.
+    // Its status about the token, or about its load, counts first.
     expect(readAs(401, v1('authorization failed'), build)).toHaveProperty('hint', expect.stringContaining('token'));
     expect(readAs(503, v1('timeout'), build).kind).toBe('later');
     expect(readAs(400, 'cannot parse the line').kind).toBe('later');

@@ -1,7 +1,7 @@
 /**
- * The queries of docs/scaling.md do in a real InfluxDB what the page says: hours are summed up by the continuous query,
- * and a span that was filled later by the query that is to be run by hand. The copy of the dashboard "Sensors" that the
- * page describes reads these hours.
+ * The queries of docs/scaling.md do in a real InfluxDB what the page promises: hours are summed up by the continuous
+ * query, and a span that was filled later by the query that is to be run by hand. The copy of the dashboard "Sensors"
+ * that the page describes reads these hours.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

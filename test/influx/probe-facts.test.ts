@@ -1,4 +1,4 @@
-/** What databases tell of themselves beside writes. */
+/** Facts that databases report beside writes. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../src/core/time.ts';
 import { readBucketRetention, readFlags, readRetentionPolicies } from '../../src/influx/probe.ts';

@@ -1,4 +1,4 @@
-/** Which kind of database answers: asked of the real ones, and of what may stand before them. */
+/** Which kind of database answers: real ones, and proxies before them. */
 import { createServer, type RequestListener } from 'node:http';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { KindAnswer } from '../../src/core/ports.ts';
@@ -36,7 +36,7 @@ async function serve(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
 }
 
-/** A reverse proxy that hides what a server says of itself in headers. */
+/** A reverse proxy that removes the server's identifying headers. */
 async function behindProxy(upstream: string): Promise<string> {
   return await serve((request, response) => {
     void (async () => {

@@ -25,7 +25,7 @@ interface Seen {
 }
 
 /**
- * A server that notes what it gets and answers as told.
+ * A server that records its requests and answers as configured.
  *
  * @returns its URL and what it saw.
  */

@@ -17,7 +17,7 @@ function state(status: AlertState['status'], fireCount = 1): AlertState {
   return { status, fireCount, value: 9.5 };
 }
 
-/** One alert an hour, all of them resolved but those that `changes` says otherwise of. */
+/** One alert an hour, all resolved except those in `changes`. */
 function history(count: number, changes: Readonly<Record<number, AlertSpec['changes']>> = {}): AlertSpec[] {
   return Array.from({ length: count }, (_, index) => {
     const openedAtMs = NOW_MS - (count - index) * HOUR_MS;
@@ -165,7 +165,7 @@ describe.runIf(influxdAvailable())('alerts', () => {
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
     expect(events.some(({ type }) => type === 'stream-failed')).toBe(true);
-    // The telemetry is there all the same.
+    // The telemetry is still there.
     expect(summary.gaps).toEqual([]);
     rig.simulator.faults = null;
     expect((await rig.once()).summary.exit_code).toBe(0);

@@ -223,7 +223,7 @@ describe('a commit', () => {
   });
 });
 
-/** A range told in quarters of an hour, moved by some nanoseconds. */
+/** A range in quarters of an hour, moved by some nanoseconds. */
 const quarters = (from: number, to: number, offset = 0n): CoveredRange =>
   bare({ from: (BigInt(from) * HOUR_NS) / 4n + offset, to: (BigInt(to) * HOUR_NS) / 4n + offset });
 
@@ -290,7 +290,7 @@ const never = () => false;
 const always = () => true;
 const EMPTY = { covered: [bare({ from: at(-7200), to: at(100) })], hoursWritten: [] };
 
-/** A page that proves nothing of its readings: they are too young, say. */
+/** A page that covers none of its readings: for example, they are too young. */
 const page = (...readings: Reading[]) => ({ readings, covers: null });
 
 describe('ranges called empty while a device had no coverage', () => {

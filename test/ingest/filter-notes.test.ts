@@ -1,5 +1,5 @@
 /**
- * The notes on a device filter: asking it changes nothing, and a pattern that matches nothing is reported once.
+ * The notes on a device filter: applying it changes nothing, and a pattern that matches nothing is reported once.
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';

@@ -1,6 +1,7 @@
 /**
- * What is left out, whole program against a real InfluxDB: what is excluded is absent, everything else is exact, and
- * what is included again is filled. What is expected is the seed, filtered here by rules of the test's own.
+ * Excluded devices and sensors, with the complete program and a real InfluxDB: what is excluded is absent, everything
+ * else is exact, and what is included again is filled. What is expected is the seed, filtered here by rules of the
+ * test's own.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -63,12 +64,12 @@ async function rigOf(filter: Partial<FilterSpec>, changes: Partial<RigOptions> =
   return await openRig(bench, { world, historyMs: HISTORY_MS, filter, ...changes });
 }
 
-/** The settings of a life under another filter. */
+/** The settings of a run with another filter. */
 function under(rig: Rig, filter: Partial<FilterSpec>): Partial<SyncOptions> {
   return { settings: { ...rig.settings, filter: createFilter({ ...KEEP_ALL.spec, ...filter }) } };
 }
 
-/** The rules again, told otherwise: a glob as a regular expression. */
+/** The rules in another implementation: a glob as a regular expression. */
 function fitsAny(globs: readonly string[], texts: readonly string[]): boolean {
   const patterns = globs.map(
     (glob) =>
@@ -95,7 +96,7 @@ interface Expected {
   readonly toMs: number;
 }
 
-/** What the seed has of a device, but for the sensors that are left out, as texts that tell points apart. */
+/** What the seed has of a device, but for the sensors that are left out, as texts that identify points. */
 function seedOf(rig: Rig, deviceId: string, { filter, fromMs, toMs }: Expected): string[] {
   const { excludeSensors = [] } = filter;
   const [from, to] = [BigInt(Math.floor(fromMs)) * 1_000_000n, BigInt(Math.floor(toMs)) * 1_000_000n];
@@ -146,7 +147,7 @@ async function idsIn(rig: Rig, measurement: string): Promise<string[]> {
 const asked = (rig: Rig, deviceId: string): number =>
   rig.simulator.log.requests.filter(({ path }) => path.startsWith(`/devices/${deviceId}/`)).length;
 
-/** Hears of what a healthy service gives no reason for. */
+/** Records events that a healthy service never causes. */
 function oddEvents(): { odd: string[]; observe: SyncOptions['observe'] } {
   const kinds = ['page-rejected', 'restatement', 'gap-recorded', 'records-rejected', 'readings-late'];
   const odd: string[] = [];
@@ -156,7 +157,7 @@ function oddEvents(): { odd: string[]; observe: SyncOptions['observe'] } {
   return { odd, observe };
 }
 
-/** One life that is looked at before it ends. */
+/** One run that is inspected before it ends. */
 async function lookAfterOnce<T>(rig: Rig, look: (sync: Sync) => T, changes: Partial<SyncOptions> = {}): Promise<T> {
   const sync = rig.open(changes);
   try {

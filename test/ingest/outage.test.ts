@@ -14,7 +14,7 @@ import {
 } from '../../src/ingest/outage.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
-/** A service that was never answered, and what is told of it. */
+/** A service that never answered, and the reports about it. */
 function rig() {
   const reported: string[] = [];
   const waitsMs: number[] = [];

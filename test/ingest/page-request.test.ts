@@ -21,7 +21,7 @@ import { at, edgeOf, pageOf, reading, readingAt } from '../core/support/readings
 const NO_LIMITS: WindowLimits = { widthNs: null, nowNs: at(10_000), bothBounds: false };
 const FRESH: JudgeContext = { visibleFromNs: null, emptyBefore: 0, accepts: 'none', seenAt: null };
 
-/** The gap from second 100 to second 200, with the readings held around it. */
+/** The gap from second 100 to second 200, with the stored readings around it. */
 const GAP = { from: at(100), to: at(200) };
 const NEAR = reading(200.5);
 const FAR = reading(98);

@@ -10,7 +10,7 @@ import { createVirtualClock } from '../support/virtual-clock.ts';
 const NEVER = new AbortController().signal;
 
 describe('scans', () => {
-  /** A scanner that takes a page of 100 ms until its pages are read or it is to stop. */
+  /** A scanner that reads pages of 100 ms until all are read or it has to stop. */
   function rig(pages: number) {
     const clock = createVirtualClock(0);
     const log: string[] = [];

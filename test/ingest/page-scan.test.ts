@@ -1,6 +1,6 @@
 /**
- * What becomes of answers that are odd, refused or lies, whole program: nothing lost that can be had, nothing claimed
- * that is not held, and a name for what is missing.
+ * Answers that are odd, refused or false, with the complete program: every available reading is stored, only stored
+ * ranges are covered, and each gap has a name.
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
@@ -152,7 +152,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     using rig = await rigOf();
     await rig.once();
     await rig.clock.sleep(HOUR_MS);
-    // What the first run held last is withdrawn by the service.
+    // The service withdraws the newest reading of the first run.
     const cutMs = BigInt(NOW_MS - 30 * MINUTE_MS) * 1_000_000n;
     rig.hides = (deviceId, reading) =>
       deviceId === 'walk' && reading.recordedAtNs > cutMs && reading.recordedAtNs < BigInt(NOW_MS) * 1_000_000n;

@@ -1,5 +1,5 @@
 /**
- * What to do about an answer that proves nothing: every row of the table, try by try.
+ * The treatment of an answer that covers nothing: every row of the table, try by try.
  */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';

@@ -68,7 +68,7 @@ const anyScene: fc.Arbitrary<Scene> = anyReadings.chain((readings) => {
     });
 });
 
-/** The most that a walk may take: every window twice, and every reading as a page of its own, in slack as well. */
+/** The most requests of a page scan: every window twice, and every reading as a page of its own, in slack as well. */
 function patience({ readings, wanted, limits: { widthNs } }: Scene): number {
   const windows = widthNs === null ? 1 : Number((wanted.to - wanted.from) / widthNs) + 1;
   return 4 * (windows + 5) + 4 * readings.length;
@@ -142,13 +142,13 @@ const LIES = {
     const instants = new Set(oldestFirst.readings.map(({ recordedAt }) => recordedAt));
     return instants.size > 1 && oldestFirst.nextCursor !== null ? oldestFirst : page;
   },
-  // Readings of another window, from before the one that was asked for.
+  // Readings of another window, from before the requested one.
   elsewhere: ({ page, request }: Asked) => ({
     ...page,
     readings: [readingAt(request.after - MARGIN_NS)],
     nextCursor: MORE,
   }),
-  // The whole answer, of another device.
+  // The complete answer, of another device.
   foreign: ({ page, request }: Asked) => ({
     ...page,
     deviceId: 'd2',
@@ -157,7 +157,7 @@ const LIES = {
   }),
 };
 
-/** A service that lies the first time it is asked anything, in the order that it is given. */
+/** A service whose first answer to each request is false, in the given order. */
 function lyingService({ readings }: Scene, habits: ServiceHabits, lies: readonly Lie[]): Service {
   const honest = createService(readings, habits);
   const sortedWrong = createService(readings.toReversed(), habits);

@@ -1,6 +1,7 @@
 /**
- * A naive telemetry service over a list of readings, and a walker that closes the gaps of a coverage with the rules of
- * a walk alone. After every answer the walker holds the rules to their promise: what counts as proven was served.
+ * A naive telemetry service over a list of readings, and a scanner that closes the gaps of a coverage with only the
+ * rules of a page scan. After every answer the walker holds the rules to their promise: what counts as proven was
+ * served.
  */
 import { addRange, type CoveredRange, gapsIn, overlapsOf } from '../../src/core/coverage.ts';
 import type { Interval } from '../../src/core/intervals.ts';
@@ -15,7 +16,7 @@ export interface ServiceHabits {
   readonly pageSize: number;
   readonly afterIncluded: boolean;
   readonly beforeIncluded: boolean;
-  /** How the time of a reading is seen when it is held against the bounds. */
+  /** How the time of a reading is rounded when it is compared with the bounds. */
   readonly rounding: 'none' | 'down' | 'up';
   /** Whether a full last page names a next one, which is empty then. */
   readonly emptyLastPage: boolean;
@@ -52,14 +53,14 @@ export function createService(readings: readonly Reading[], habits: ServiceHabit
   };
 }
 
-/** Where a walk happens: all readings there are, what is held at its start, and what is wanted. */
+/** The setting of a page scan: all readings, the coverage at its start, and the wanted range. */
 export interface Scene {
   /** Ascending. */
   readonly readings: readonly Reading[];
   readonly wanted: Interval;
   readonly held: readonly CoveredRange[];
   readonly limits: WindowLimits;
-  /** Whether live requests reach back through what is held. */
+  /** Whether live requests extend into the covered range. */
   readonly reachesBack?: boolean;
 }
 
@@ -72,7 +73,7 @@ export interface Walked {
   readonly distrusted: readonly string[];
 }
 
-/** A range as it would be held by someone who has seen all its readings. */
+/** A range as covered after all its readings were seen. */
 export function holdAll(range: Interval, readings: readonly Reading[]): CoveredRange {
   const inside = readings.filter(({ recordedAt }) => range.from <= recordedAt && recordedAt < range.to);
   const [first, last] = [inside[0], inside.at(-1)];
@@ -82,8 +83,8 @@ export function holdAll(range: Interval, readings: readonly Reading[]): CoveredR
 /**
  * Closes all gaps of the wanted span, newest first.
  *
- * @throws Error where a range is claimed whose readings were not all served, or that was not asked for, and where the
- * walk takes more than `maxRequests`.
+ * @throws Error if a range is covered whose readings were not all served, or that was not requested, and if the scan
+ * needs more than `maxRequests`
  */
 export function walkAll(scene: Scene, service: Service, maxRequests: number): Walked {
   const run = createRun(scene, maxRequests);

@@ -18,7 +18,7 @@ const NOW_MS = 1000 * DAY_MS;
 const CLOCK = { nowMs: () => NOW_MS, latestPresentMs: () => NOW_MS + 2, passedMs: () => NOW_MS - 1 };
 const NEVER = new AbortController().signal;
 
-/** A service that refuses windows as too wide while `maxDays` says so, and serves no readings else. */
+/** A service that refuses windows wider than `maxDays`, and otherwise serves no readings. */
 function rig(clock: { passedMs: () => number | null } = CLOCK) {
   const service = { planDays: 30 as number | null, maxDays: null as number | null };
   const facts = new Map<string, string>();

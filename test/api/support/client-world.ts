@@ -1,4 +1,4 @@
-/** A client over a scripted transport, in virtual time, with everything that it tells collected. */
+/** A client over a scripted transport, in virtual time, with all its events collected. */
 import { type ApiClientOptions, createApiClient } from '../../../src/api/client.ts';
 import { createRateLimiter } from '../../../src/api/rate-limiter.ts';
 import type { AppEvent } from '../../../src/core/events.ts';

@@ -1,7 +1,7 @@
 /**
  * A server on loopback that misbehaves to order: what each request gets is a script on its raw socket.
  *
- * The scripts of `answers` are used up in order; the last one stays. Beside it, what asks such a server.
+ * The scripts of `answers` are used up in order; the last one stays. Also a client of such a server.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { createHttpTransport, type HttpTransportOptions } from '../../../src/api/transport.ts';
@@ -65,7 +65,7 @@ export async function listen(server: Server): Promise<number> {
   return address.port;
 }
 
-/** A whole answer. */
+/** A complete answer. */
 export function answer(
   body: string | Uint8Array,
   { status = 200, headers = {} as Record<string, string> } = {},
@@ -85,7 +85,7 @@ export function head(status: number, headers: Readonly<Record<string, string>>):
   return `HTTP/1.1 ${status} Whatever\r\n${lines.join('')}\r\n`;
 }
 
-/** Asks once over a transport of its own. */
+/** Sends one request over a transport of its own. */
 export async function ask(
   url: string,
   options: Partial<HttpTransportOptions> = {},

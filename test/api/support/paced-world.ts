@@ -1,5 +1,5 @@
 /**
- * A workspace's allowance as a server keeps it, and a program that keeps asking through a limiter, in virtual time.
+ * The quota of a workspace on the server's side, and a program that sends requests through a limiter, in virtual time.
  *
  * What is recorded is the truth: when each request left by a clock that nobody can move, and how it was answered.
  */
@@ -23,7 +23,7 @@ export interface WorldOptions {
   readonly share?: number;
   readonly random: Random;
   readonly concurrency?: number;
-  /** What the program knows of the plan; the plan itself unless told. */
+  /** The plan that the program assumes; by default the real one. */
   readonly known?: () => PlanFigures | null;
   readonly sendsDate?: boolean;
 }
@@ -33,7 +33,7 @@ export const START_MS = Date.UTC(2026, 10, 21, 12, 0, 17);
 const FOREVER = new AbortController().signal;
 
 export interface Sent {
-  /** By the true clock, in ms since the start of the world. */
+  /** By the true clock, in ms since the start of the simulation. */
   readonly atMs: number;
   readonly status: number;
 }
@@ -110,7 +110,7 @@ export function createPacedWorld(options: WorldOptions) {
     moveWall: (ms: number) => {
       wallOffsetMs += ms;
     },
-    /** As many askers as the program has, one request after the other, until the world is that old. */
+    /** The program's workers, each with one request after the other, for so much simulated time. */
     askUntil: async (
       run: { limiter: RateLimiter } & ReturnType<typeof start>,
       endMs: number,
@@ -125,7 +125,7 @@ export function createPacedWorld(options: WorldOptions) {
     },
     /** What other clients have used before the program came. */
     spendAsOther: (count: number) => quota.spend(count, truth.nowMs()),
-    /** Another client of the workspace: asks once. */
+    /** Another client of the workspace: sends one request. */
     askAsOther: () => {
       refusedOthers.asked += 1;
       if (serve().status === 429) refusedOthers.refused += 1;

@@ -1,6 +1,6 @@
 /**
  * Tidemark beside what runs in the same minutes on the same machine, in turn: a plain client, the floor, and an earlier
- * version of itself. A figure alone says as much about the machine as about the program; a ratio does not.
+ * version of itself. A single figure depends on the machine as much as on the program; a ratio does not.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

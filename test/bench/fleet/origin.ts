@@ -1,8 +1,8 @@
 /**
  * The API of a fleet, as a process of its own: the simulator with a plan that is kept to, in real time.
  *
- * Started by `commands/run.ts` with what the fleet is as its argument; tells its port, and how many requests it
- * answered when asked.
+ * Started by `commands/run.ts` with the description of the fleet as its argument; reports its port, and on request how
+ * many requests it answered.
  */
 
 import { realClock } from '../../../src/app/real-clock.ts';

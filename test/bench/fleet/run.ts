@@ -74,7 +74,7 @@ function say(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-/** The address of the status page, as the log tells it. */
+/** The address of the status page, from the log. */
 async function servedAt(): Promise<string> {
   let log = '';
   const served = Promise.withResolvers<string>();
@@ -121,7 +121,7 @@ async function follow(page: string): Promise<number> {
   }
 }
 
-/** What the process uses, as Linux tells. */
+/** The resources of the process, from Linux. */
 function useOf(pid: number): { rssBytes: number; peakBytes: number; cpuMs: number } {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

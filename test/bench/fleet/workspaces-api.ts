@@ -1,8 +1,8 @@
 /**
  * The APIs of many workspaces in one process, each under its own address with a world, a plan and a key of its own.
  *
- * Started by `workspaces.ts` with their number; tells the addresses and the keys, and takes orders to break or mend
- * one: a broken API answers every request with 500.
+ * Started by `workspaces.ts` with their number; reports the addresses and the keys, and accepts commands to break or
+ * repair one: a broken API answers every request with 500.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,7 +19,7 @@ export interface StartedApis {
   readonly keys: readonly string[];
 }
 
-/** What is reported when asked: requests since the start, by workspace. */
+/** The reply to a query: requests since the start, by workspace. */
 export interface ApiCounts {
   readonly requests: readonly number[];
 }

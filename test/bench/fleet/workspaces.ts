@@ -1,13 +1,13 @@
 /**
  * Many workspaces on one machine: a process of the compiled program for each, as the image runs it, one VictoriaMetrics
- * that takes everything, and one Prometheus with all rules that scrapes every one. One workspace has a broken API from
+ * that stores everything, and one Prometheus with all rules that scrapes every one. One workspace has a broken API from
  * the start; when all others are in sync, another one's breaks. The figures of docs/scaling.md.
  *
  *   npm run build && npx node test/bench/fleet/workspaces.ts --workspaces 300 [--devices 20] [--report 5] [--minutes 10]
  *
- * Prints the time until all are in sync, and what the steady state takes for so many minutes: memory (private, and in
- * all), processor, requests, series and points, the time of each panel of "Sync health" and of "Fleet", and what the
- * broken ones cost. It stops starting processes where less than 1.5 GB of memory is left, and says so. Needs
+ * Prints the time until all are in sync, and the resources of the steady state for so many minutes: memory (private,
+ * and in all), processor, requests, series and points, the time of each panel of "Sync health" and of "Fleet", and what
+ * the broken ones cost. It starts no more processes, with a message, when less than 1.5 GB of memory is left. Needs
  * victoria-metrics and prometheus of Debian.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
@@ -331,7 +331,7 @@ function firstChoices({ templating }: Board): ReadonlyMap<string, Chosen> {
   );
 }
 
-/** Every panel of the dashboards, as Grafana asks a server for it, three times: the median, slowest first. */
+/** Every panel of the dashboards, as Grafana queries a server for it, three times: the median, slowest first. */
 async function panels(server: string, boards: readonly Board[]): Promise<void> {
   for (const board of boards) {
     const choices = firstChoices(board);

@@ -32,23 +32,23 @@ export interface Cell {
 export interface CellResult {
   readonly cell: Cell;
   readonly run: PlannerRun;
-  /** This and the others are run when they are first asked for. */
+  /** This and the others run at their first use. */
   readonly bound: () => RunResult;
   /** Every device at every tick, until its requests are spent: as many a day as the planner's. */
   readonly cron: () => RunResult;
   /** The same number, spread over the day by longer ticks: what an owner might set by hand. */
   readonly spreadCron: () => RunResult;
-  /** Whether all readings would fit into what is left of the allowance, if every page were full. */
+  /** Whether all readings would fit into the rest of the quota, if every page were full. */
   readonly fits: boolean;
-  /** Requests, as a part of the share of the allowance. */
+  /** Requests, as a part of the budget. */
   readonly used: number;
-  /** Whether more could be asked than the share allows. */
+  /** Whether the demand exceeds the budget. */
   readonly isWanting: boolean;
 }
 
 const PAGE = SETTINGS.pageSize;
 
-/** Runs a cell. Where not all fits, it is let run in before it is counted: no page is full at first. */
+/** Runs a cell. Where the demand exceeds the budget, a warm-up comes before the count: no page is full at first. */
 export function runCell(cell: Cell, { hours, seed }: { hours: number; seed: number }): CellResult {
   const plan = PLANS[cell.plan];
   const fleet = createFleet({ ...MIXED, seed, devices: cell.devices });

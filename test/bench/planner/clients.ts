@@ -42,11 +42,11 @@ export interface PlannerRun extends RunResult {
   readonly byLane: Readonly<Record<string, number>>;
   readonly livePolls: number;
   readonly liveEmpty: number;
-  /** Of each decision, and of all that the planner is told for it. */
+  /** Of each decision, and of all calls to the planner for it. */
   readonly deciding: Timing;
   readonly telling: Timing;
   readonly stepsPerDecision: number;
-  /** How long nothing was due although the allowance had something left. */
+  /** How long no request was due although quota was left. */
   readonly idleMs: number;
 }
 
@@ -162,7 +162,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
   };
 }
 
-/** Tells what is stored of a device: its newest reading, as of now, and the rate of the last ones. */
+/** Reports the stored data of a device: its newest reading, as of now, and the rate of the last ones. */
 export function tellHeld(planner: Planner, device: Device): void {
   const newest = device.newestAt(0);
   const instants = Array.from({ length: 20 }, (_, back) => device.timeOf(newest - back));

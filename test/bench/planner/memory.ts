@@ -10,7 +10,7 @@ import { createPlanner } from '../../../src/scheduler/planner.ts';
 import { SETTINGS, tellHeld } from './clients.ts';
 import { createFleet, MIXED } from './fleet.ts';
 
-/** Bytes, after it was told of all devices, their history and a listing, and has begun to work. */
+/** Bytes, after it has received all devices, their history and a listing, and has begun to work. */
 export function plannerBytes(devices: number, seed: number): number {
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');

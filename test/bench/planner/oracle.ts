@@ -1,11 +1,11 @@
 /**
- * The second baseline, the bound: it knows all readings, and at each paced instant asks the device whose answer lowers
- * the summed age most.
+ * The second baseline, the bound: it knows all readings, and at each instant of an even pace polls the device whose
+ * answer lowers the summed lag most.
  *
- * It keeps the schedule as well: it asks no device more often than that. Where more than a page is missing it takes the
- * oldest page, which lowers the age most. Greedy is not best where pages fill: what fills fast is never worth most at
- * the moment and takes ever more pages; so there is a second way, in which a full page goes first. The bound is the
- * better one of both.
+ * It respects the schedule: it polls no device more often than that. Where more than a page is missing it requests the
+ * oldest page, which lowers the lag most. Greedy is not best where pages fill: a device that fills pages fast is never
+ * the most valuable one and needs ever more pages; so there is a second way, in which a full page goes first. The bound
+ * is the better one of both.
  */
 import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from '../../../src/scheduler/heap.ts';
 import { PAGE } from './clients.ts';
@@ -19,7 +19,7 @@ export interface OracleOptions {
   readonly untilMs: number;
   /** When it may send. */
   readonly instantsMs: Float64Array;
-  /** No device is asked again sooner than this. */
+  /** No device is polled again sooner than this. */
   readonly freshnessMs: number;
 }
 
@@ -34,9 +34,9 @@ type Heaps = Record<'resting' | 'whole' | 'filling' | 'over', Heap>;
 function runWay({ fleet, fromMs, untilMs, instantsMs, freshnessMs }: OracleOptions, fullFirst: boolean): RunResult {
   const allStored = fleet.map((device) => storedFrom(device, 0, device.newestAt(0)));
   const heaps: Heaps = {
-    /** By when they may be asked again. */
+    /** When they may be polled again. */
     resting: createHeap(),
-    /** Those that one page makes whole, by their oldest reading. */
+    /** Those that one page completes, by their oldest reading. */
     whole: createHeap(),
     /** The same ones, by when a page no longer does. */
     filling: createHeap(),

@@ -2,7 +2,7 @@
  * The planner's bench: fleets and plans in virtual time, against a cron loop and a bound.
  *
  * `node test/bench/planner/run.ts` prints a table of the runs and one of the figures, and exits 1 on a miss. `--fleet
- * N` (again and again) takes some fleets, `--plan tight|wide` one plan, `--hours N` and `--seed N` do what they say;
+ * N` (repeatable) selects fleets, `--plan tight|wide` one plan, `--hours N` and `--seed N` set these values;
  * `--quick` takes 24 hours, one other client less and no fleet above 1,000.
  */
 import { pathToFileURL } from 'node:url';
@@ -40,7 +40,7 @@ function cellsOf(fleets: readonly number[], plans: readonly PlanName[], others: 
 /**
  * Runs it.
  *
- * @param say is told a line of each cell.
+ * @param say gets a line for each cell
  * @returns the figures.
  */
 export function measurePlanner({ cells, hours, seed }: PlannerBench, say: (line: string) => void): Measured[] {

@@ -1,6 +1,5 @@
 /**
- * The service as the bench needs it: an allowance of the simulator's kinds, another client, and answers that tell of
- * it.
+ * The service for the bench: a quota of the simulator's kinds, another client, and answers that report it.
  */
 import { createSimQuota, shareSimQuota, type WindowState } from '../../../src/sim/quota.ts';
 import { createSettings, type SimSettings } from '../../../src/sim/settings.ts';

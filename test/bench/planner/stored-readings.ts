@@ -49,7 +49,7 @@ export interface PageTaken {
 }
 
 /**
- * Takes the newest page of what is missing: of the gap, where there is one.
+ * Returns the newest page of the missing readings: of the gap, where there is one.
  *
  * @param how `givesUp`: what lies below it; `untilMs`: it stops there.
  */

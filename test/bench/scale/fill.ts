@@ -1,12 +1,12 @@
 /**
- * Fills a state with devices and archived readings, as many as wanted, without asking an API for them: what `--status`,
- * `--export`, `--replay` and `--verify` are measured on.
+ * Fills a state with any number of devices and archived readings, without an API, to measure `--status`, `--export`,
+ * `--replay` and `--verify`.
  *
  *   node test/bench/scale/fill.ts DIR [--devices 10000] [--readings 100000000] [--days 30] [--sensors 1]
  *                                     [--influx URL] [--seed 1] [--newest-ms MS]
  *
- * DIR becomes a `data_dir` (it must not hold a state yet). With the defaults 10,000 devices of 100 million readings of
- * one value over 30 days, a block and a day sum for each device and day: two minutes, 670 MB of disk and of memory.
+ * DIR becomes a `data_dir` (it must not contain a state yet). With the defaults 10,000 devices of 100 million readings
+ * of one value over 30 days, a block and a day sum for each device and day: two minutes, 670 MB of disk and of memory.
  * 1,000,000 readings of 200 devices take two seconds and 11 MB.
  *
  * The rows have the shapes of the program's tables (made by the program's own migrations), the blocks are packed by the

@@ -1,6 +1,6 @@
 /**
- * `--status` as a real process over a large state, filled for it: how long it takes and what memory, checked for being
- * right before it is taken for fast.
+ * `--status` as a real process over a large state, filled for it: its time and memory; the output is checked before the
+ * time counts.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

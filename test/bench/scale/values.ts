@@ -20,11 +20,11 @@ export interface DayLines {
 export interface Timed {
   /** Of the device among all. */
   readonly index: number;
-  /** Readings are taken at whole multiples of the interval beyond this. */
+  /** Readings have times at multiples of the interval beyond this. */
   readonly phaseMs: number;
   readonly newestReadingMs: number;
   readonly oldestReadingMs: number;
-  /** Stretches of which nothing is archived. */
+  /** Ranges without archived readings. */
   readonly left: readonly { readonly fromMs: number; readonly toMs: number }[];
 }
 

@@ -1,7 +1,7 @@
 /**
  * `--verify` as a real process against a real InfluxDB that holds what the state holds: how fast it compares, and
- * whether its memory stays the same however much that is. Checked for being right before it is taken for fast: once
- * where all is equal, once where every second device has lost a range.
+ * whether its memory stays the same however much that is. The result is checked before the time counts: once where all
+ * is equal, once where every second device has lost a range.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -154,7 +154,7 @@ function tell(
   );
 }
 
-/** What is wanted of a comparison. */
+/** The target of a comparison. */
 const WANTED = { perS: 100_000, peakMb: 200, growth: 1.4 };
 
 /** How many times the days the second, larger run has. */

@@ -73,7 +73,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
     expect(await missingOf(rig)).toEqual([]);
     expect(telemetryRequests(rig)).toBeLessThan(most);
     expect(summary.oldest_reading?.slice(0, 7)).toBe(new Date(BEGAN).toISOString().slice(0, 7));
-    // Running it again: the same end, and nothing but the newest minutes to ask.
+    // Running it again: the same end, with requests for the newest minutes only.
     const before = telemetryRequests(rig);
     expect((await backfillAlone(rig, { fromMs: 'all', toMs: NOW_MS - HOUR_MS })).summary.outcome).toBe('complete');
     expect(telemetryRequests(rig)).toBe(before);

@@ -123,7 +123,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
       return before === null || !path.endsWith('/telemetry') ? [] : [NOW_MS - Date.parse(before)];
     });
     const reaches = bounds.map((ageMs) => (ageMs < DAY_MS - MINUTE_MS ? 0 : ageMs < 7 * DAY_MS - MINUTE_MS ? 1 : 2));
-    // Four are asked at once.
+    // Four are requested at once.
     const lastOf = (reach: 0 | 1 | 2): number => reaches.lastIndexOf(reach);
     expect(reaches.indexOf(1)).toBeGreaterThan(lastOf(0) - 4);
     expect(reaches.indexOf(2)).toBeGreaterThan(lastOf(1) - 4);

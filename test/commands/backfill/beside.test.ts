@@ -109,7 +109,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(lanes).toContainEqual({ lane: 'backfill', n: summary.requests });
     expect(lanes).toContainEqual({ lane: 'first-history', n: expect.any(Number) });
     expect(eventsOf(life, 'job-ended')).toMatchObject([{ kind: 'backfill', state: 'done', exitCode: 0 }]);
-    // What the daemon keeps up with by itself is not asked by the job again.
+    // The job does not repeat the requests of the daemon's own polls.
     expect(telemetryRequests(rig)).toBeLessThan(900);
   });
 

@@ -1,5 +1,5 @@
 /**
- * How long a backfill takes, as it says itself: held against its real end on simulated fleets, in virtual time.
+ * The estimated duration of a backfill, compared with its real end on simulated fleets, in virtual time.
  */
 import { describe, expect, test } from 'vitest';
 import { type PlanParts, planOf } from '../../../src/commands/plan/command.ts';
@@ -20,11 +20,11 @@ interface Fleet {
   readonly perMinute: number;
   readonly perDay: number;
   readonly asked: Omit<Asked, 'fromMs'> & { readonly days: number };
-  /** Who asks beside it. */
+  /** The other client. */
   readonly foreignPerMinute?: number;
 }
 
-/** Readings per page: a fifth of the usual, so that a day of history takes as many requests as five. */
+/** Readings per page: a fifth of the usual, so that a day of history costs as many requests as five. */
 const PAGE = 40;
 
 const FLEETS: readonly Fleet[] = [
@@ -62,7 +62,7 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
     });
   };
 
-  /** What `--backfill --dry-run` says beside the daemon, in seconds. */
+  /** The estimate of `--backfill --dry-run` beside the daemon, in seconds. */
   const forecastOf = async (rig: Rig, fromMs: number, maxShare: number | null): Promise<number | null> => {
     const { history, gracePeriodMs, filter, polls } = rig.settings;
     const sync = { history, gracePeriodMs, schedules: SCHEDULES, leftOut: filter.spec, polls };
@@ -152,7 +152,7 @@ describe('what a backfill beside live work is given', () => {
     const spent = { ...supply, spare: 0, deficit: 300 };
     expect((besideFinishMs(3, spent) ?? 0) / MINUTE_MS).toBeCloseTo(10, 5);
     expect((besideFinishMs(6 + 150, spent) ?? 0) / MINUTE_MS).toBeCloseTo(20 + 10, 5);
-    // Where live work takes all that comes, it never has: the reserve alone is left.
+    // Where live work uses the full refill, only the reserve is left.
     const busy = { ...spent, othersPerMs: perMinute(50) };
     expect((besideFinishMs(21, busy) ?? 0) / MINUTE_MS).toBeCloseTo(20, 5);
   });

@@ -1,5 +1,5 @@
 /**
- * `sync.history: all`: the daemon asks itself once for all that there is; judged by the seed.
+ * `sync.history: all`: the daemon requests all data once by itself; judged by the seed.
  */
 
 import { describe, expect, test } from 'vitest';
@@ -23,7 +23,7 @@ const DEVICES = [
 describe.runIf(influxdAvailable())('sync.history: all', () => {
   const bench = sharedBench(openBench);
 
-  /** The loops of jobs, and the one that asks. */
+  /** The loops of jobs, and the one that requests. */
   const asking =
     (rig: Rig) =>
     (sync: Sync): readonly ((signal: AbortSignal) => Promise<unknown>)[] => {

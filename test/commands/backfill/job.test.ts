@@ -72,7 +72,7 @@ test('a job fails at once where the key is refused', async () => {
   expect(ended.error).toMatchObject({ exitCode: 77 });
 });
 
-/** What a backfill command asks a daemon that has an equal job: the requests of it, and the summary that it shows. */
+/** A backfill command beside a daemon with an equal job: its requests, and the summary that it shows. */
 async function askedBeside(args: BackfillArgs, toMs: number, last: Partial<BackfillSummary> = {}) {
   const asked: BackfillArgs[] = [];
   const old = { outcome: 'complete', exit_code: 0, requests: 9, to: formatMs(toMs) } as BackfillSummary;

@@ -87,7 +87,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
       `Read again: 3 covered ranges, with ${recheckOf(life).new_readings} new readings.`,
     );
     expect(await verdictOf(rig)).toMatchObject({ missing: 0, invented: 0 });
-    // Nothing is taken back, and no device counts as one whose readings come late.
+    // No coverage is withdrawn, and no device counts as one with late readings.
     for (const [index, { deviceId }] of DEVICES.entries()) {
       const [first, ...more] = coverageOf(rig, deviceId);
       expect([first?.[0], more]).toEqual([covered[index]?.[0]?.[0], []]);
@@ -96,7 +96,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     await expectHours(rig, 'often', NOW_MS - 31 * HOUR_MS, NOW_MS - 27 * HOUR_MS);
   });
 
-  /** The hours of a device say how many readings the database has of them. */
+  /** The hourly counts of a device show how many readings the database has. */
   const expectHours = async (rig: Rig, deviceId: string, fromMs: number, toMs: number): Promise<void> => {
     const [from, to] = [Math.ceil(fromMs / HOUR_MS) * HOUR_MS, Math.floor(toMs / HOUR_MS) * HOUR_MS];
     const where = `device_id = '${deviceId}' AND time >= ${from}ms AND time < ${to}ms`;

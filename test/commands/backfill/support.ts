@@ -17,7 +17,7 @@ import { type JobParts, runJobs } from '../../../src/scheduler/jobs.ts';
 import { type Followed, follow } from '../../support/follow-job.ts';
 import type { Rig } from '../../support/rig.ts';
 
-/** What is asked for; times in ms. */
+/** The requested ranges; times in ms. */
 export interface Asked {
   readonly fromMs: number | 'all';
   readonly toMs?: number;
@@ -131,7 +131,7 @@ export function inState<T>(rig: Rig, work: (db: Database.Database) => T): T {
   }
 }
 
-/** What is held of a device, in ms. */
+/** The covered ranges of a device, in ms. */
 export function coverageOf(rig: Rig, deviceId: string): [fromMs: number, toMs: number][] {
   return inState(rig, (db) =>
     db

@@ -1,5 +1,5 @@
 /**
- * `--check`, the API: each thing good and bad, what it takes of the allowance, and what it leaves behind.
+ * `--check`, the API: each result, good and bad, the requests that it spends, and the state that it leaves.
  */
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:https';
@@ -307,7 +307,7 @@ describe('the plan, the clock, the quota', () => {
   });
 });
 
-/** Asks the simulator in the place of somebody. */
+/** Sends requests to the simulator in place of another server. */
 async function forward(
   base: string,
   path: string,

@@ -51,7 +51,7 @@ async function fill(stage: CheckStage): Promise<void> {
   expect(code, stderr).toBe(0);
 }
 
-/** Everything that a bundle may not tell. */
+/** Everything that a bundle may not contain. */
 function expectDiscreet(text: string): void {
   for (const word of [
     'CANARY',
@@ -234,7 +234,7 @@ describe('a bundle', () => {
   });
 });
 
-/** Every key that takes a text, with what may stand in it by mistake. */
+/** Every key with a text value, with a value that may be there by mistake. */
 const PLACES = [
   'API_URL',
   'API_KEY',

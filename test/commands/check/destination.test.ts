@@ -13,7 +13,7 @@ import { FAULTS, startV2Proxy, type V2Proxy } from '../../support/v2-proxy.ts';
 import { startVictoria, type Victoria, victoriaAvailable } from '../../support/victoria.ts';
 import { bad, type CheckStage, line, openStage, serve, TOKEN } from './support.ts';
 
-/** What is said of the database alone: the API is out of the way. */
+/** The results about the database alone, without the API. */
 async function destination(
   stage: CheckStage,
   env: Readonly<Record<string, string>>,

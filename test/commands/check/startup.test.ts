@@ -17,7 +17,7 @@ function fill({ dataDir }: CheckStage, apiId: string): void {
   close();
 }
 
-/** The exit codes of the check and of a daemon, which is told to stop if it has not ended by then. */
+/** The exit codes of the check and of a daemon, which is stopped if it has not ended by then. */
 async function codesOf(
   stage: CheckStage,
   env: Environment = {},

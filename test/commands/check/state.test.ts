@@ -1,5 +1,5 @@
 /**
- * `--check`, configuration and state: each thing good and bad, with the command that mends it.
+ * `--check`, configuration and state: each result, good and bad, with the command that repairs it.
  */
 import { execFileSync, execSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

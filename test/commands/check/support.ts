@@ -72,7 +72,7 @@ export async function openStage({ settings, devices = DEVICES, workspaceId }: St
     clock: realClock,
     settings: {
       ...settings,
-      // So that the even pace takes no time.
+      // So that even spacing costs no time.
       plan: { requestsPerMinute: 6000, requestsPerDay: 1_000_000, ...settings?.plan },
       key: { secret: KEY, ...settings?.key },
     },

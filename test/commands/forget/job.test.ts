@@ -1,6 +1,6 @@
 /**
- * A device that is forgotten beside a running sync: what is under way of it does not bring it back, and what comes back
- * later begins anew and is whole.
+ * A device that is forgotten beside a running sync: what is under way of it does not bring it back, and a device that
+ * comes back later begins anew and becomes complete.
  */
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../../src/app/open-sync.ts';
@@ -18,7 +18,7 @@ import { transportOf } from '../../support/sim-transport.ts';
 
 const NEVER = new AbortController().signal;
 
-/** Holds the answers about telemetry of one device back until it is told to let go. */
+/** Delays the answers about telemetry of one device until it is released. */
 function holding(transport: Transport, deviceId: string) {
   const asked = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();

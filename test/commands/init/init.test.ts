@@ -30,7 +30,7 @@ import { bad, runHere } from '../check/support.ts';
 
 const KEY = 'tmk_CANARYkey_4242';
 const TOKEN = 'CANARYuser:CANARYtoken';
-/** What else an environment may say about proxies. */
+/** Other proxy settings of an environment. */
 const NO_PROXIES = ['http_proxy', 'no_proxy', 'NO_PROXY'].map((name) => [name, undefined] as const);
 
 let api: SimServer;
@@ -48,7 +48,7 @@ function place(): string {
   return directory;
 }
 
-/** A terminal, or a pipe, that gives an answer as soon as it is asked, and echoes it as terminals do. */
+/** A terminal, or a pipe, that answers each prompt at once, and echoes it as terminals do. */
 function inputOf(answers: readonly string[], isTTY: boolean, echo: (text: string) => void) {
   const input = new EventEmitter() as EventEmitter & Record<string, unknown>;
   const left = [...answers];
@@ -257,7 +257,7 @@ describe('by flags', () => {
   test('an API behind a certificate authority of its own, and one behind a proxy', async () => {
     const directory = place();
     const answer: RequestListener = (request, response) => {
-      // A proxy gets the whole address.
+      // A proxy gets the complete address.
       const to = new URL(request.url ?? '', api.url);
       const headers = { authorization: String(request.headers.authorization) };
       void fetch(new URL(to.pathname + to.search, api.url), { headers }).then(async (answered) => {
@@ -461,7 +461,7 @@ describe('on a terminal', () => {
     // On and off for three keys and one token.
     expect(raw.filter((isRaw) => isRaw)).toHaveLength(4);
     expect(raw.at(-1)).toBe(false);
-    // Its kind is asked for without the token.
+    // Its kind is requested without the token.
     expect(written.slice(0, 2)).toEqual(['undefined', `Token ${TOKEN}`]);
     const text = readFileSync(join(directory, 'conf', 't.yaml'), 'utf8');
     const lines = [

@@ -1,6 +1,6 @@
 /**
- * The main promise, whole program: `--once` ends with exactly what the seed says in a real InfluxDB, whatever the
- * document leaves open, and says what it could not have.
+ * The main promise, whole program: after `--once`, a real InfluxDB has exactly the seed, in every variant that the API
+ * document allows, and the output names what could not be read.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
@@ -18,7 +18,7 @@ import { sharedBench } from '../../support/shared-bench.ts';
 
 const bench = sharedBench(openBench);
 
-/** Small, and hard on whoever reads it: on the grid, between seconds, tied, in bursts, dense, silent, empty. */
+/** Small, and with every difficulty: on the grid, between seconds, tied, in bursts, dense, silent, empty. */
 function hardWorld(precision: World['precision'] = 'ms'): (nowMs: number) => World {
   return () => hardWorlds[precision];
 }
@@ -202,7 +202,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly the seed', () => {
       settings: { plan: { requestsPerMinute: 10, requestsPerDay: 10_000, maxDevicesPerPage: 40 } },
       historyMs: 0.6 * DAY_MS,
     });
-    // The fall is believed ten minutes later.
+    // The fall is accepted ten minutes later.
     const fallen = rig.clock.sleep(5 * SECOND_MS).then(() => {
       rig.simulator.settings.time.offsetMs = -MINUTE_MS;
     });
@@ -219,7 +219,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly the seed', () => {
     const before = rig.simulator.log.total;
     const again = await rig.once();
     expect(again.summary).toMatchObject({ outcome: 'complete', exit_code: 0 });
-    // Account and devices, and one page of each device that has something to ask for.
+    // Account and devices, and one page of each device that has a gap.
     expect(rig.simulator.log.total - before).toBeLessThanOrEqual(2 + 2 * 5);
     await expectExact(rig, 4000);
     await rig.clock.sleep(HOUR_MS);

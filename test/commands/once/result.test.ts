@@ -1,4 +1,4 @@
-/** What `--once` says at its end. */
+/** The summary of `--once`. */
 import { describe, expect, test } from 'vitest';
 import { type OnceSummary, reportEnd } from '../../../src/commands/once/result.ts';
 import type { ProgramEvent } from '../../../src/core/events.ts';

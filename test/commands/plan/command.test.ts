@@ -1,5 +1,5 @@
 /**
- * `--plan` on the simulator: what it asks for, what it says, and what it leaves alone.
+ * `--plan` on the simulator: its requests, its output, and that it changes nothing.
  */
 
 import { rmSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { always, onPath } from '../../support/faults.ts';
 import { NOW_MS } from '../../support/rig.ts';
 import { fleet, openPlanRig, type PlanRig, suppose } from './support.ts';
 
-/** The paths that were asked for. */
+/** The requested paths. */
 function asked(rig: PlanRig, from = 0): string[] {
   return rig.simulator.log.requests.slice(from).map(({ path }) => path);
 }
@@ -255,7 +255,7 @@ describe('its output', () => {
 
   test('the estimate of a range is the cost of its page scan', async () => {
     const devices = [...fleet(4, MINUTE_MS), ...fleet(3, 10 * MINUTE_MS, 's'), ...fleet(1, 5000, 'f')];
-    // Small pages: a day of them takes as many requests as five.
+    // Small pages: a day of them costs as many requests as five.
     const plan = { requestsPerMinute: 6000, requestsPerDay: 1e6, maxDevicesPerPage: 40 };
     using rig = openPlanRig({ devices, settings: { plan }, historyMs: 0.6 * DAY_MS });
     await rig.once();
@@ -342,7 +342,7 @@ describe('its output', () => {
     const plan = await rig.plan();
     expect(asked(rig)).toEqual(['/account', '/devices']);
     expect(plan.workspace).toEqual({ workspace_id: null, name: null, plan_name: null });
-    // The header speaks of 60 a minute; the gate believes a header up to 30.
+    // The header has 60 a minute; the rate limiter accepts a header up to 30.
     expect(plan.allowance.minute).toMatchObject({ limit: 30, budget: 24 });
     expect(plan.allowance.day).toMatchObject({ limit: null, budget: null, used_share: null });
     expect(plan.basis.assumptions.slice(0, 2)).toEqual([
@@ -420,7 +420,7 @@ describe('what if', () => {
     expect(many.devices).toMatchObject({ total: 800, reporting: 800 });
     expect(many.readings_per_day.made / now.readings_per_day.made).toBeCloseTo(100, 0);
     expect(many.requests_per_day.needed.device_list).toBe(4 * 288);
-    // What is there is held, of what is not nothing.
+    // All available data is covered, and nothing else.
     expect([now.backfill.requests, many.backfill.devices]).toEqual([0, 800]);
     expect(many.backfill.requests).toBeGreaterThan(99 * 100);
     const plan = await rig.plan({ whatIf: suppose('requests_per_day=20000', 'requests_per_minute=600') });

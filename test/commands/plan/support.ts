@@ -26,7 +26,7 @@ export interface PlanRig extends Disposable {
   readonly clock: VirtualClock;
   readonly simulator: Simulator;
   readonly dataDir: string;
-  /** What happened, in all lives so far. */
+  /** The events of all runs so far. */
   readonly events: AppEvent[];
   open(changes?: Partial<SyncOptions>): Sync;
   /** `--plan`. */

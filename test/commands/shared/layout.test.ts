@@ -1,5 +1,5 @@
 /**
- * How text for people is laid out, and what is held as a line of signs.
+ * The layout of text for people, and covered ranges as a line of characters.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -12,12 +12,12 @@ import type { StatusReport } from '../../../src/core/status.ts';
 import { KEEP_ALL, POLLS, SCHEDULES } from '../../support/defaults.ts';
 import type { Rig } from '../../support/rig.ts';
 
-/** The settings of a rig as a configuration says them; without a database the state tells which there were. */
+/** The settings of a rig as a configuration; without a database, the destinations come from the state. */
 export function configOf({ dataDir, settings }: Pick<Rig, 'dataDir' | 'settings'>, share = 0.8): StatusConfig {
   return { ...EMPTY_CONFIG, dataDir, api: { share }, sync: { ...settings, leftOut: settings.filter.spec } };
 }
 
-/** A configuration that says nothing but where the state is. */
+/** A configuration with only the path of the state. */
 export function configOfDirectory(dataDir: string): StatusConfig {
   return { ...EMPTY_CONFIG, dataDir };
 }
@@ -37,7 +37,7 @@ const EMPTY_CONFIG: StatusConfig = {
   },
 };
 
-/** The text, which has to fit the terminal and do nothing but show itself. */
+/** The text, which has to fit the terminal and contain no control sequence. */
 export function textOf(config: StatusConfig, clock: Clock, device: string | null = null): string {
   const text = statusOf({ device }, config, clock).text();
   expectPlain(text);

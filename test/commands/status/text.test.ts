@@ -1,5 +1,6 @@
 /**
- * What `--status` says over states that are made by hand: every reason in words, hostile names, nothing yet, very much.
+ * The text of `--status` for states that are made by hand: every reason in words, hostile names, an empty state, a very
+ * large one.
  */
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
@@ -120,7 +121,7 @@ describe('gaps', () => {
       'excluded 1',
       'pending 1',
     ]);
-    // What cannot be asked for is nothing that comes next.
+    // A range that cannot be requested is not the next one.
     expect(report.next).toMatchObject({ devices_with_gaps: 1, gap_seconds: 86_400 });
     const text = unwrapped(textOf(filtered, clock));
     expect(text).toContain('device gone: 1 device, ');

@@ -1,5 +1,5 @@
 /**
- * What `--status` tells against what is true: the seed of the simulated workspace and a query of the database.
+ * The report of `--status` against the truth: the seed of the simulated workspace and a query of the database.
  */
 import { describe, expect, test } from 'vitest';
 import { keepRunsWith, keepSchedules } from '../../../src/app/settings.ts';
@@ -22,7 +22,7 @@ describe.runIf(influxdAvailable())('status', () => {
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: 2 * DAY_MS, ...options });
 
-  /** What of the seed is not in the database has to lie where the report says that it is not held, and nowhere else. */
+  /** The part of the seed that is not in the database has to lie in the reported gaps, and nowhere else. */
   async function expectTrue(rig: Rig, report: StatusReport, least: number): Promise<void> {
     const toNs = timeOf(report.generated_at);
     const fromNs = toNs - BigInt(2 * DAY_MS - 1000) * 1_000_000n;
@@ -170,7 +170,7 @@ describe.runIf(influxdAvailable())('status', () => {
     await expectTrue(rig, report, 8000);
     const reasonsOf = (id: string) =>
       report.devices.find(({ device_id }) => device_id === id)?.gaps.map(({ reason }) => reason);
-    // Time went on while they were tried: the last minutes were not asked for.
+    // Time passed during the tries: the last minutes were not requested.
     expect(reasonsOf('often')).toEqual(['page_rejected', 'pending']);
     expect(reasonsOf('seldom')).toEqual(['unreachable', 'pending']);
     const text = unwrapped(textOf(config, rig.clock));
@@ -240,7 +240,7 @@ describe.runIf(influxdAvailable())('status', () => {
         expect(withoutLag(report[member]), member).toEqual(withoutLag(own[member]));
       }
       expect(report.process.running).toBe(true);
-      // What only the process knows that delivers.
+      // Facts that only the delivering process has.
       expect(Date.parse(own.destinations[0]?.next_attempt_at ?? '')).toBeGreaterThan(Date.parse(own.generated_at) - 1);
       const ownOnly = { delivered_points: null, next_attempt_at: null, blocked_since: null };
       const blockedMs = Date.parse(own.generated_at) - Date.parse(own.destinations[0]?.blocked_since ?? '');
@@ -259,7 +259,7 @@ describe.runIf(influxdAvailable())('status', () => {
       expect([coveredTo, drawnTo]).toEqual([drawnTo, expect.stringMatching(/^\d/)]);
     }
     expect(seen).toHaveLength(1);
-    // Once nobody delivers, it says so.
+    // Without a delivering process, it reports that.
     const after = unwrapped(textOf(config, rig.clock));
     expect(after).toContain('No daemon is running; the last request was at ');
     expect(after).toContain(`blocked at the last attempt: ${message}`);

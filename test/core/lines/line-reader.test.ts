@@ -1,4 +1,4 @@
-/** Lines of this program are read as they were written, and nothing else is taken for one. */
+/** Lines of this program are read as they were written, and no other text is accepted as one. */
 import { describe, expect, test } from 'vitest';
 import { kindOf, readFieldValue, readLine, readSeries, seriesOf } from '../../../src/core/lines/line-reader.ts';
 

@@ -36,21 +36,21 @@ interface Seen {
   readonly recorded: number;
 }
 
-/** How a value is asked a place for, as a commit does it. */
+/** Requests an offset for a value, as a commit does. */
 function placedOf({ sensor, value, recorded }: Seen): RecordedValue {
   const line = lineOf(sensor, value, 0n);
   const field = line.slice(line.indexOf(`${fieldName(value)}=`), line.lastIndexOf(' '));
   return { sensor: identityTag(sensor), recordedAt: BASE + BigInt(recorded), field };
 }
 
-/** An archive in miniature: what a page brought is a block, and blocks come back whole. */
+/** An archive in miniature: each page is a block, and blocks are returned completely. */
 function createArchive() {
   const blocks: { times: readonly EpochNs[]; lines: readonly string[] }[] = [];
   const ties: TimestampOffset[] = [];
   return {
     ties,
     lines: (): readonly string[] => blocks.flatMap(({ lines }) => lines),
-    /** @returns where each value was written, counted from {@link BASE}; `null` for what was held. */
+    /** @returns where each value was written, counted from {@link BASE}; `null` for a value that was stored before. */
     commit: (page: readonly Seen[]): (number | null)[] => {
       const instants = page.map(({ recorded }) => BASE + BigInt(recorded));
       const from = instants.reduce((a, b) => (a < b ? a : b), BASE * 2n);

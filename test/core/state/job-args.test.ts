@@ -1,4 +1,4 @@
-/** Arguments of jobs: what another version may have left is taken or refused as a whole. */
+/** Arguments of jobs: those of another version are accepted or refused completely. */
 import { describe, expect, test } from 'vitest';
 import {
   argumentsNotUnderstood,

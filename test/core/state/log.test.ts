@@ -19,7 +19,7 @@ const anyLog: fc.Arbitrary<Log> = fc
     };
   });
 
-/** All lines of the log from a position on, told by block and number: what a reader has still to acknowledge. */
+/** All lines of the log from a position on, by block and number: those that a reader has not acknowledged yet. */
 function linesFrom({ blocks }: Log, from: LogPosition): string[] {
   return blocks.flatMap(({ block, lines }) => {
     if (block < from.block) return [];

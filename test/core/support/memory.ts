@@ -1,6 +1,6 @@
 /**
- * What pageCommits are kept in, told in the simplest way: blocks of lines, ties and the state of one device. It gives back
- * what is held around a range as the store's port promises it, whole blocks and all.
+ * The store of page commits in its simplest form: blocks of lines, duplicate timestamps and the state of one device. It
+ * returns the stored data around a range as the store's port promises, in complete blocks.
  */
 
 import type { CoveredRange } from '../../../src/core/coverage.ts';

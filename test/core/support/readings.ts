@@ -15,7 +15,7 @@ export function at(seconds: number): EpochNs {
   return T0 + BigInt(Math.round(seconds * 1e6)) * 1000n;
 }
 
-/** A reading at an instant with its values; without any it has one that its instant tells. */
+/** A reading at an instant with its values; without any it has one that follows from its instant. */
 export function readingAt(recordedAt: EpochNs, values: Readonly<Record<string, JsonValue>> = {}): Reading {
   const pairs = Object.entries(values);
   return { recordedAt, values: pairs.length > 0 ? pairs : [['t', Number(recordedAt % 1_000_000_007n)]] };

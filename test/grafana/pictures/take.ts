@@ -98,7 +98,7 @@ interface Drawn {
   readonly frames: readonly Frame[];
 }
 
-/** A dashboard that is asked, whichever language it asks in. */
+/** A dashboard with queries, in either language. */
 interface Asked {
   readonly board: Board;
   readonly range: { readonly fromMs: number; readonly toMs: number };
@@ -108,7 +108,7 @@ interface Asked {
 /** What only Grafana's program can draw. */
 const OF_THE_PROGRAM: ReadonlySet<string> = new Set(['alertlist', 'geomap', 'state-timeline']);
 
-/** The panels without those that cannot be drawn: the one on the left takes their room. */
+/** The panels without those that cannot be drawn: the one on the left gets their room. */
 function drawable({ panels }: Board): Panel[] {
   const left = panels.filter(({ type }) => OF_THE_PROGRAM.has(type));
   return panels
@@ -120,7 +120,9 @@ function drawable({ panels }: Board): Panel[] {
     });
 }
 
-/** Where a picture ends: below as many whole panels as fit, above the first gap and the first chart without lines. */
+/**
+ * Where a picture ends: below as many complete panels as fit, above the first gap and the first chart without lines.
+ */
 function endOf({ panels: all }: Board, drawn: readonly Drawn[]): number {
   const panels = drawn.map(({ panel }) => panel);
   const isFilled = (y: number): boolean =>

@@ -1,5 +1,5 @@
 /**
- * Everything that the dashboards and the alert rules ask an InfluxDB, and somebody who looks at all of it.
+ * All queries of the dashboards and the alert rules to an InfluxDB, and a viewer who opens all of them.
  */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
@@ -43,7 +43,7 @@ function rules(): readonly Rule[] {
   return (file as { groups: { rules: Rule[] }[] }).groups.flatMap((group) => group.rules);
 }
 
-/** Everything that InfluxDB is asked, with where it stands. */
+/** All queries to InfluxDB, with their places. */
 export const QUERIES: readonly (readonly [where: string, query: string])[] = [
   ...INFLUX_BOARDS.flatMap((one) => [
     ...shownPanels(one).flatMap(({ title, targets = [] }) =>
@@ -98,7 +98,7 @@ export async function lookAtAll({
 }
 
 /**
- * Asks what the alert rules ask.
+ * Runs the queries of the alert rules.
  *
  * @returns how many lines each is answered.
  */

@@ -99,7 +99,7 @@ export function shownPanels(board: Board): readonly Panel[] {
   return allPanels(board).filter(({ type }) => !['row', 'text', 'alertlist'].includes(type));
 }
 
-/** Whether a dashboard asks an InfluxDB. */
+/** Whether a dashboard queries an InfluxDB. */
 export function asksInflux(board: Board): boolean {
   return board.templating.list.some(({ type, query }) => type === 'datasource' && query === 'influxdb');
 }

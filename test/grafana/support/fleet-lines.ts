@@ -10,7 +10,7 @@ import type { Influxd } from '../../support/influxd.ts';
 const HUBS = 10;
 const SENSORS = ['temperature', 'humidity', 'battery_voltage'];
 const WORKSPACE = 'ws-large';
-/** As many lines as an InfluxDB takes at once in good time. */
+/** As many lines as an InfluxDB stores at once in good time. */
 const BATCH_LINES = 20_000;
 
 export interface FleetSize {
@@ -71,7 +71,7 @@ export async function writeFleet(influxd: Pick<Influxd, 'write'>, database: stri
   return points;
 }
 
-/** In the order of time, as a database takes them best. */
+/** In the order of time, which is fastest for a database. */
 function* linesOf(size: FleetSize): Generator<readonly string[]> {
   const { devices, days, intervalMs, nowMs } = size;
   const fromMs = nowMs - days * 24 * HOUR_MS;

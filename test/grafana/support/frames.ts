@@ -128,7 +128,7 @@ export interface Option {
   readonly value: string;
 }
 
-/** The list of a variable: the first words of each frame, each once, taken apart by its pattern. */
+/** The list of a variable: the first words of each frame, each once, split by its pattern. */
 export function optionsOf(frames: readonly Frame[], pattern: string): Option[] {
   const found: string[] = [];
   for (const { fields } of frames) {
@@ -138,7 +138,7 @@ export function optionsOf(frames: readonly Frame[], pattern: string): Option[] {
   return optionsFrom(found, pattern);
 }
 
-/** The list of a variable: texts, taken apart by its pattern, each value once. */
+/** The list of a variable: texts, split by its pattern, each value once. */
 export function optionsFrom(texts: readonly string[], pattern: string): Option[] {
   const options = new Map<string, Option>();
   for (const text of new Set(texts)) {

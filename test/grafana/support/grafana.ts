@@ -11,7 +11,7 @@ import { pipelineOf } from './pipeline.ts';
 // The ES modules of the package name exports that Node does not find in its CommonJS dependencies.
 const grafana = createRequire(import.meta.url)('@grafana/data') as typeof library;
 
-// Transformations ask whether they run in a page of Grafana.
+// Transformations check whether they run in a page of Grafana.
 if (!('window' in globalThis)) Object.assign(globalThis, { window: {} });
 
 type DataFrame = library.DataFrame;
@@ -91,7 +91,7 @@ export async function valuesOf(
   }));
 }
 
-/** A chart or timeline as it is drawn up to the end of a range: with the breaks that its fields ask for. */
+/** A chart or timeline as it is drawn up to the end of a range: with the breaks of its fields. */
 export async function drawnOf(panel: Panel, frames: readonly Frame[], toMs: number): Promise<Picture> {
   const data = (await prepare(panel, frames)).map((frame) =>
     grafana.applyNullInsertThreshold({ frame, refFieldPseudoMax: toMs, insertMode: (previous) => previous + 1 }),

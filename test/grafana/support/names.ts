@@ -1,5 +1,5 @@
 /**
- * What a query in InfluxQL names: measurements, and the tags and fields that it takes from each.
+ * The names in an InfluxQL query: measurements, and the tags and fields that it uses of each.
  */
 import { FIELD_KEYS, MEASUREMENTS, TAG_KEYS } from '../../../src/core/lines/line-protocol.ts';
 

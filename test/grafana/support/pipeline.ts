@@ -29,7 +29,7 @@ const optionsOf = (grafana: Library): readonly Option[] => [
   ['links', 'links', grafana.dataLinksOverrideProcessor],
 ];
 
-/** Options of a kind of panel; their values are taken as they are. */
+/** Options of a kind of panel; their values are used unchanged. */
 const CUSTOM = [
   ...['drawStyle', 'fillOpacity', 'pointSize', 'showPoints', 'stacking', 'align', 'axisPlacement'],
   'width',
@@ -51,7 +51,7 @@ export interface Pipeline {
   values(panel: Panel, frames: readonly Frame[]): Promise<library.FieldDisplay[]>;
 }
 
-/** The frames as the library takes them. */
+/** The frames in the form of the library. */
 function dataFrames(grafana: Library, frames: readonly Frame[]): DataFrame[] {
   return frames.map(({ name, refId, fields }) =>
     grafana.createDataFrame({
@@ -82,7 +82,7 @@ const replaceFieldVariables: library.InterpolateFunction = (text, scoped) => {
   return text.replace(/\$\{__field\.labels\.(\w+)\}/g, (_, label: string) => field?.labels?.[label] ?? '');
 };
 
-/** The rows of a table in the order that it says, by the names of its columns; later ones decide among equals. */
+/** The rows of a table in its configured order, by the names of its columns; later ones decide among equals. */
 function sortedBy(
   grafana: Library,
   frame: DataFrame,

@@ -1,5 +1,5 @@
 /**
- * Everything that the dashboards in PromQL ask of the points, and somebody who looks at all of it.
+ * All queries of the dashboards in PromQL about the points, and a viewer who opens all of them.
  */
 
 import { DAY_MS } from '../../../src/core/time.ts';

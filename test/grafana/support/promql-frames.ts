@@ -18,7 +18,7 @@ export interface PromSeries {
 /**
  * The frames of a query that is shown as lines or numbers.
  *
- * @param stepMs of a query over a range: its times have it, so that Grafana knows which of them are missing.
+ * @param stepMs of a query over a range: its times have it, so that Grafana can find the missing ones.
  */
 export function lineFrames(
   series: readonly PromSeries[],
@@ -78,7 +78,7 @@ function numberOf([, value]: Sample): number {
   return Number(value);
 }
 
-/** A mark of an annotation: where it begins and ends, and what it says. */
+/** A mark of an annotation: its begin, its end and its text. */
 export interface Mark {
   readonly fromMs: number;
   readonly toMs: number;
@@ -87,7 +87,7 @@ export interface Mark {
 
 /**
  * The marks of an annotation, as the data source makes them (`annotations.ts`): one for samples above 0 that are no
- * more than a minute apart, at their times or where their values say.
+ * more than a minute apart, at their times or at the times in their values.
  */
 export function marksOf(
   { titleFormat = '', useValueForTime }: Board['annotations']['list'][number],

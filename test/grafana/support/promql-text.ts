@@ -1,6 +1,6 @@
 /**
- * What Grafana makes of a query in PromQL before a database sees it, told again from its own code: its Prometheus data
- * source (`interpolateQueryExpr`, `language_utils.ts`) puts variables in, its server the macros
+ * The transformation of a PromQL query by Grafana before it reaches a database, reimplemented from its own code: its
+ * Prometheus data source (`interpolateQueryExpr`, `language_utils.ts`) puts variables in, its server the macros
  * (`pkg/promlib/models/query.go`).
  */
 import { type Choices, durationMs, formatInterval, intervalOf, type Range, replaceVariables } from './replacement.ts';

@@ -21,13 +21,13 @@ export interface PromViewer {
 }
 
 interface Opening {
-  /** The address of what speaks the API of Prometheus. */
+  /** The address of a server with the API of Prometheus. */
   readonly url: string;
   readonly range: Range;
   readonly choose?: Choose;
 }
 
-/** Opens a dashboard: asks for the lists of its variables, one after the other, as each may depend on those before. */
+/** Opens a dashboard: queries the lists of its variables, one after the other, as each may depend on those before. */
 export async function openPromBoard(
   board: Board,
   { url, range, choose = () => undefined }: Opening,
@@ -97,7 +97,7 @@ async function present(url: string, { toMs }: Range, query: string): Promise<rea
   return (await answered<{ result: PromSeries[] }>(`${url}/api/v1/query`, query, body)).result;
 }
 
-/** Grafana asks at multiples of the step. */
+/** Grafana queries at multiples of the step. */
 async function over(
   url: string,
   { fromMs, toMs }: Range,

@@ -1,8 +1,9 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 /**
- * What Grafana makes of a query before a database sees it: its variables and macros, told again from Grafana's own code
- * (`templateSrv`, `formatRegistry`, `rangeUtil.calculateInterval`; `pkg/tsdb/influxdb/models/query.go`). First the
- * browser puts variables in, each in its format, then the server its macros.
+ * The transformation of a query by Grafana before it reaches a database: its variables and macros, reimplemented from
+ * Grafana's own code (`templateSrv`, `formatRegistry`, `rangeUtil.calculateInterval`;
+ * `pkg/tsdb/influxdb/models/query.go`). First the browser puts variables in, each in its format, then the server its
+ * macros.
  */
 
 /** What is chosen of a variable. `options`: the values of its list, which "All" stands for without a value of its own. */
@@ -18,7 +19,7 @@ export type Choices = ReadonlyMap<string, Chosen>;
 export interface Range {
   readonly fromMs: number;
   readonly toMs: number;
-  /** Whether the end is "now", and moves on; so unless it is said. */
+  /** Whether the end is "now", and moves on; the default. */
   readonly endsNow?: boolean;
 }
 
@@ -27,7 +28,7 @@ export const ALL = '$__all';
 /** `$name`, `[[name:format]]`, `${name.path:format}`: the three forms, as one pattern. */
 const VARIABLE = /\$(\w+)|\[\[(\w+?)(?::(\w+))?\]\]|\$\{(\w+)(?:\.([^:^}]+))?(?::([^}]+))?\}/g;
 
-/** What a data source makes of values for which no format is said. */
+/** The form of values in a data source without a format. */
 type Unformatted = (values: string | readonly string[], name: string) => string;
 
 const GLOB: Unformatted = (values) => (typeof values === 'string' ? values : `{${values.join(',')}}`);

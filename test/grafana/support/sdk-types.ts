@@ -16,7 +16,7 @@ export interface Claim {
   readonly value: unknown;
 }
 
-/** What of each value breaks its type, in the compiler's words; an empty list for each that fits. */
+/** The type errors of each value, in the compiler's words; an empty list for each valid one. */
 export function typeFaults(claims: readonly Claim[]): string[][] {
   const modules = [...new Set(claims.map(({ type }) => type.slice(0, type.indexOf('.'))))];
   const head = [
@@ -32,12 +32,12 @@ export function typeFaults(claims: readonly Claim[]): string[][] {
   return claims.map((_, n) => found.get(head.length + n) ?? []);
 }
 
-/** Leaves out queries, of which the SDK says nothing: what they ask is held by tests that ask it. */
+/** Leaves out queries, which the SDK does not describe: other tests run them. */
 function known(member: string, value: unknown): unknown {
   return ['target', 'targets', 'model'].includes(member) ? undefined : value;
 }
 
-/** Every unit that Grafana knows. */
+/** Every unit of Grafana. */
 export function knownUnits(): ReadonlySet<string> {
   return new Set<string>(Object.values(units).filter((unit) => typeof unit === 'string'));
 }

@@ -1,5 +1,5 @@
 /**
- * What each kind of panel needs of its answers, whatever they say.
+ * The answers that each kind of panel needs, independent of their values.
  */
 import { expect } from 'vitest';
 import { HOUR_MS } from '../../../src/core/time.ts';
@@ -19,7 +19,7 @@ export function fieldOf(frame: Frame | undefined, name: string): Field {
   return found;
 }
 
-/** What a panel needs of its answers, whatever they say, and what Grafana makes of them. */
+/** The answers that a panel needs, independent of their values, and how Grafana shows them. */
 export async function expectShape(panel: Panel, frames: readonly Frame[], range: Viewer['range']): Promise<void> {
   for (const frame of frames) {
     for (const { values } of frame.fields) expect(values).toHaveLength(frame.length);
@@ -123,7 +123,7 @@ function expectTimes(panel: Panel, frames: readonly Frame[], { fromMs, toMs }: V
     times.slice(1).forEach((time, index) => {
       expect(time, panel.title).toBeGreaterThan(times[index] ?? 0);
     });
-    // Grafana rounds the steps, and so may ask for half as many again as there is room for.
+    // Grafana rounds the steps, so it may request half as many again as there is room for.
     expect(times.length, panel.title).toBeLessThanOrEqual(roomOf(panel) * 1.5 + 31);
     // A day and a step, at whose beginning the first of them stands.
     const earliest = fromMs - 27 * HOUR_MS - (toMs - fromMs) / 60;

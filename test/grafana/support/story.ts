@@ -42,7 +42,7 @@ export function reader(reading: Reading) {
   };
 }
 
-/** What a moment makes of "3 minutes ago": the library asks the clock of the browser. */
+/** The text "3 minutes ago" for an instant: the library reads the clock of the browser. */
 async function atNow<T>(nowMs: number, look: () => Promise<T>): Promise<T> {
   vi.useFakeTimers({ toFake: ['Date'], now: nowMs });
   try {

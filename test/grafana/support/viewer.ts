@@ -17,13 +17,13 @@ import {
 const SCREEN = 1900;
 const COLUMNS = 24;
 
-/** Where to ask. */
+/** The address of the database. */
 export interface Place {
   readonly url: string;
   readonly database: string;
 }
 
-/** What to choose of a variable, given its list: nothing said means what Grafana chooses at first. */
+/** What to choose of a variable, given its list: without one, the default of Grafana. */
 export type Choose = (variable: string, options: readonly Option[]) => string | readonly string[] | undefined;
 
 export interface Viewer {
@@ -41,7 +41,7 @@ export interface Viewer {
   ask(target: Pick<Target, 'refId' | 'resultFormat' | 'alias'>, text: string): Promise<Frame[]>;
 }
 
-/** Opens a dashboard: asks for the lists of its variables, one after the other, as each may depend on those before. */
+/** Opens a dashboard: queries the lists of its variables, one after the other, as each may depend on those before. */
 export async function openBoard(
   board: Board,
   { place, range, choose = () => undefined }: { place: Place; range: Range; choose?: Choose },
@@ -84,7 +84,7 @@ export async function openBoard(
   return { range, choices, lists, look, text, ask };
 }
 
-/** How many points a panel has room for, if it does not say so itself. */
+/** How many points a panel has room for, unless it sets that itself. */
 export function roomOf({ maxDataPoints, gridPos }: Panel): number {
   return maxDataPoints ?? Math.round((gridPos.w / COLUMNS) * SCREEN);
 }

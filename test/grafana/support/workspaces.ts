@@ -26,7 +26,7 @@ const PLAN = { planId: 'demo', name: 'Demo', requestsPerMinute: 900, requestsPer
 interface Filling {
   readonly forMs?: number;
   readonly historyMs?: number;
-  /** Where it is written to; the database of the rig unless said otherwise. */
+  /** Where it is written to; by default the database of the rig. */
   readonly destinationsOf?: (rig: Rig) => SyncOptions['destinations'];
 }
 
@@ -100,7 +100,7 @@ const SWITCHES: readonly ReadingSpec[] = Array.from({ length: 60 }, (_, index) =
   ],
 }));
 
-/** Devices whose names and ids break whoever forgets to escape; the first two share a name. */
+/** Devices whose names and ids break queries without escaping; the first two share a name. */
 export const HOSTILE: readonly DeviceSpec[] = NAMES.map((name, index) => ({
   deviceId: `id-${index}-${name.slice(0, 9)}`,
   name: index === 1 ? (NAMES[0] ?? '') : name,
