@@ -6,6 +6,7 @@
  */
 import { createTask, parse, validateDetailed } from 'node-cron';
 import type { Schedule } from '../core/ports.ts';
+import { plainText } from '../core/text.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** How far ahead to search: beyond a leap day that is eight years away. */
@@ -36,10 +37,10 @@ export function cronStepMistake(text: string): string | null {
   const fields = text.trim().split(/\s+/).toReversed();
   for (const [index, field] of fields.entries()) {
     const [name, values] = FIELDS[index] ?? ['', 0];
-    const steps = [...field.matchAll(/\/(\d{1,9})/g)].map(([, step]) => Number(step));
-    const tooLarge = steps.find((step) => step >= values);
+    const steps = [...field.matchAll(/\/0*(\d+)/g)].map(([, step = '']) => step);
+    const tooLarge = steps.find((step) => Number(step) >= values);
     if (tooLarge !== undefined) {
-      return `the step ${tooLarge} of the ${name} is too large: expected 1 to ${values - 1}`;
+      return `the step ${plainText(tooLarge, 12)} of the ${name} is too large: expected 1 to ${values - 1}`;
     }
   }
   return null;
@@ -63,16 +64,24 @@ function scheduleOf(text: string): Schedule {
   /** Whether the expression names the day that begins at `dayMs`. */
   const isDay = (dayMs: EpochMs): boolean =>
     times[0] !== undefined && (isDaily || matcher.match(new Date(dayMs + times[0])));
+  const search = (afterMs: EpochMs): EpochMs | null => {
+    const today = Math.floor(afterMs / DAY_MS) * DAY_MS;
+    for (let day = 0; day <= LOOK_AHEAD_DAYS; day += 1) {
+      const dayMs = today + day * DAY_MS;
+      const atMs = day === 0 ? firstAfter(times, afterMs - dayMs) : times[0];
+      if (atMs !== undefined && isDay(dayMs)) return dayMs + atMs;
+    }
+    return null;
+  };
+  // The planner asks again with every decision, and a schedule that is due once a month takes a search of 31 days.
+  let last: { readonly afterMs: EpochMs; readonly nextMs: EpochMs } | null = null;
   return {
     text,
     next: (afterMs) => {
-      const today = Math.floor(afterMs / DAY_MS) * DAY_MS;
-      for (let day = 0; day <= LOOK_AHEAD_DAYS; day += 1) {
-        const dayMs = today + day * DAY_MS;
-        const atMs = day === 0 ? firstAfter(times, afterMs - dayMs) : times[0];
-        if (atMs !== undefined && isDay(dayMs)) return dayMs + atMs;
-      }
-      return null;
+      if (last !== null && last.afterMs <= afterMs && afterMs < last.nextMs) return last.nextMs;
+      const nextMs = search(afterMs);
+      if (nextMs !== null) last = { afterMs, nextMs };
+      return nextMs;
     },
   };
 }

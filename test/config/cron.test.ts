@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { createTask } from 'node-cron';
+import { describe, expect, test, vi } from 'vitest';
 import { readCron } from '../../src/config/cron.ts';
 import { cron, Unfit } from '../../src/config/values.ts';
 
@@ -49,6 +50,26 @@ describe('a cron expression', () => {
     expect(named.length).toBe(5 * 3 * 9);
   });
 
+  test('is searched once for all times before its next turn, and answers the same in any order', () => {
+    const matches = vi.spyOn(Object.getPrototypeOf(createTask('* * * * *', () => {}, { timezone: 'UTC' })), 'match');
+    try {
+      const read = readCron('0 0 1 * *');
+      if ('mistake' in read) throw new Error(read.mistake);
+      const july = Date.UTC(2026, 6, 1);
+      expect(read.next(AT)).toBe(july);
+      const searched = matches.mock.calls.length;
+      expect(searched, 'each day of the month is matched').toBeGreaterThan(15);
+      for (let at = AT; at < july; at += 60_000) read.next(at);
+      expect(read.next(july - 1)).toBe(july);
+      expect(matches.mock.calls.length).toBe(searched);
+      expect(read.next(july)).toBe(Date.UTC(2026, 7, 1));
+      expect(read.next(AT)).toBe(july);
+      expect(read.next(Date.UTC(2026, 4, 31))).toBe(Date.UTC(2026, 5, 1));
+    } finally {
+      matches.mockRestore();
+    }
+  });
+
   test.each([['* * * *'], ['61 * * * *'], ['every minute'], [''], ['0 0 30 2 *']])('%j is refused', (text) => {
     expect(readCron(text)).toHaveProperty('mistake');
   });
@@ -63,11 +84,14 @@ describe('a step that is as large as its field', () => {
     ['0 0 1-31/31 * *', 'the step 31 of the day is too large: expected 1 to 30'],
     ['0 0 1 */12 *', 'the step 12 of the month is too large: expected 1 to 11'],
     ['0 0 * * */7', 'the step 7 of the weekday is too large: expected 1 to 6'],
+    ['*/00000000070 * * * *', 'the step 70 of the minute is too large: expected 1 to 59'],
+    ['5,0-59/00000000070 * * * *', 'the step 70 of the minute is too large: expected 1 to 59'],
+    [`*/${'9'.repeat(40)} * * * *`, 'the step 99999999999… of the minute is too large: expected 1 to 59'],
   ])('%j is refused', (text, reason) => {
     expect(cron(text)).toEqual(new Unfit(reason));
   });
 
-  test.each(['*/59 * * * *', '0 */23 * * *', '*/30 * * * * *', '0 0 */30 * *', '5-55/10 * * * *'])(
+  test.each(['*/59 * * * *', '*/00000000059 * * * *', '0 */23 * * *', '*/30 * * * * *', '0 0 */30 * *', '5-55/10 * * * *'])(
     '%j is read',
     (text) => {
       expect(cron(text)).toHaveProperty('next');
