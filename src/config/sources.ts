@@ -400,9 +400,10 @@ export function misplacedSecrets({
 }): Mistake[] {
   const places = new Set(owners.map(({ location }) => location));
   const long = owners.filter(({ secret }) => !isShort(secret.reveal()));
-  const inValues = [...given.values()].flatMap(({ text, location }) => {
-    const owner = places.has(location) ? undefined : long.find(({ secret }) => secret.reveal() === text.trim());
-    return owner === undefined ? [] : [misplaced(location, owner, 'this file must contain only the secret')];
+  const inValues = [...given.values()].flatMap(({ text, items = [], location }) => {
+    const texts = [text, ...items, ...text.split(',')].map((each) => each.trim());
+    const owner = places.has(location) ? undefined : long.find(({ secret }) => texts.includes(secret.reveal()));
+    return owner === undefined ? [] : [misplaced(location, owner, onlyPlace(owner, given))];
   });
   const key = long.find(({ location }) => location.key?.startsWith('api.'));
   const elsewhere = long.flatMap(({ location, secret }) =>
@@ -413,8 +414,14 @@ export function misplacedSecrets({
   return [...inValues, ...elsewhere];
 }
 
+/** What to do about a secret that is given once more than its key is. */
+function onlyPlace({ location: { key } }: LocatedSecret, given: ReadonlyMap<string, Given>): string {
+  const file = given.get(key?.endsWith('_file') ? key : '')?.text.trim();
+  return `remove it here${file === undefined ? '' : `: only the file ${plainText(file, 100)} may contain it`}`;
+}
+
 function misplaced(location: Location, owner: LocatedSecret, remedy: string): Mistake {
-  return { ...location, what: `this value is the secret of ${locationText(owner.location)}`, remedy };
+  return { ...location, what: `this value contains the secret of ${locationText(owner.location)}`, remedy };
 }
 
 /** All mistakes, without the texts that were given for a secret. */

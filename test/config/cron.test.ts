@@ -91,10 +91,14 @@ describe('a step that is as large as its field', () => {
     expect(cron(text)).toEqual(new Unfit(reason));
   });
 
-  test.each(['*/59 * * * *', '*/00000000059 * * * *', '0 */23 * * *', '*/30 * * * * *', '0 0 */30 * *', '5-55/10 * * * *'])(
-    '%j is read',
-    (text) => {
-      expect(cron(text)).toHaveProperty('next');
-    },
-  );
+  test.each([
+    '*/59 * * * *',
+    '*/00000000059 * * * *',
+    '0 */23 * * *',
+    '*/30 * * * * *',
+    '0 0 */30 * *',
+    '5-55/10 * * * *',
+  ])('%j is read', (text) => {
+    expect(cron(text)).toHaveProperty('next');
+  });
 });

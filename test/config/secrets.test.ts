@@ -191,15 +191,43 @@ describe('a secret in the wrong place', () => {
     ['TIDEMARK_INFLUX_ORG', CANARY],
     ['TIDEMARK_INFLUX_BUCKET', ` ${CANARY} `],
     ['TIDEMARK_SYNC_EXCLUDE', CANARY],
+    ['TIDEMARK_SYNC_INCLUDE', `hub-*, ${CANARY} ,b`],
+    ['TIDEMARK_LISTEN_NAMES', `a.example.com,${CANARY}`],
   ])('%s: the value of another key is refused and not repeated', (name, text) => {
     const message = messageOf({ ...URL, ...INFLUX, TIDEMARK_API_KEY: CANARY, [name]: text });
-    expect(message).toContain(`(${name}): this value is the secret of api.key (TIDEMARK_API_KEY)`);
+    expect(message).toContain(`(${name}): this value contains the secret of api.key (TIDEMARK_API_KEY)`);
     expect(message).not.toContain('CANARY');
+  });
+
+  test.each(['include', 'exclude', 'exclude_sensors'])('as an item of the list sync.%s', (key) => {
+    const yaml = `sync:\n  ${key}:\n    - a\n    - " ${CANARY} "\n`;
+    const message = messageOf({ ...URL, TIDEMARK_API_KEY: CANARY }, { 'config/tidemark.yaml': yaml });
+    expect(message.split('\n').map((line) => line.trim())).toContain(
+      `sync.${key} (config/tidemark.yaml, line 2): this value contains the secret of api.key (TIDEMARK_API_KEY); remove it here`,
+    );
+  });
+
+  test('an item with a comma in it, and names that only begin like a secret, are told apart', () => {
+    const token = { TIDEMARK_INFLUX_TOKEN: 'canary,0815' };
+    const load = (items: string) =>
+      messageOf(
+        { ...URL, ...INFLUX, TIDEMARK_API_KEY: CANARY, ...token },
+        { 'config/tidemark.yaml': `sync:\n  exclude: ${items}\n` },
+      );
+    expect(load('[a, "canary,0815"]')).toContain('contains the secret of influx.token');
+    expect(() => load(`[canary, ${CANARY}0, x${CANARY}]`)).toThrow('accepted');
+  });
+
+  test('the file that the secret belongs into is named', () => {
+    const place = { TIDEMARK_API_KEY_FILE: 'secrets/tidemark_api_key', TIDEMARK_WORKSPACE_ID: CANARY };
+    expect(messageOf({ ...URL, ...place }, { 'secrets/tidemark_api_key': CANARY })).toContain(
+      'workspace.id (TIDEMARK_WORKSPACE_ID): this value contains the secret of api.key_file (TIDEMARK_API_KEY_FILE); remove it here: only the file secrets/tidemark_api_key may contain it',
+    );
   });
 
   test('the key of the API is not sent to a database', () => {
     const message = messageOf({ ...URL, ...INFLUX, TIDEMARK_API_KEY: CANARY, TIDEMARK_INFLUX_TOKEN: CANARY });
-    expect(message).toContain('influx.token (TIDEMARK_INFLUX_TOKEN): this value is the secret of api.key');
+    expect(message).toContain('influx.token (TIDEMARK_INFLUX_TOKEN): this value contains the secret of api.key');
   });
 
   test('a token and a password may be the same', () => {
