@@ -414,7 +414,7 @@ export function misplacedSecrets({
   return [...inValues, ...elsewhere];
 }
 
-/** What to do about a secret that is given once more than its key is. */
+/** The remedy for a secret in the value of another key: the place where it may stay. */
 function onlyPlace({ location: { key } }: LocatedSecret, given: ReadonlyMap<string, Given>): string {
   const file = given.get(key?.endsWith('_file') ? key : '')?.text.trim();
   return `remove it here${file === undefined ? '' : `: only the file ${plainText(file, 100)} may contain it`}`;

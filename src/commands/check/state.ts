@@ -52,7 +52,7 @@ export function stateLines(view: StateView, config: StateConfig): CheckLine[] {
   }
   noteDirectory(notes, view.place, view.isLocked);
   notePermissions(notes, view.place);
-  if (found === null) notes.ok('file', 'no state yet: the first request to the API creates it');
+  if (found === null) noteNoFile(notes, view);
   else if ('problem' in found) notes.fail('file', errorText(found.problem));
   else {
     noteFile(notes, found);
@@ -113,6 +113,15 @@ function noteRefusal(
     notes.fail('directory', { message, remedy: 'Mount it for writing, or set data_dir to another directory.', facts });
     return;
   }
+  if (refused !== null && !['EACCES', 'EPERM'].includes(refused.refusal ?? '')) {
+    const message = `${directory} cannot be created or written to (${refused.refusal})`;
+    const remedy =
+      refused.refusal === 'ENOSPC'
+        ? 'Free space on that disk.'
+        : 'Set data_dir to another directory, or mount the missing file system.';
+    notes.fail('directory', { message, remedy, facts });
+    return;
+  }
   const owner = refused === null ? '' : `, which belongs to user ${refused.ownerUid}`;
   const target = kind === 'missing' ? `mkdir -p ${quoted(directory)} && chown -R ${uid}` : `chown -R ${uid}`;
   notes.fail('directory', {
@@ -151,6 +160,11 @@ function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, u
     message: `other users can read the state: ${named.join(', ')}`,
     remedy: commands.join(' && '),
   });
+}
+
+function noteNoFile(notes: CheckNotes, { place }: StateView): void {
+  if (place.nearest?.refusal === null) notes.ok('file', 'no state yet: the first request to the API creates it');
+  else notes.skip('file', 'there is no state yet, and it cannot be created');
 }
 
 function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: StateFindings): void {

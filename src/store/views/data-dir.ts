@@ -1,7 +1,21 @@
-/** Reads the permissions and the free disk space of the data directory. It opens no file that SQLite may have open. */
-import { accessSync, constants, lstatSync, realpathSync, type Stats, statfsSync, statSync } from 'node:fs';
+/**
+ * Checks the data directory: its permissions, its free disk space, and whether files can be created in it. It opens no
+ * file that SQLite may have open.
+ */
+import {
+  accessSync,
+  constants,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  type Stats,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { userInfo } from 'node:os';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { codeOf } from '../../core/faults.ts';
 import type { Disk } from '../../core/ports.ts';
 import { lockPath, statePath } from '../open/database.ts';
@@ -14,7 +28,7 @@ export interface OwnedPath {
   readonly mode: number;
   readonly ownerUid: number;
   readonly groupGid: number;
-  /** Why this user may not write it, as an error code; `null` where it may. */
+  /** Why this user cannot write it, as an error code; `null` where it can. */
   readonly refusal: string | null;
 }
 
@@ -39,9 +53,11 @@ export function inspectDataDir(dataDir: string): DataDirFacts {
   const directory = resolve(dataDir);
   const { uid } = userInfo();
   const { path, isDirectory, code } = nearestOf(directory);
-  const nearest = placed(path);
-  if (code === 'ENOTDIR' || !isDirectory || isOfKernel(directory))
-    return { directory, kind: 'other', nearest, files: [], uid };
+  const found = placed(path);
+  // Where this user may not look, `nearest` has the refusal.
+  const isOther = !isDirectory || !(code === null || code === 'ENOENT' || code === 'EACCES') || isOfKernel(directory);
+  if (found === null || isOther) return { directory, kind: 'other', nearest: found, files: [], uid };
+  const nearest = { ...found, refusal: found.refusal ?? creationRefusal(path, relative(path, directory)) };
   if (path !== directory) return { directory, kind: 'missing', nearest, files: [], uid };
   const state = statePath(directory);
   const files = [state, `${state}-wal`, `${state}-shm`, lockPath(directory)]
@@ -56,9 +72,29 @@ function nearestOf(whole: string): { path: string; isDirectory: boolean; code: s
   for (let path = whole; ; path = dirname(path)) {
     const { stats, code } = statOf(path);
     if (stats !== null) return { path, isDirectory: stats.isDirectory(), code: failed };
+    failed ??= code;
     // A link that leads nowhere is in the way of a directory.
-    failed ??= isLink(path) ? 'ENOTDIR' : code;
+    if (isLink(path)) failed = 'ENOTDIR';
     if (path === dirname(path)) return { path, isDirectory: true, code };
+  }
+}
+
+/**
+ * Creates the missing part of a path below a temporary directory and removes it again: permissions do not show whether a
+ * file system accepts more directories, and these names.
+ *
+ * @returns why it cannot be created, as an error code; `null` where it can
+ */
+function creationRefusal(directory: string, missing: string): string | null {
+  let temporary: string | null = null;
+  try {
+    temporary = mkdtempSync(join(directory, '.tidemark-check-'));
+    mkdirSync(join(temporary, missing), { recursive: true });
+    return null;
+  } catch (error) {
+    return codeOf(error);
+  } finally {
+    if (temporary !== null) rmSync(temporary, { recursive: true, force: true });
   }
 }
 

@@ -125,6 +125,8 @@ describe('configuration', () => {
   });
 });
 
+const NO_FILES = /: nobody can create files in this file system$/;
+
 describe('the place of the state', () => {
   test('none yet: none is created unless a request is sent', async () => {
     await using stage = await openStage();
@@ -179,6 +181,43 @@ describe('the place of the state', () => {
     expect(line(report, 'file').remedy).toBe('Set data_dir to another directory, or move it away.');
     renameSync(join(stage.dataDir, 'tidemark.db'), join(stage.directory, 'away'));
     expect(bad(await stage.report(ALONE), 'state')).toEqual([]);
+  });
+
+  test.each([
+    ['a file system without directories', () => '/proc/x', NO_FILES],
+    ['such a file system itself', () => '/proc', NO_FILES],
+    [
+      'below a link to nowhere',
+      (place: string) => {
+        symlinkSync(join(place, 'nowhere'), join(place, 'link'));
+        return join(place, 'link', 'x');
+      },
+      /link\/x: this path, or a part of it, is not a directory|this is a link to/,
+    ],
+    [
+      'below a link in a circle',
+      (place: string) => {
+        symlinkSync(join(place, 'circle'), join(place, 'circle'));
+        return join(place, 'circle', 'x');
+      },
+      /circle/,
+    ],
+    [
+      'a name too long for the file system',
+      (place: string) => join(place, 'new', 'x'.repeat(256)),
+      /cannot be created or written to \(ENAMETOOLONG\)$/,
+    ],
+  ])('none can be made: %s', async (_what, placed, words) => {
+    await using stage = await openStage();
+    const env = { ...ALONE, TIDEMARK_DATA_DIR: placed(stage.directory) };
+    const before = readdirSync(stage.directory);
+    const report = await stage.report(env);
+    expect(bad(report, 'state').filter((each) => each !== 'warn permissions')).toEqual(['fail directory']);
+    expect(line(report, 'file').status).toBe('skip');
+    expect(line(report, 'directory').message).toMatch(words);
+    expect([report.exit_code, report.requests]).toEqual([1, 0]);
+    expect(readdirSync(stage.directory)).toEqual(before);
+    expect(() => openStore(env.TIDEMARK_DATA_DIR).close()).toThrow();
   });
 
   test.each([
