@@ -78,7 +78,7 @@ const ports: ProcessPorts = {
     return process.stdin;
   },
   print: (text) => void process.stdout.write(text),
-  stdout: { isTTY: process.stdout.isTTY, write: writeOut },
+  stdout: { isTTY: process.stdout.isTTY, columns: process.stdout.columns, write: writeOut },
   stderr: process.stderr,
   signal: stop.signal,
 };

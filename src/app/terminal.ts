@@ -58,6 +58,8 @@ interface InputStream {
 /** A stream that accepts the next piece once its reader is ready. */
 interface OutputStream {
   readonly isTTY: boolean;
+  /** The width of a terminal. */
+  readonly columns?: number | undefined;
   /**
    * Writes a piece and resolves when the next one may follow.
    *

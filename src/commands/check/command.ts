@@ -42,7 +42,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
     const report = checkReport(VERSION, requests, checks, command.startup);
     // Before the report: on a terminal its first line would otherwise follow the hint.
     terminal.endProgress();
-    printAnswer(parts, ports, { object: report, text: () => checkText(report, command.verbose, ports.stdout.isTTY) });
+    printAnswer(parts, ports, { object: report, text: () => checkText(report, command.verbose, ports.stdout) });
     await bundled(parts, report, ports);
     return report.exit_code;
   } catch (error) {
@@ -97,17 +97,21 @@ const MARKS: Readonly<Record<CheckStatus, string>> = { ok: 'ok', skip: '-', warn
 const MARK_WIDTH = 8;
 const NAME_WIDTH = 20;
 
+/** A terminal of unknown size has 0 columns; one that is narrower than this is not written for. */
+const LEAST_WIDTH = 50;
+
 /** The answer as a text of several lines. */
-function checkText(report: CheckReport, isVerbose: boolean, isTerminal: boolean): string {
+function checkText(report: CheckReport, isVerbose: boolean, { isTTY, columns }: ProcessPorts['stdout']): string {
+  const width = isTTY && columns ? Math.max(LEAST_WIDTH, columns) : WIDTH;
   let heading = '';
   let text = '';
   for (const check of report.checks.filter((line) => isVerbose || isShown(line))) {
     const own = headingOf(check);
     if (own !== heading) text += `${heading === '' ? '' : '\n'}${own}\n`;
     heading = own;
-    text += checkLines(check, isVerbose || !isTerminal);
+    text += checkLines(check, { isWhole: isVerbose || !isTTY, width });
   }
-  return `${text}\n${wrap(verdictOf(report, isVerbose), 0)}`;
+  return `${text}\n${wrap(verdictOf(report, isVerbose), 0, width)}`;
 }
 
 const HEADINGS: Readonly<Record<CheckLine['area'], string>> = {
@@ -122,16 +126,23 @@ function headingOf({ area, destination }: CheckLine): string {
   return destination === null ? HEADINGS[area] : `${HEADINGS[area]} ${plainText(destination, 40)}`;
 }
 
-/** @param isWhole whether a line may take several rows although it is in order */
-function checkLines({ status, name, message, remedy }: CheckLine, isWhole: boolean): string {
+interface Form {
+  /** Whether a line may take several rows although it is in order. */
+  readonly isWhole: boolean;
+  readonly width: number;
+}
+
+function checkLines({ status, name, message, remedy }: CheckLine, { isWhole, width }: Form): string {
   const head = `  ${MARKS[status].padEnd(MARK_WIDTH - 2)}${plainText(name, 60)}`;
   const room = MARK_WIDTH + NAME_WIDTH;
   // On a terminal, a line that is in order takes one row.
-  const text = plainText(message, status === 'ok' && !isWhole ? WIDTH - room : MOST);
+  const text = plainText(message, status === 'ok' && !isWhole ? width - room : MOST);
   const first =
-    head.length >= room ? `${head}\n${wrap(' '.repeat(room) + text, room)}` : wrap(head.padEnd(room) + text, room);
+    head.length >= room
+      ? `${head}\n${wrap(' '.repeat(room) + text, room, width)}`
+      : wrap(head.padEnd(room) + text, room, width);
   const arrow = `${' '.repeat(MARK_WIDTH)}-> `;
-  return remedy === null ? first : first + wrap(arrow + plainText(remedy, MOST), arrow.length);
+  return remedy === null ? first : first + wrap(arrow + plainText(remedy, MOST), arrow.length, width);
 }
 
 /** More is nothing that anybody reads. */

@@ -1,5 +1,6 @@
 /**
- * Lays out text for people: at most 80 columns, numbers with their units, and names that cannot break a line.
+ * Lays out text for people: at most 80 columns if nothing else is asked for, numbers with their units, and names that
+ * cannot break a line.
  */
 import { counted, grouped, plainText } from '../../core/text.ts';
 
@@ -44,15 +45,15 @@ export function row(label: string, text: string): string {
 }
 
 /**
- * A line in lines of at most 80 columns, each with its end.
+ * A line in lines of at most so many columns, each with its end.
  *
  * @param indent by how many columns the later ones are set in: two more than the first where it is left out.
  */
-export function wrap(line: string, indent = (/^ */.exec(line)?.[0].length ?? 0) + 2): string {
+export function wrap(line: string, indent = (/^ */.exec(line)?.[0].length ?? 0) + 2, width = WIDTH): string {
   let rest = line;
   let text = '';
-  while (columnsOf(rest) > WIDTH) {
-    const cut = cutOf(rest, indent);
+  while (columnsOf(rest) > width) {
+    const cut = cutOf(rest, { indent, width });
     text += `${rest.slice(0, cut).trimEnd()}\n`;
     rest = `${' '.repeat(indent)}${rest.slice(cut).trimStart()}`;
   }
@@ -60,11 +61,11 @@ export function wrap(line: string, indent = (/^ */.exec(line)?.[0].length ?? 0) 
 }
 
 /** Where a line is cut: at the last space that fits, else where it is full. */
-function cutOf(line: string, indent: number): number {
+function cutOf(line: string, { indent, width }: { readonly indent: number; readonly width: number }): number {
   let [columns, space, end] = [0, -1, 0];
   for (const sign of line) {
     columns += columnsOf(sign);
-    if (columns > WIDTH) break;
+    if (columns > width) break;
     if (sign === ' ' && end > indent) space = end;
     end += sign.length;
   }

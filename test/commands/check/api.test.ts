@@ -441,6 +441,21 @@ describe('the way there', () => {
 });
 
 describe('on a terminal', () => {
+  test.each([
+    [60, 60],
+    [120, 120],
+    [0, 80],
+  ])('of %i columns, a line that is in order takes one row of at most %i', async (columns, width) => {
+    await using stage = await openStage();
+    const env = { TIDEMARK_API_KEY: undefined, TIDEMARK_DATA_DIR: join(stage.directory, 'd'.repeat(100), 'state') };
+    const rows = (await stage.run([], { env, columns })).stdout.split('\n');
+    expect(Math.max(...rows.map((row) => row.length))).toBe(width);
+    const at = rows.findIndex((row) => row.startsWith('  ok    directory '));
+    expect([rows[at]?.length, rows[at]?.at(-1), rows[at + 1]]).toEqual([width, '…', expect.stringMatching(/^ {2}\S/)]);
+    const whole = (await stage.run([], { env })).stdout;
+    expect(whole.replaceAll(/\s+/g, '')).toContain(`itwillbecreatedin${stage.directory}`);
+  });
+
   test('shows the step in progress, and removes that line', async () => {
     await using stage = await openStage();
     const { stderr } = await stage.run([], { isTTY: true });

@@ -46,6 +46,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface RunOptions {
   readonly env?: Environment;
   readonly isTTY?: boolean;
+  /** The width of the terminal that standard output is; 0 where it is not known. */
+  readonly columns?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -124,7 +126,7 @@ function expectWhole(line: CheckLine): void {
 /** The program in this process, from the command line to the exit code. */
 export async function runHere(
   argv: readonly string[],
-  { env = {}, isTTY = false, signal = new AbortController().signal }: RunOptions,
+  { env = {}, isTTY = false, columns, signal = new AbortController().signal }: RunOptions,
 ): Promise<CheckRun> {
   const texts = { stdout: '', stderr: '' };
   const own = { ...env };
@@ -140,7 +142,7 @@ export async function runHere(
     print: (text: string) => {
       texts.stdout += text;
     },
-    stdout: { isTTY: false, write: () => Promise.resolve(true) },
+    stdout: { isTTY: columns !== undefined, columns, write: () => Promise.resolve(true) },
     stderr: {
       isTTY,
       columns: 80,
