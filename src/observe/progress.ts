@@ -38,8 +38,13 @@ export interface ProgressFacts {
 interface TerminalLine {
   /** Writes lasting text above the progress line: the log. */
   write(text: string): void;
-  /** Renews the line. */
-  draw(text: string): void;
+  /**
+   * Renews the line.
+   *
+   * @param heads what must be readable, in ever shorter words: the first that fits.
+   * @param rest the parts that follow as far as there is room.
+   */
+  draw(heads: string | readonly string[], rest?: readonly string[]): void;
   /** Removes the line. */
   clear(): void;
   readonly isTTY: true;
@@ -56,9 +61,9 @@ export function createTerminalLine(stream: { write(text: string): unknown; reado
     write: (text) => {
       stream.write(drawn === '' ? text : `${ERASE}${text}${drawn}`);
     },
-    draw: (text) => {
+    draw: (heads, rest = []) => {
       // A terminal of unknown size has 0 columns.
-      drawn = fitted(text, (stream.columns || 80) - 1);
+      drawn = fitted([heads].flat(), rest, (stream.columns || 80) - 1);
       stream.write(`${ERASE}${drawn}`);
     },
     clear: () => {
@@ -68,9 +73,20 @@ export function createTerminalLine(stream: { write(text: string): unknown; reado
   };
 }
 
+/** The first head that fits, with as many parts after it as fit; the last head is cut where none fits. */
+function fitted(heads: readonly string[], rest: readonly string[], columns: number): string {
+  const head = heads.find((each) => each.length <= columns);
+  if (head === undefined) return cutText(heads.at(-1) ?? '', columns);
+  let text = head;
+  for (const part of rest) {
+    if (text.length + 2 + part.length > columns) break;
+    text += `, ${part}`;
+  }
+  return text;
+}
+
 /** As many parts of a text as fit, from its beginning; the first one is cut if it is too long by itself. */
-function fitted(text: string, columns: number): string {
-  if (text.length <= columns) return text;
+function cutText(text: string, columns: number): string {
   const end = text.lastIndexOf(', ', columns);
   return end <= 0 ? text.slice(0, columns) : text.slice(0, end);
 }
@@ -87,11 +103,11 @@ export interface Progress {
   end(): void;
 }
 
-/** The line about one work; without a text nothing is due. */
+/** The line about one work; without parts nothing is due. */
 interface ShownLine {
   readonly share: number | null;
   readonly name: string;
-  readonly text: string | null;
+  readonly parts: ProgressParts | null;
 }
 
 /** The line about the work, and that about a backfill beside it. */
@@ -110,13 +126,13 @@ export function createProgress(target: TerminalLine | ((message: string) => void
   const work = createProgressLine(isLog);
   let backfill = createProgressLine(isLog);
   const linesOf = (facts: ProgressFacts, nowMs: number): WorkLines => {
-    const own = { share: facts.coveredShare, name: 'progress', text: work(facts, nowMs) };
+    const own = { share: facts.coveredShare, name: 'progress', parts: work(facts, nowMs) };
     const beside = facts.backfill ?? null;
     if (beside === null) {
       backfill = createProgressLine(isLog);
       return [own];
     }
-    return [own, { share: beside.coveredShare, name: 'backfill', text: backfill(beside, nowMs) }];
+    return [own, { share: beside.coveredShare, name: 'backfill', parts: backfill(beside, nowMs) }];
   };
   return {
     show: (facts, nowMs) => showLines(target, linesOf(facts, nowMs)),
@@ -132,19 +148,30 @@ export function createProgress(target: TerminalLine | ((message: string) => void
  */
 function showLines(target: TerminalLine | ((message: string) => void), [work, beside]: WorkLines): void {
   if (typeof target === 'function') {
-    for (const line of [work, beside]) if (line?.text) target(`${line.name}: ${line.text}`);
-  } else if (beside !== undefined && work.share === 1) {
-    if (beside.text !== null) target.draw(`${progressBar(beside.share)} ${beside.name}: ${beside.text}`);
-  } else if (work.text !== null) target.draw(`${progressBar(work.share)} ${work.text}`);
+    for (const line of [work, beside]) if (line?.parts) target(`${line.name}: ${textOf(line.parts)}`);
+  } else if (beside !== undefined && work.share === 1) drawLine(target, beside, `${beside.name}: `);
+  else drawLine(target, work, '');
+}
+
+/** Draws a line: on a narrow terminal the bar and the words become shorter before the rate and the ETA go. */
+function drawLine(target: TerminalLine, { share, parts }: ShownLine, name: string): void {
+  if (parts === null) return;
+  const [long, short] = [parts.head, parts.shortHead].map((head) => `${name}${head.join(', ')}`);
+  const heads = [
+    `${progressBar(share)} ${long}`,
+    `${progressBar(share)} ${short}`,
+    `${progressBar(share, 8)} ${short}`,
+  ];
+  target.draw([...heads, `${short}`], parts.rest);
 }
 
 /**
- * The text about one work, when it is due: on a terminal at once and often, in a log after each minute in which the
+ * The parts about one work, when they are due: on a terminal at once and often, in a log after each minute in which the
  * work was never done. A daemon in sync has points to deliver now and then: that is no progress to log.
  *
  * @returns a function to call often; `null` while nothing is due.
  */
-function createProgressLine(isLog: boolean): (facts: ProgressFacts, nowMs: number) => string | null {
+function createProgressLine(isLog: boolean): (facts: ProgressFacts, nowMs: number) => ProgressParts | null {
   const estimate = createEstimate();
   const rate = createRate();
   const everyMs = isLog ? LOG_MS : REDRAW_MS;
@@ -156,7 +183,7 @@ function createProgressLine(isLog: boolean): (facts: ProgressFacts, nowMs: numbe
     if (dueMs === null || (isLog && isDone(facts))) dueMs = nowMs + everyMs;
     if (nowMs < dueMs) return null;
     dueMs = nowMs + everyMs;
-    return progressText(facts, facts.eta === undefined ? remainingMs : null);
+    return progressParts(facts, facts.eta === undefined ? remainingMs : null);
   };
 }
 
@@ -249,42 +276,78 @@ function createRate(): (requests: number, nowMs: number) => number | null {
 
 const BAR_WIDTH = 16;
 
-function progressBar(share: number | null): string {
-  const full = Math.floor((share ?? 0) * BAR_WIDTH);
-  return `[${'#'.repeat(full)}${'-'.repeat(BAR_WIDTH - full)}]`;
+function progressBar(share: number | null, width = BAR_WIDTH): string {
+  const full = Math.floor((share ?? 0) * width);
+  return `[${'#'.repeat(full)}${'-'.repeat(width - full)}]`;
 }
 
-/**
- * The facts in words, the most important first, because a narrow terminal cuts the end: the covered time, the remaining
- * work, its rate, and the result so far.
- */
+/** A progress line in its parts, the most important first. */
+interface ProgressParts {
+  /** The covered time, the remaining work, and its rate. */
+  readonly head: readonly string[];
+  /** The same in fewer words. */
+  readonly shortHead: readonly string[];
+  /** The result so far. */
+  readonly rest: readonly string[];
+}
+
+function textOf({ head, rest }: ProgressParts): string {
+  return [...head, ...rest].join(', ');
+}
+
+/** The facts in words, as a log has them. */
 export function progressText(facts: ProgressFacts, remainingMs: number | null): string {
-  const { coveredShare, devicesDone, devicesTotal } = facts;
-  return [
-    ...(coveredShare === null ? [] : [`${percent(coveredShare, 0)} covered`]),
-    ...restText(facts, remainingMs),
+  return textOf(progressParts(facts, remainingMs));
+}
+
+function progressParts(facts: ProgressFacts, remainingMs: number | null): ProgressParts {
+  const { coveredShare, devicesDone, devicesTotal, pointsDelivered, pointsPending } = facts;
+  const covered = coveredShare === null ? [] : [`${percent(coveredShare, 0)} covered`];
+  const { long, short, more } = remainingWork(facts, remainingMs);
+  const head = [...covered, ...long];
+  const rest = [
+    ...more,
     counted(facts.readings, 'new reading'),
-    `${counted(facts.pointsDelivered, 'point')} delivered`,
-    ...(facts.pointsPending > 0 ? [`${grouped(facts.pointsPending)} waiting`] : []),
+    ...(pointsDelivered > 0 ? [`${counted(pointsDelivered, 'point')} delivered`] : []),
+    ...(pointsPending > 0
+      ? [pointsDelivered > 0 ? `${grouped(pointsPending)} waiting` : `${counted(pointsPending, 'point')} waiting`]
+      : []),
     `${devicesDone}/${devicesTotal} devices complete`,
     `${grouped(facts.requests)} requests`,
-  ].join(', ');
+  ];
+  if (head.length > 0) return { head, shortHead: [...covered, ...short], rest };
+  return { head: rest.slice(0, 1), shortHead: rest.slice(0, 1), rest: rest.slice(1) };
+}
+
+/** The remaining work in long and in short words, and what may follow them. */
+interface RemainingWork {
+  readonly long: readonly string[];
+  readonly short: readonly string[];
+  readonly more: readonly string[];
 }
 
 /** The cause of a wait, or the expected end of the work and its rate. A rate of before the wait would mislead. */
-function restText(facts: ProgressFacts, remainingMs: number | null): string[] {
-  const { waitsFor = null, wait, eta, requestsPerMinute = null } = facts;
-  const rate = requestsPerMinute === null ? [] : [`${rateText(requestsPerMinute)} requests a minute`];
-  if (waitsFor !== null) return [waitsFor];
-  if (wait !== null) {
-    const inTime = duration(wait.ms / SECOND_MS, 'up');
-    const waits = wait.ofAll
-      ? `quota used up, requests resume in ${inTime}`
-      : `history and backfill wait ${inTime} or more for their budget`;
-    return [waits];
-  }
-  if (facts.coveredShare === 1) return rate;
+function remainingWork(facts: ProgressFacts, remainingMs: number | null): RemainingWork {
+  const { waitsFor = null, wait, eta, requestsPerMinute } = facts;
+  if (waitsFor !== null) return { long: [waitsFor], short: [waitsFor], more: [] };
+  if (wait !== null) return { ...waitTexts(wait), more: [] };
+  const rate = requestsPerMinute == null ? '' : rateText(requestsPerMinute);
+  const [long, short] = rate === '' ? [[], []] : [[`${rate} requests a minute`], [`${rate} req/min`]];
   const leftMs = eta?.ms ?? remainingMs;
-  if (leftMs === null) return rate;
-  return [`ETA ${duration(leftMs / SECOND_MS, 'up')}`, ...(eta?.basis ? [eta.basis] : rate)];
+  if (facts.coveredShare === 1 || leftMs === null) return { long, short, more: [] };
+  const left = `ETA ${duration(leftMs / SECOND_MS, 'up')}`;
+  const basis = eta?.basis ? [eta.basis] : [];
+  // A basis with the rate of the remaining work stands for the measured one.
+  if (eta?.basis.includes(' a minute') === true) return { long: [left, ...basis], short: [left, ...short], more: [] };
+  return { long: [left, ...long], short: [left, ...short], more: basis };
+}
+
+function waitTexts({ ms, ofAll }: NonNullable<ProgressFacts['wait']>): Pick<RemainingWork, 'long' | 'short'> {
+  const inTime = duration(ms / SECOND_MS, 'up');
+  return ofAll
+    ? { long: [`quota used up, requests resume in ${inTime}`], short: [`quota used up for ${inTime}`] }
+    : {
+        long: [`history and backfill wait ${inTime} or more for their budget`],
+        short: [`history waits ${inTime} for budget`],
+      };
 }

@@ -54,6 +54,13 @@ describe('the words', () => {
     );
   });
 
+  test('tell of points only where there are any', () => {
+    expect(progressText({ ...FACTS, pointsDelivered: 0 }, null)).toMatch(/1,234,567 new readings, 12\/40 devices/);
+    expect(progressText({ ...FACTS, pointsDelivered: 0, pointsPending: 5 }, null)).toMatch(
+      /1,234,567 new readings, 5 points waiting, 12\/40 devices/,
+    );
+  });
+
   test('say 100 % only when it is true, and nothing of it before anything is wanted', () => {
     expect(progressText({ ...FACTS, coveredShare: 0.99999 }, null)).toMatch(/^99 %/);
     expect(progressText({ ...FACTS, coveredShare: 1 }, 0)).toMatch(/^100 % covered, (?!.*ETA)/);
@@ -187,17 +194,46 @@ describe('the rate', () => {
     expect(shown((second) => ({ requests: second, requestsPerMinute: 9.44 }), 30)).toContain(' 9.4 requests a minute,');
   });
 
-  test('stands with the ETA on a terminal of 60 columns', () => {
-    const { line, screen } = openTerminal(60);
-    const progress = createProgress(line);
-    for (let second = 0; second <= 30; second += 1)
-      progress.show({ ...FACTS, requests: second, coveredShare: second / 100 }, second * 1000);
-    expect(screen()[0]).toBe('[####------------] 30 % covered, ETA 70 s');
-    const wide = openTerminal(80);
-    const shownWide = createProgress(wide.line);
-    for (let second = 0; second <= 30; second += 1)
-      shownWide.show({ ...FACTS, requests: second, coveredShare: second / 100 }, second * 1000);
-    expect(wide.screen()[0]).toBe('[####------------] 30 % covered, ETA 70 s, 60 requests a minute');
+  /** What a terminal of a width shows of work that has an ETA and a rate. */
+  const shownIn = (columns: number, facts: Partial<ProgressFacts>): string => {
+    const { line, screen } = openTerminal(columns);
+    createProgress(line).show({ ...FACTS, eta: { ms: 70_000, basis: '' }, requestsPerMinute: 60, ...facts }, 0);
+    return screen()[0] ?? '';
+  };
+  const BASIS = 'about 12,495 requests to go at 1,718 a minute, less if devices are younger than the range';
+  const LONG = { coveredShare: 0.999, requestsPerMinute: 12_345, eta: { ms: 7_100_000, basis: '' } };
+
+  test('stands with the ETA on a terminal of any width from 60 columns on', () => {
+    expect(shownIn(60, { coveredShare: 0.3 })).toBe('[####------------] 30 % covered, ETA 70 s, 60 req/min');
+    expect(shownIn(80, { coveredShare: 0.3 })).toBe('[####------------] 30 % covered, ETA 70 s, 60 requests a minute');
+    expect(shownIn(60, LONG)).toBe('[#######-] 99 % covered, ETA 119 min, 12,345 req/min');
+    const backfill = { ...FACTS, ...LONG };
+    expect(shownIn(60, { coveredShare: 1, backfill })).toBe('backfill: 99 % covered, ETA 119 min, 12,345 req/min');
+    const basis = { ...LONG, eta: { ms: 7_100_000, basis: BASIS } };
+    for (const facts of [{}, LONG, { coveredShare: 1, backfill }, basis]) {
+      for (let columns = 60; columns <= 200; columns += 1) {
+        const shown = shownIn(columns, facts);
+        expect(shown.length).toBeLessThan(columns);
+        expect(shown, `${columns}`).toMatch(/ covered, ETA \S+ (s|min), .*\d (req\/min|requests a minute|a minute)\b/);
+      }
+    }
+    expect(shownIn(200, basis)).toContain(`ETA 119 min, ${BASIS}, 1,234,567 new readings`);
+  });
+
+  test('stands before a basis of the ETA that has no rate', () => {
+    const eta = { ms: 70_000, basis: 'less if devices are younger than the range' };
+    expect(shownIn(200, { eta })).toContain(
+      'ETA 70 s, 60 requests a minute, less if devices are younger than the range, ',
+    );
+  });
+
+  test('of a wait, its length is readable in 60 columns', () => {
+    expect(shownIn(60, { wait: { ms: 3_500_000, ofAll: true } })).toBe(
+      '[######----------] 43 % covered, quota used up for 59 min',
+    );
+    expect(shownIn(60, { wait: { ms: 3_500_000, ofAll: false } })).toBe(
+      '[###-----] 43 % covered, history waits 59 min for budget',
+    );
   });
 });
 

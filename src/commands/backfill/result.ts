@@ -279,7 +279,7 @@ function deliveryOf({ destinations }: BackfillSummary): string[] {
   return destinations.flatMap(
     ({ name, pending_points: pending, delivered_points: delivered, quarantined, missing, blocked_reason }) => [
       pending === 0
-        ? `${capitalized(textOf(name))}: ${quarantined > 0 || missing.length > 0 ? 'not every point is stored' : 'every point is stored'} (${counted(delivered, 'point')} delivered during this run, all measurements counted).`
+        ? `${capitalized(textOf(name))}: ${quarantined > 0 || missing.length > 0 ? 'not every point is stored' : 'every point is stored'}${deliveredText(delivered)}.`
         : `${capitalized(textOf(name))}: ${counted(pending, 'point')} in the archive not delivered: ${plainText(blocked_reason ?? 'the command ended before that')}. Run the command again.`,
       ...(quarantined > 0
         ? [`  ${counted(quarantined, 'point')} rejected by it, in quarantine (tidemark --quarantine).`]
@@ -287,6 +287,10 @@ function deliveryOf({ destinations }: BackfillSummary): string[] {
       ...missing.map((range) => `  ${plainText(missingText(name, range), 500)}`),
     ],
   );
+}
+
+function deliveredText(points: number): string {
+  return points === 0 ? '' : ` (${counted(points, 'point')} delivered during this run, all measurements counted)`;
 }
 
 /** A time to the second. */
