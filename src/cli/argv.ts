@@ -98,7 +98,8 @@ function readFlag({ name, rawName, value, inlineValue }: FlagToken, given: Map<s
   const isShort = !rawName.startsWith('--');
   const flag = FLAGS.find((known) => known.flag === name && (!isShort || rawName === `-${known.short}`));
   if (flag === undefined) throw unknownFlag(rawName);
-  if (given.has(name) && !flag.repeatable) throw mistake(`${dashed(name)} was given twice. Give it once.`);
+  if (given.has(name) && !flag.repeatable && name !== 'help')
+    throw mistake(`${dashed(name)} was given twice. Give it once.`);
   given.set(name, [...(given.get(name) ?? []), flagValue(flag, value, inlineValue === true)]);
 }
 
@@ -132,7 +133,7 @@ function readPositional(word: string, given: Map<string, readonly string[]>): vo
   }
   const named = MODES.find(({ flag }) => flag === word);
   if (named !== undefined) {
-    if (given.has(word)) throw mistake(`${dashed(word)} was given twice. Give it once.`);
+    if (given.has(word) && word !== 'help') throw mistake(`${dashed(word)} was given twice. Give it once.`);
     given.set(word, ['']);
     return;
   }

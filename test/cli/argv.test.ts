@@ -183,6 +183,11 @@ describe('a mode without its dashes', () => {
       ['--forget', '--device', 'a'],
     ],
     [['help'], ['--help']],
+    [['help', 'help'], ['--help']],
+    [
+      ['help', 'status', '-h'],
+      ['--status', '--help'],
+    ],
     [
       ['help', 'status'],
       ['--status', '--help'],
