@@ -2,6 +2,7 @@
  * `--backfill` without a daemon, on the virtual clock: what it fills, what it costs, when it ends and with what.
  */
 import { describe, expect, test } from 'vitest';
+import { backfillEndText } from '../../../src/commands/backfill/result.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { worldOf } from '../../support/daemon-rig.ts';
 import { always, onPath } from '../../support/faults.ts';
@@ -41,6 +42,9 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     );
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, devices: 3, devices_complete: 3, missing: [] });
     expect(summary.destinations).toMatchObject([{ pending_points: 0, quarantined: 0 }]);
+    expect(backfillEndText(summary)).toMatch(/The database: every point is stored \([\d,]+ points delivered during/);
+    const again = summary.destinations.map((destination) => ({ ...destination, delivered_points: 0 }));
+    expect(backfillEndText({ ...summary, destinations: again })).toContain('The database: every point is stored.');
     expect(summary.readings).toBeGreaterThan(25_000);
     expect(summary.requests).toBe(telemetryRequests(rig));
     expect(rig.simulator.log.total).toBe(summary.requests + 2);
