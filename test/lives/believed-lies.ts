@@ -1,6 +1,6 @@
 /**
- * Which false pages have to be believed: several about one device in a row, as nobody could tell them from true ones.
- * They are asked for again after an hour and after a day.
+ * False pages that the program has to accept: several about one device in a row cannot be distinguished from true ones.
+ * Their ranges are requested again after an hour and after a day.
  */
 import { type EpochMs, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { Stage } from './stage.ts';
@@ -18,16 +18,16 @@ export interface ServedLie extends ServedPage {
   readonly name: string;
 }
 
-/** For how long false pages go on until they are believed although something known speaks against them. */
+/** For how long false pages continue until they are accepted despite contrary evidence. */
 export const BELIEVED_AFTER_MS = 30 * MINUTE_MS;
-/** For how long a page of one device vouches for empty answers about another. */
+/** For how long a page of one device supports empty answers about another. */
 const VOUCHES_MS = 2 * MINUTE_MS;
 /** Within what time a further false page confirms the first. */
 const CONFIRMED_WITHIN_MS = 5 * MINUTE_MS;
 /** How long an answer is under way at the most: what comes meanwhile is there before it. */
 const UNDER_WAY_MS = 30 * SECOND_MS;
 
-/** Whether answers about devices were true so shortly before all of them became empty that one vouches for these. */
+/** Whether answers about devices were true so shortly before all of them became empty that one supports these. */
 export function isVouchedFor({ simulator }: Stage, { what, fromMs }: Misfortune): boolean {
   const beganMs = fromMs + simulator.settings.time.offsetMs;
   const isPage = ({ path, status }: { readonly path: string; readonly status: number | null }): boolean =>
@@ -39,11 +39,12 @@ export function isVouchedFor({ simulator }: Stage, { what, fromMs }: Misfortune)
 }
 
 /**
- * Since when false pages about a device may be believed; infinite where they may not.
+ * Since when false pages about a device may be accepted; infinite where they may not.
  *
  * - Two empty ones shortly after each other: at once beside true pages of others, or where the device list may lack the
  *   time at which a device was seen; else after half an hour. True pages come beside a rate of 1, too: slow ones are true.
- * - Pages without their newest readings: once they have lacked these for half an hour; three that stop short of the sign
+ * - Pages without their newest readings: once these have been missing for half an hour; three that stop short of the
+ * sign
  *   of life at once where answers have no `Date`.
  * - Old windows without a reading, more than a window away from every stored one: at once.
  */

@@ -1,4 +1,4 @@
-/** The parts of the lives' check that have rules of their own: what is drawn, what happens, and what is excused. */
+/** The parts of the check with rules of their own: drawing, faults, and excuses. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/answers.ts';
@@ -57,7 +57,7 @@ describe('a liar', () => {
   const page: SimPage = { kind: 'telemetry', deviceId: 'd', records: ['{}'], nextCursor: null };
   const request = { method: 'GET', path: '/devices/d/telemetry', query: new URLSearchParams(), atMs: startMs };
 
-  /** How many records an answer has at that moment; `null` where another fault than a lie takes it. */
+  /** How many records an answer has at that moment; `null` where a fault other than a false answer applies. */
   function createAsk(...misfortunes: Misfortune[]): (afterMs: number, isServed?: boolean) => number | null {
     const known = { knownSign: () => null };
     let nowMs = startMs;

@@ -1,7 +1,7 @@
 /**
- * Every claim of the program against the truth of that moment: what its status calls covered must stand in the database
- * or be archived and on its way there, nothing beyond the present may be covered, and who says that it is ready must
- * have the last day of every device.
+ * Every report of the program against the truth of that moment: readings that its status calls covered must be in the
+ * database or archived and undelivered, no range after the present may be covered, and a program that reports ready
+ * must have the last day of every device.
  */
 import type { Sync } from '../../src/app/open-sync.ts';
 import { type Interval, intersect, lengthNs, normalize, subtract } from '../../src/core/intervals.ts';
@@ -97,7 +97,7 @@ function undisturbedSinceMs(stage: Stage, sinceMs: number): number {
 }
 
 /**
- * Whether a plan of few requests a day is believed still: until the account is read again, which may itself have to
+ * Whether a plan of few requests a day is still accepted: until the account is read again, which may itself have to
  * wait until the day's requests are free.
  */
 function isBelieved({ fate, planReadMs }: Stage, { name, what, toMs }: Misfortune): boolean {
@@ -105,9 +105,9 @@ function isBelieved({ fate, planReadMs }: Stage, { name, what, toMs }: Misfortun
   return isOfDay && fate.hit.has(name) && planReadMs < toMs;
 }
 
-/** How long it takes until false pages that were believed are asked for again. */
+/** How long it takes until accepted false pages are requested again. */
 const CHECKED_WITHIN_MS = 25 * HOUR_MS;
-/** How long it takes a run until it has done what was due at its beginning, once the service answers as it should. */
+/** How long a run needs for the work that was due at its beginning, once the service answers as it should. */
 const DUE_DONE_MS = HOUR_MS;
 /** A plan is small that has fewer requests a day for the program. */
 const SMALL_PLAN = 400;
@@ -124,7 +124,7 @@ function mayLast(stage: Stage, endedMs: number, forMs: number): boolean {
   return nowMs < endedMs + forMs || nowMs < doneMs;
 }
 
-/** When a device could be asked again after a misfortune: one that is away answers nothing. */
+/** When a device could be polled again after a misfortune: one that is away answers nothing. */
 function backAfterMs({ story, simulator }: Stage, deviceId: string, { toMs }: Misfortune): number {
   const { vanishesAtMs, returnsAtMs = Number.POSITIVE_INFINITY } = {
     ...story.devices.find(({ spec }) => spec.deviceId === deviceId)?.spec,
@@ -187,7 +187,7 @@ function fallsUnseen({ story, datedMs, simulator }: Stage): (MsRange & { readonl
 
 /**
  * Whether a device handed in a reading after its time, and that lay further back than the plan shows for sure when the
- * device was looked at next. A silence that is called covered is asked for again only as far back as that.
+ * device was looked at next. A covered silence is requested again only as far back as that.
  */
 function isHandedInTooLate({ story, simulator }: Stage, deviceId: string, reading: SimReading): boolean {
   const { historyMaxDays } = simulator.settings.plan;
@@ -209,7 +209,7 @@ function isFallUnseen({ datedMs, simulator }: Stage, deviceId: string, ahead: Ms
   const [fromMs, toMs] = [ahead.fromMs + offsetMs, ahead.toMs + offsetMs];
   const path = `/devices/${encodeURIComponent(deviceId)}/telemetry`;
   const shown = datedMs.filter((atMs) => ahead.toMs <= atMs && atMs < ahead.toMs + byMs).length;
-  // What was asked while the clock was ahead is logged by that clock.
+  // Requests while the clock was ahead are logged by that clock.
   const isSince = (atMs: number): boolean => toMs <= atMs && !(fromMs + byMs <= atMs && atMs < toMs + byMs);
   const { requests } = simulator.log;
   return (
@@ -223,18 +223,18 @@ function aheadByMs(stage: Stage): number {
 }
 
 /**
- * What may be missing at this moment although it is called covered:
+ * Readings that may be missing at this moment although their range is covered:
  * - what the service has called empty, of every device and for more than half an hour, or shortly after it has shown
  *   readings of one, until that is asked for again after an hour and after a day, of a device that is away once it is back; a service that hides old readings calls
  *   all of them empty while its clock is far ahead;
- * - what other false pages about the device hid that have to be believed, as long ({@link believedFromMs});
+ * - what other false pages about the device hid that have to be accepted, as long ({@link believedFromMs});
  * - what a clock that was ahead, and that nothing has spoken against for a minute, had shown as passed, until it was seen
  *   to fall back, of a device that is away once it is back, and where no answer could show the fall ({@link isFallUnseen});
  * - what the plan has just hidden while nothing tells the time ({@link hiddenUnknown});
  * - what a clock has stamped that had fallen back, where answers have not shown it ({@link fallsUnseen});
  * - what a device has handed in when the plan did not reach back to it any more ({@link isHandedInTooLate}).
  *
- * @param isDone whether a run has come to its end, which has asked again for all that was due.
+ * @param isDone whether a run has ended, after all due repeated requests
  */
 export function excuseOf(stage: Stage, isDone = false): NonNullable<Moment['isExcused']> {
   const { story, clock, simulator } = stage;
@@ -264,7 +264,7 @@ export function excuseOf(stage: Stage, isDone = false): NonNullable<Moment['isEx
   const isSeen = (story.api.surprises?.missingFields ?? 0) === 0;
   const isToBeAsked = (deviceId: string, each: Misfortune): boolean => {
     const askedMs = backAfterMs(stage, deviceId, each);
-    // One that has left meanwhile, or that nobody knows to have been seen, could not be asked again.
+    // One that has left meanwhile, or that has no known sign of life, could not be polled again.
     const isAsked = isDone && isSeen && simulator.world.has(deviceId, simulator.worldNowMs());
     return isAsked ? nowMs < askedMs + CHECKED_WITHIN_MS : mayLast(stage, askedMs, CHECKED_WITHIN_MS);
   };
@@ -293,7 +293,7 @@ export function excuseOf(stage: Stage, isDone = false): NonNullable<Moment['isEx
 /** The time is known to some seconds. */
 const SLACK_MS = 10 * SECOND_MS;
 
-/** The archived lines that the destination has not acknowledged, read when they are asked for. */
+/** The archived lines that the destination has not acknowledged, read on demand. */
 function pendingOf(sync: Sync): () => LineStore {
   let pending: LineStore | null = null;
   return () => {
@@ -353,7 +353,7 @@ function examineReady(
   if (!ready.ready) return [];
   const nowMs = simulator.worldNowMs();
   const openMs = openMsOf(stage, report);
-  // The last day is that of the clock that the program believes.
+  // The last day is that of the clock that the program trusts.
   const dayMs = Math.min(DAY_MS, story.program.historyMs);
   const from = msToNs(Math.floor(nowMs + aheadByMs(stage) - dayMs + DUE_MS));
   const range: Interval = { from, to: msToNs(Math.floor(nowMs - openMs)) };
@@ -403,7 +403,7 @@ function behindMs({ story, clock }: Stage): number {
   );
 }
 
-/** How far the local clock is behind within that time. Without `Date` nothing later than it is wanted. */
+/** How far the local clock is behind within that time. Without `Date` nothing later than it is in the wanted range. */
 export function localBehindMs({ story }: Stage, during: MsRange): number {
   return story.misfortunes.reduce(
     (sum, { what, fromMs, toMs }) =>

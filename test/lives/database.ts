@@ -1,7 +1,6 @@
 /**
- * The database of a story behind the program's own client: in place of a connection it takes each request, answers as
- * InfluxDB 2 does, and does to it what the story has in store. What the wire adds is tried by the stories of real
- * processes.
+ * The database of a story behind the program's own client: in place of a connection it receives each request, answers
+ * like InfluxDB 2, and applies the faults of the story. What the wire adds is tried by the stories of real processes.
  */
 import { gunzipSync } from 'node:zlib';
 import type { ServerAnswer } from '../../src/influx/answers.ts';
@@ -49,7 +48,7 @@ function answerOf({ status, headers, body = '' }: Extract<Fault, { kind: 'answer
   return { status, headers: { ...JSON_HEADERS, ...headers }, body };
 }
 
-/** What Node says of a connection that was cut. */
+/** The error of Node for a connection that was cut. */
 function hungUp(): Error {
   return Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
 }

@@ -1,5 +1,5 @@
 /**
- * Chance for the fuzz: everything that a case draws comes from here, in sequence, so that its seed is the whole case.
+ * Random numbers for the fuzz: every draw of a case comes from here, in sequence, so that its seed determines the case.
  */
 
 /** Numbers drawn in sequence, the same for the same seed. */

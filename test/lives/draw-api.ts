@@ -19,8 +19,8 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
   const isDateAbsent = dice.chance(0.1);
   const missingFields = dice.pick([0, 0, 0, 0.3]);
   const lacked = dice.chance(0.1) ? dice.pick(['alerts:read', 'account:read'] as const) : null;
-  // Where no account tells the page size, 200 is asked for, which the document allows, and then less. An account that
-  // tells it only at times would have every second page refused.
+  // Where no account has the page size, the program requests 200, which the document allows, and then fewer. An account
+  // that has it only at times would have every second page refused.
   const isSizeUntold = missingFields > 0 || lacked === 'account:read';
   const untold = missingFields > 0 ? 'clamped' : 'refused';
   const foreignPerMinute = dice.pick([0, 0, 0, 5, 20]);
@@ -37,7 +37,7 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
     },
     quota: {
       window: dice.pick(['fixed', 'first-request', 'sliding', 'bucket']),
-      // Where neither the account nor a header tells it, nobody knows the limit of a minute.
+      // Where neither the account nor a header has it, the limit of a minute is unknown.
       headers: isSizeUntold ? 'minute' : dice.pick(['minute', 'day', 'tightest']),
       refusals: dice.pick(['free', 'counted']),
       foreign: { perMinute: foreignPerMinute, everyMs: dice.pick([1000, 20_000]) },

@@ -13,7 +13,7 @@ import type { MsRange } from '../../src/sim/spec.ts';
 import type { Dice } from './dice.ts';
 import type { DeviceLife, Life, Misfortune, Story } from './story.ts';
 
-/** For how long misfortunes of answers last at the most: shorter than what is believed by its length alone. */
+/** For how long misfortunes of answers last at the most: shorter than the time after which an answer is accepted. */
 const MOST_MS = 20 * MINUTE_MS;
 
 /** The drawn story with what was added later. */
@@ -56,7 +56,7 @@ function refusal(dice: Dice, { plan }: SettingsOverrides): What {
   return { kind: 'settings', change: days !== null && dice.chance(0.5) ? { bounds: { age: 'refused' } } : narrower };
 }
 
-/** What has no `Date` at all cannot lack it at times. */
+/** A service without any `Date` cannot omit it at times. */
 function isPossible({ api }: Story, what: What): boolean {
   return what.kind !== 'undated' || api.time?.date !== 'absent';
 }
@@ -77,7 +77,7 @@ function withSilence(story: Story, chosen: DeviceLife, silence: MsRange, longer 
   });
 }
 
-/** How much later the last life begins: all that is asked for again after a day has been. */
+/** How much later the last life begins: all that is requested again after a day has been. */
 const LATER_MS = 26 * HOUR_MS;
 
 function withLaterEnd({ lives, endMs }: Story): Pick<Story, 'lives' | 'endMs'> {
@@ -88,7 +88,7 @@ function withLaterEnd({ lives, endMs }: Story): Pick<Story, 'lives' | 'endMs'> {
   };
 }
 
-/** Enough for what a story asks in a day. Pages of few readings would ask for more. */
+/** Enough for the requests of a story in a day. Pages of few readings would need more. */
 function withShortQuota(story: Story, dice: Dice): Story {
   const { api, program, startMs, endMs, world } = story;
   // It has reported nothing for long, and never will again.

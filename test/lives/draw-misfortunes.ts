@@ -1,5 +1,6 @@
 /**
- * Draws what goes wrong in a story: at the API, at the database, with the clocks. Each misfortune lies within one life.
+ * Draws what goes wrong in a story: at the API, at the database, with the clocks. Each misfortune lies within one life
+ * (one process).
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
@@ -20,7 +21,7 @@ export function drawMisfortunes(diceOf: (part: number) => Dice, lives: readonly 
   const count = diceOf(4).whole(12, 16);
   return Array.from({ length: count }, (_, index): Misfortune => {
     const dice = diceOf(100 + index);
-    // The first ones come two to a life, so that none stays calm.
+    // The first ones come two to a life, so that none is without one.
     const isSure = index < 2 * disturbed.length;
     const life = isSure ? (disturbed[index % disturbed.length] ?? dice.pick(disturbed)) : dice.pick(disturbed);
     const isFirst = life === disturbed[0];
@@ -48,9 +49,9 @@ interface Place {
   readonly life: Life;
   /** Whether nothing is known of the service yet. */
   readonly isFirst: boolean;
-  /** Whether it is to be one that hits as soon as anything is asked. */
+  /** Whether it is to be one that hits at the first request. */
   readonly isSure: boolean;
-  /** Whether the life has such a one already. */
+  /** Whether the life already has one of these. */
   readonly isSecond: boolean;
 }
 
@@ -59,7 +60,7 @@ function drawKind(dice: Dice, place: Place): Drawn {
   // The clock is read before anything else: it hits a life that is killed before its first request or has none to make.
   if (place.isSure && place.isSecond && (place.isFirst || isReplay)) return localClock(dice);
   if (place.isFirst && dice.chance(0.15)) return dice.pick([clockAtStart, emptyService])(dice);
-  // A replay asks the service for nothing.
+  // A replay sends no request to the service.
   if (isReplay) return database(dice);
   if (place.isSure && place.isSecond) return dice.pick([settings, localClock])(dice);
   if (place.isSure) return dice.pick([answers, answers, settings, settings, localClock])(dice, place);
@@ -105,8 +106,7 @@ const LIES: readonly Lie[] = [
 function lies(dice: Dice): Drawn {
   const lie = dice.pick(LIES);
   const rate = dice.pick([0.3, 0.6, 1]);
-  // Those about the newest readings are noticed by what is known beside them: told now and then they are mended at
-  // once.
+  // Those about the newest readings are noticed by other evidence: if they are rare, they are repaired at once.
   return {
     what: { kind: 'lies', lie, rate: lie.endsWith('newest') ? Math.max(rate, 0.9) : rate, seed: dice.whole(0, 1e9) },
   };
@@ -145,8 +145,8 @@ function database(dice: Dice): Drawn {
     throttled(7),
     throttled(600),
   ]);
-  // A disk that is full now and then speaks against lines that are well, as nobody can tell: only one that stays full
-  // is seen through.
+  // A disk that is full now and then makes valid lines look invalid, which cannot be noticed; only a disk that stays
+  // full can be recognized.
   const rate = fault === FAULTS.diskFull ? 1 : dice.pick([0.3, 0.6, 1]);
   return { what: { kind: 'database', fault, rate, seed: dice.whole(0, 1e9) } };
 }

@@ -1,5 +1,5 @@
 /**
- * Draws a story from a seed: an API, a fleet with lives, a configuration, runs with kills, and what goes wrong
+ * Draws a story from a seed: an API, a fleet with its events, a configuration, runs with kills, and the faults
  * meanwhile.
  *
  * What is drawn stays within what the program promises to stand.
@@ -52,7 +52,7 @@ export function drawStory(seed: number): Story {
   const api = program.share < 0.5 ? withoutOthers(drawnApi) : drawnApi;
   // Without a Date nobody can know that stamps have fallen back.
   const isDated = api.time?.date !== 'absent';
-  // Where the list does not say when a device was seen, nothing speaks against empty answers.
+  // Where the list does not report when a device was seen, there is no evidence against empty answers.
   const isSeen = (api.surprises?.missingFields ?? 0) === 0;
   const isPossible = ({ what }: Misfortune): boolean =>
     (isDated || what.kind !== 'server clock and stamps') && (isSeen || what.kind !== 'lies always');
@@ -78,7 +78,7 @@ export function drawStory(seed: number): Story {
 }
 
 /**
- * Where the account may not be read, nobody can tell of which window a header speaks: beside other clients a small
+ * Where the account may not be read, the window of a header is unknown: beside other clients a small
  * share of it is one request in a quarter of an hour, and a run does not come to its end within a day.
  */
 function withoutOthers(api: SettingsOverrides): SettingsOverrides {
@@ -149,10 +149,10 @@ function drawPause(dice: Dice, lived: () => number): Pick<DeviceSpec, 'lifecycle
   return { lifecycle: dice.chance(0.6) ? [{ atMs, value }, back] : [{ atMs, value }] };
 }
 
-/** Kills in every story at the least, and the lives that they are drawn for. */
+/** The least number of kills in a story, and the lives that they are drawn for. */
 const LEAST_KILLS = 3;
 
-/** A daemon runs so long at the most. Without a Date it asks for the time every minute. */
+/** A daemon runs so long at the most. Without a Date it requests the time every minute. */
 const LONGEST_HOURS = 10;
 const UNDATED_HOURS = 3;
 
@@ -204,13 +204,13 @@ function drawLives(dice: Dice, { startMs, livedMs, historyMs }: Size, longestHou
 /** How long it takes at the most until the effects of any misfortune are over. */
 const LONGEST_EFFECT_MS = 26 * HOUR_MS;
 
-/** The last life begins when nothing of what has gone wrong has an effect any more. */
+/** The last life begins when no fault has an effect any more. */
 function afterAll(life: Life, misfortunes: readonly Misfortune[]): Life {
   const overMs = misfortunes.filter(lastsADay).map(({ toMs }) => toMs + LONGEST_EFFECT_MS);
   return { ...life, atMs: Math.max(life.atMs, ...overMs) };
 }
 
-/** A quota of a day that others have spent; empty answers that were believed, and are asked for again after a day. */
+/** A quota of a day that others have spent; empty answers that were accepted, and are requested again after a day. */
 function lastsADay({ what }: Misfortune): boolean {
   const isEmpty = what.kind === 'lies always' || (what.kind === 'server clock' && what.byMs > 0);
   return isEmpty || (what.kind === 'settings' && what.change.quota !== undefined);

@@ -1,6 +1,6 @@
 /**
- * A run that has come to its end by itself (`--once`), against the truth: what it promised to have is there, what it
- * lacks is named, nothing is invented, the hours are counted right; and at the end of a story, that all is well.
+ * A run that has come to its end by itself (`--once`), against the truth: the promised readings are there, gaps are
+ * named, nothing is invented, the hours are counted right; and at the end of a story, everything is complete.
  */
 import type { Sync } from '../../src/app/open-sync.ts';
 import type { OnceSummary } from '../../src/commands/once/result.ts';
@@ -110,7 +110,7 @@ function examineReadings(stage: Stage, sync: Sync, lived: Lived, { span, listedA
     if (!covered.has(deviceId) && (summary.exit_code !== 0 || !simulator.world.has(deviceId, listedAtMs))) return false;
     return !gaps.some((gap) => gap.deviceId === deviceId && isIn(gap, at));
   };
-  // Most of what is missing is not promised: whether it may be missing is asked of the rest alone.
+  // Most of what is missing is not promised: so only the rest is checked for excuses.
   const mayNotBe = ({ deviceId, at }: Place): boolean =>
     isShown(deviceId, at) && ![...world.readings(deviceId, at, at + 1n)].some((each) => isExcused(deviceId, each));
   const missing = verdict.missingAt.map((place, index) => ({ ...place, text: verdict.missing[index] ?? '' }));
@@ -152,7 +152,7 @@ function showsBy(
     });
 }
 
-/** The telemetry of a database, as the judge takes it. */
+/** The telemetry of a database, in the judge's form. */
 export function storedSeries(store: LineStore): Map<string, StoredSeries> {
   const stored = new Map<string, StoredSeries>();
   for (const [sensor, all] of store.telemetry()) {
@@ -262,12 +262,12 @@ function spanOf(stage: Stage, lived: Lived & { readonly passedAtMs: number }): S
   const toNs = (ms: number): bigint => BigInt(Math.floor(ms)) * 1_000_000n;
   // Without `Date` the span is fixed after a look at the readings, of which the first may have committed.
   const fixedAtMs = time.date === 'absent' ? lived.committedAtMs : lived.passedAtMs;
-  // What the plan hides and what has left the wanted span by the end of the run is not missed.
+  // Readings that the plan hides, or that have left the wanted range by the end of the run, are not missed.
   const beginMs = mayBeHidden(stage) ? Math.max(fixedAtMs, lived.endedAtMs + 12_000) : fixedAtMs;
-  // Whoever has believed a clock that was ahead wants what lies before that time.
+  // A run that has trusted a clock that was ahead has an earlier wanted range.
   const fromMs = beginMs + time.offsetMs + aheadMs(stage, lived) - historyMs + 1000;
   const serverMs = Math.floor(lived.passedAtMs + time.offsetMs);
-  // A time later than the local clock's tells nobody without `Date` that it has passed.
+  // Without `Date`, a time later than the local clock's is no evidence that it has passed.
   const passedMs =
     time.date === 'absent'
       ? Math.min(oldestNewestMs(stage, serverMs), lived.passedAtMs + clockErrorMs(stage, 'local clock', lived))
@@ -296,7 +296,7 @@ function aheadMs(stage: Stage, lived: { readonly passedAtMs: number }): number {
   return Math.max(0, clockErrorMs(stage, 'server clock', lived));
 }
 
-/** The newest reading of the device that has been silent the longest: any of them may have told the time. */
+/** The newest reading of the device that has been silent the longest: any of them may have been the clock. */
 export function oldestNewestMs({ story, simulator }: Stage, serverMs: number): number {
   const { world, settings } = simulator;
   const newest = story.devices.flatMap(({ spec: { deviceId } }) => {

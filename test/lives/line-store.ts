@@ -64,7 +64,7 @@ interface Store {
   readonly telemetry: Map<string, Series['points'][]>;
   /** The series that were written, by their text in a line: only what follows it has to be read again. */
   readonly known: Map<string, Series>;
-  /** What other lines than of one number say: facts are sent again and again while a write fails. */
+  /** The content of lines other than those of one number: facts are sent repeatedly while a write fails. */
   readonly read: Map<string, ReferenceLine>;
   /** The last body and its answer: the same right behind it changes nothing. `null` where something was lost since. */
   last: { readonly body: string; readonly answer: StoreAnswer } | null;

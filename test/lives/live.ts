@@ -1,6 +1,6 @@
 /**
- * Lives a story from its first life to its last and tells everything that is wrong: readings that are lost, doubled or
- * invented, claims that were false at their moment, ends that do not fit, requests wasted or beyond the share.
+ * Runs a story from its first life to its last and reports every error: readings that are lost, duplicated or invented,
+ * reports that were false at their moment, wrong exit codes, requests wasted or beyond the budget.
  */
 import { rmSync } from 'node:fs';
 import type { Sync } from '../../src/app/open-sync.ts';
@@ -45,11 +45,11 @@ export interface Sums {
   readonly claims: number;
 }
 
-/** How a life can be watched. */
+/** Hooks to observe a life. */
 export type Watch = (life: Life, atMs: number, event: AppEvent) => void;
 
 /**
- * Lives it.
+ * Runs it.
  *
  * @param program the real one, or a variant that is broken on purpose.
  */
@@ -64,10 +64,10 @@ export async function liveStory(
   const wrong: string[] = [];
   for (const life of story.lives) {
     const found = await liveOne(stage, life, watch);
-    // Whoever has lost a database sends it all again until that has come to its end.
+    // After the loss of a database, everything is sent again until that is complete.
     if (stage.hasLost) found.push(...(await liveOne(stage, { ...life, ...AGAIN }, watch)));
     wrong.push(...found.map((text) => `${life.name} (${life.kind}): ${text}`));
-    // What is wrong by now is wrong in every life from here on.
+    // An error by now is an error in every life from here on.
     if (wrong.length > 0) break;
   }
   if (wrong.length === 0) wrong.push(...examineShare(stage));
@@ -178,7 +178,7 @@ function die(stage: Stage, living: Living): void {
   living.stop.abort(new Killed('killed'));
 }
 
-/** An error that ends a life: what the person who runs it has to act on is allowed where the service refuses the key. */
+/** An error that ends a life: an error that needs the operator is allowed where the service refuses the key. */
 function wordsOf({ story, clock }: Stage, { life, startedMs }: Living, error: unknown): string[] {
   const isRefused = story.misfortunes.some(
     ({ fromMs, toMs, what }) =>
@@ -270,7 +270,7 @@ const WAYS: Readonly<Record<Life['kind'], Way>> = {
 };
 
 /**
- * The latest time that a life knows for sure to have passed: a backfill from a later time on is refused. While answers
+ * The latest time that has certainly passed for a life: a backfill from a later time on is refused. While answers
  * lack `Date` that is no later than the local clock and the newest readings; else the clock of the service may be behind.
  */
 function knownMs(stage: Stage, { atMs, forMs }: Life): number {

@@ -27,7 +27,7 @@ export interface Fate {
   /** Has the service take the settings of this moment: to be called before each request. */
   readonly turn: () => void;
   readonly faults: FaultPlan;
-  /** Takes the `Date` of an answer, where that happens now. */
+  /** Removes the `Date` of an answer, where that happens now. */
   readonly undate: <T extends { readonly headers: Readonly<Record<string, string>> }>(answer: T) => T;
   /** What happens to a write now. */
   readonly database: () => DatabaseFault | null;
@@ -43,7 +43,10 @@ export type KnownSign = (deviceId: string) => EpochNs | null;
 /** The readings at the edges of what the program has covered of a device. */
 export type KnownEdges = (deviceId: string) => readonly EpochNs[];
 
-/** The service, with the settings of the story, and what the program knows, which nobody can lie about unnoticed. */
+/**
+ * The service, with the settings of the story, and the facts that the program has, about which a false answer is
+ * noticed.
+ */
 interface Known extends Pick<Simulator, 'settings'> {
   readonly knownSign: KnownSign;
   readonly knownEdges?: KnownEdges;
@@ -102,7 +105,7 @@ export function createFate(
         const fault = note(each, own.get(each)?.fault(request) ?? null);
         if (fault !== null) return fault;
       }
-      // A liar has its turn only with a page that is served, and arrives: what it tells the truth about is heard.
+      // A false answer counts only with a page that is served and arrives: true parts of it reach the program.
       const change = (page: SimPage): SimPage => {
         for (const each of now) {
           const lie = note(each, own.get(each)?.lie(request) ?? null);
@@ -176,8 +179,8 @@ const LIES: Readonly<Record<Lie, (page: SimPage) => SimPage>> = {
 };
 
 /**
- * A page without its newest three, unless these are of one instant with the next: from the midst of an instant that
- * fills pages they could not be told to be missing by anybody.
+ * A page without its newest three, unless these are of one instant with the next: from the middle of an instant that
+ * fills pages, their absence cannot be noticed.
  */
 function withoutNewest(records: readonly string[]): readonly string[] {
   return timeOf(records[0]) === timeOf(records[3]) ? records : records.slice(3);
@@ -188,8 +191,9 @@ function timeOf(record = ''): EpochNs | null {
 }
 
 /**
- * A page of the past without its newest readings, where one of them is stored: the page has to show that one. Nobody
- * could tell another page from a true one, as where a local clock that is behind ends the newest page in the past.
+ * A page of the past without its newest readings, where one of them is stored: the page has to show that one. Any other
+ * page could not be distinguished from a true one, as where a local clock that is behind ends the newest page in the
+ * past.
  */
 function withoutStoredNewest(edges: readonly EpochNs[], page: SimPage): SimPage {
   const records = withoutNewest(page.records);
@@ -247,8 +251,8 @@ function stoppingShortOf(seenAt: EpochNs, page: SimPage): SimPage {
 }
 
 /**
- * A page that ends above the newest stored reading below what is asked for: half of what it has above that is left. A reading
- * older than the plan may be hidden by it, so that nobody would miss it.
+ * A page that ends above the newest stored reading below the requested range: half of what it has above that is left. A
+ * reading older than the plan may be hidden by it, so that nobody would miss it.
  */
 function cutAbove(edges: readonly EpochNs[], page: SimPage): SimPage {
   const times = page.records.map(timeOf);
@@ -258,8 +262,8 @@ function cutAbove(edges: readonly EpochNs[], page: SimPage): SimPage {
 }
 
 /**
- * Whether a false page is served in place of such a page. None takes the newest from a page behind a cursor: it goes on from no
- * reading that it would have to show, so that nobody could know what is missing above it.
+ * Whether a false page is served in place of such a page. None removes the newest readings from a page behind a cursor:
+ * it continues from no reading that it would have to show, so a gap above it cannot be noticed.
  */
 function isToldOf(lie: Lie, query: URLSearchParams, atMs: EpochMs): boolean {
   if (lie.endsWith('newest') && query.has('cursor')) return false;
@@ -296,7 +300,7 @@ function lieOf(
     case 'without the newest': {
       const seenAt = knownSign(deviceId);
       if (query.has('before') || seenAt === null) return null;
-      // Without Date the sign itself tells the time.
+      // Without Date the sign itself is the clock.
       const isKnowable = !isDated || seenAt < msToNs(Math.floor(atMs - graceMs - SIGN_MS));
       return isKnowable ? (page) => stoppingShortOf(seenAt, page) : null;
     }

@@ -1,5 +1,5 @@
 /**
- * Lives the stories of many seeds at once, in threads: a story waits for nothing but the processor.
+ * Runs the stories of many seeds at once, in threads: a story waits only for the processor.
  */
 import { Worker } from 'node:worker_threads';
 import type { Sums } from './live.ts';
@@ -19,7 +19,7 @@ export interface SeedResult {
 }
 
 /**
- * Lives each in one of so many threads.
+ * Runs each in one of so many threads.
  *
  * @param taken called with each result, in the order in which they end.
  */

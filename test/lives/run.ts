@@ -1,9 +1,8 @@
 /**
- * `npm run lives -- --seed N` or `--seeds A-B`: lives the stories of seeds and tells what is wrong and what they came
- * to.
+ * `npm run lives -- --seed N` or `--seeds A-B`: runs the stories of seeds and reports errors and results.
  *
  * `--without A,B` leaves parts of the story out, `--tell` prints the story, `--trace` the events of its lives. Many
- * seeds are lived in as many threads as there are cores.
+ * seeds run in as many threads as there are cores.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -45,7 +44,7 @@ const all: Sums[] = [];
 let failed = 0;
 const startedMs = performance.now();
 
-/** Tells what a seed came to, and shrinks it where that is wrong. */
+/** Reports the result of a seed, and shrinks it where that is wrong. */
 async function take({ seed, wrong, sums, tookMs }: SeedResult): Promise<void> {
   if (sums !== null) all.push(sums);
   say(`seed ${seed}: ${wrong.length === 0 ? 'ok' : 'WRONG'} ${JSON.stringify(sums)} ${tookMs} ms`);

@@ -1,11 +1,11 @@
 /**
- * Whether the program kept to its share of the quota: its requests in any minute, across restarts and kills. Before it
- * has read the account where headers tell the limit of a day alone, nobody knows the limit of a minute.
+ * Whether the program kept to its share of the quota: its requests in any minute, across restarts and kills. Where
+ * headers have only the limit of a day, the limit of a minute is unknown before the account is read.
  */
 import { MINUTE_MS } from '../../src/core/time.ts';
 import type { Stage } from './stage.ts';
 
-/** What is sent in a minute whose limit nobody knows. */
+/** The requests of a minute whose limit is unknown. */
 const UNKNOWN_PER_MINUTE = 6;
 
 /** @returns what is wrong. */

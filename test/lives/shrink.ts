@@ -10,11 +10,11 @@ interface Shrunk {
   readonly wrong: readonly string[];
 }
 
-/** Stories lived at most for that. */
+/** The most stories that run for that. */
 const MOST_TRIES = 120;
 
 /**
- * @param live lives a story.
+ * @param live runs a story
  *
  * @returns what is wrong with it.
  */
@@ -40,7 +40,7 @@ export async function shrink(
   return least;
 }
 
-/** What is wrong without the life, the numbers and the names. */
+/** The error without the life, the numbers and the names. */
 function kindOf(wrong: readonly string[]): string {
   return (wrong[0] ?? '')
     .replace(/^.*?\): /, '')
@@ -48,7 +48,7 @@ function kindOf(wrong: readonly string[]): string {
     .replaceAll(/\bd\d+\b|\d+/g, '');
 }
 
-/** The command that lives the story again. */
+/** The command that runs the story again. */
 export function commandOf(seed: number, leftOut: ReadonlySet<string>): string {
   const without = leftOut.size === 0 ? '' : ` --without '${[...leftOut].join()}'`;
   return `npm run lives -- --seed ${seed}${without}`;

@@ -1,6 +1,6 @@
 /**
- * Where a story takes place: the simulated service, the database, the clocks and the state's directory, which outlives
- * each life. What the program asks of the world goes through here and is counted.
+ * The setting of a story: the simulated service, the database, the clocks and the state's directory, which outlives
+ * each life. Every effect of the program goes through here and is counted.
  */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -67,9 +67,9 @@ export interface Stage extends Disposable {
   moveHouse(): void;
   /** Whether the database has lost what was not sent again yet. */
   hasLost: boolean;
-  /** When the life of now has begun. */
+  /** When the current life has begun. */
   lifeStartedMs: number;
-  /** The program that lives now; `null` where none does. */
+  /** The program that runs now; `null` where none does. */
   living: Pick<Sync, 'context'> | null;
   /** What a kill leaves behind becomes the state. */
   die(): void;
@@ -203,7 +203,7 @@ function stageTransport({ simulator, fate, counts, sentMs, datedMs, truePages, c
   };
 }
 
-/** Whether an answer is a whole page with readings. */
+/** Whether an answer is a complete page with readings. */
 function hasReadings({ status, body }: HttpAnswer): boolean {
   if (status !== 200) return false;
   try {
@@ -213,7 +213,7 @@ function hasReadings({ status, body }: HttpAnswer): boolean {
   }
 }
 
-/** What a write takes at the least, in virtual time: so what else happens then does not depend on the machine. */
+/** The shortest duration of a write, in virtual time, so that concurrent events do not depend on the machine. */
 const WRITE_MS = 1.7;
 
 /** The real sink, with the database of the story in place of a connection. */

@@ -1,6 +1,7 @@
 /**
- * A story: the lives of one state from its first request to its last, with everything that happens to it. It is plain
- * data, drawn from a seed (`draw.ts`); a part can be left out by its name, which is how a failing story is shrunk.
+ * A story: the lives of one state from its first request to its last, with everything that happens to it. A life is one
+ * process of the program over that state. It is plain data, drawn from a seed (`draw.ts`); a part can be left out by
+ * its name, which is how a failing story is shrunk.
  */
 import { HOUR_MS } from '../../src/core/time.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
@@ -51,13 +52,13 @@ export interface Misfortune {
   readonly what: ApiMisfortune | DatabaseMisfortune | ClockMisfortune;
 }
 
-/** Lies that a page tells with 200. */
+/** False pages with status 200. */
 export type Lie =
   | 'empty'
   | 'of another device'
   | 'of no device'
   | 'oldest first'
-  /** A page of the past lacks its newest readings; or the newest page does. */
+  /** A page of the past, or the newest page, without its newest readings. */
   | 'a page of the past without its newest'
   | 'without the newest'
   /** A page ends above the newest stored reading below its gap. */
@@ -105,7 +106,7 @@ export type ClockMisfortune =
   /** The service's clock falls back and stamps what it receives meanwhile. */
   | { readonly kind: 'server clock and stamps'; readonly byMs: number };
 
-/** A daemon that is to be killed has so long until its effect has come: then it is killed all the same. */
+/** A daemon that is to be killed has so long until its effect has come: then it is killed anyway. */
 export const LONGEST_DEATH_MS = HOUR_MS;
 
 /** One run of the program. */

@@ -45,7 +45,7 @@ export function wordsOf(total: Total): string {
   return `${stories} stories: ${lives} lives in ${Math.round(days)} days, ${devices} devices, ${kills} kills, ${faults} misfortunes, ${requests} requests, ${writes} writes, ${values} values (median ${medianValues}), ${claims} claims`;
 }
 
-/** What the stories lack to prove anything, one by one and together. */
+/** The stories' shortfalls against the required coverage, one by one and together. */
 export function tooLittle(all: readonly Sums[]): string[] {
   const few = all.flatMap((sums) =>
     (Object.keys(LEAST) as (keyof typeof LEAST)[])

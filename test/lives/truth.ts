@@ -95,7 +95,7 @@ export function createTruth({ simulator, deviceIds, graceMs, database }: TruthPa
         if (at <= nowNs && stands(entry, places)) continue;
         left.push(entry);
         if (!ranges.some(({ from, to }) => from <= at && at < to)) continue;
-        // An excuse takes the longest to look for.
+        // The search for an excuse is the slowest part.
         const isMissing = isDue(reading) && !stands(entry, [...places, moment.pending()]);
         if (isMissing && moment.isExcused?.(deviceId, reading) !== true) found.push(at);
       }

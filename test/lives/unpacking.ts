@@ -5,13 +5,13 @@
 import { syncBuiltinESMExports } from 'node:module';
 import zlib from 'node:zlib';
 
-/** What Node answers where `info` is asked for, as the archive asks. */
+/** The answer of Node for `info`, as in the archive. */
 interface Unpacked {
   readonly buffer: Buffer;
   readonly engine: { readonly bytesWritten: number };
 }
 
-/** Has whoever imports it get another `zstdDecompressSync`, until disposed: it unpacks the same bytes once. */
+/** Replaces `zstdDecompressSync` for all importers until disposed: it unpacks the same bytes once. */
 export function rememberUnpacked(): Disposable {
   const real = zlib.zstdDecompressSync;
   const unpack = real as unknown as (data: Buffer, options: zlib.ZstdOptions) => Unpacked;

@@ -1,5 +1,5 @@
 /**
- * Lives stories in a thread of its own: takes seeds, one at a time, and answers with what each came to.
+ * Runs stories in a thread of its own: receives seeds, one at a time, and answers with each result.
  */
 import { parentPort } from 'node:worker_threads';
 import { drawStory } from './draw.ts';

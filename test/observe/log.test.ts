@@ -10,7 +10,7 @@ import type { LineLevel } from '../../src/observe/event-row.ts';
 import { lineOf } from '../../src/observe/event-table.ts';
 import { createLogger, type LineWriter, type LoggerOptions, logEvents } from '../../src/observe/log.ts';
 
-/** A log that takes any field: what a line looks like is no matter of its name. */
+/** A log that accepts any field: the form of a line does not depend on its name. */
 type AnyLogger = Record<LineLevel, (message: string, fields?: Record<string, unknown>) => void> & {
   takes: (level: LineLevel) => boolean;
   line: LineWriter;

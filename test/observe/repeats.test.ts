@@ -1,6 +1,6 @@
 /**
- * What repeats itself in the log: told at once, then every hour with a count, then its end, in virtual time. And what
- * the rounds of the sync say.
+ * Repeated events in the log: reported at once, then every hour with a count, then their end, in virtual time. And the
+ * summaries of the sync.
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';

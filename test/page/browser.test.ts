@@ -1,6 +1,6 @@
 /**
- * The pages in a real browser: what somebody sees and hears, with and without scripts, and what happens while they
- * look. The facts are fixed; the same over a real daemon: `daemon.test.ts`.
+ * The pages in a real browser: what is displayed and announced, with and without scripts, and how it updates. The facts
+ * are fixed; the same over a real daemon: `daemon.test.ts`.
  */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -33,7 +33,7 @@ async function emptyPage(
   return watched;
 }
 
-/** How often a page is asked that changes after seconds: each question costs the browser as much as a change. */
+/** How often a page is checked that changes after seconds: each check costs the browser as much as a change. */
 const SELDOM = { interval: 250 };
 
 const PATHS = ['', 'device?id=dev-00003', 'alerts', 'events', 'device?id=none'];

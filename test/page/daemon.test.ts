@@ -24,7 +24,7 @@ afterAll(async () => {
   await browser?.close();
 });
 
-/** How often a page is asked that takes seconds to change: each question costs the browser as much as a change. */
+/** How often a page is checked that needs seconds to change: each check costs the browser as much as a change. */
 const SELDOM = { interval: 500 };
 
 /** The API again at its old address. */

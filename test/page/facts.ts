@@ -1,6 +1,6 @@
 /**
- * A workspace as the page's tests see it: fixed facts that answer searches, sorts and pages like the real ones, with
- * names that mean no good where a test asks for them.
+ * A workspace for the tests of the page: fixed facts that answer searches, sorts and pages like the real ones, with
+ * hostile names on request.
  */
 import type { DeviceReport } from '../../src/core/page-facts.ts';
 import {
@@ -153,7 +153,7 @@ const STATES: readonly DeviceState[] = [
 /**
  * A device, the same for the same number.
  *
- * @param hostile taken for its name, model, hub and sensors.
+ * @param hostile used as its name, model, hub and sensors
  */
 export function rowOf(index: number, hostile?: string): DeviceRow {
   const id = `dev-${String(index).padStart(5, '0')}`;
@@ -182,7 +182,7 @@ export function rowOf(index: number, hostile?: string): DeviceRow {
   };
 }
 
-/** What an alert says. */
+/** The text of an alert. */
 const ALERT_FACTS = {
   rule_name: 'Too warm',
   condition: 'above',

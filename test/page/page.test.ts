@@ -1,6 +1,6 @@
 /**
- * The pages as a server sends them, without a browser: what stands in them, what an address may ask, what they weigh,
- * and that hostile text of any origin stays text.
+ * The pages as a server sends them, without a browser: their contents, the parameters of an address, their size, and
+ * that hostile text of any origin stays text.
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -446,7 +446,7 @@ describe('the overview', () => {
   });
 
   test('a device without any reading shows that', async () => {
-    // Where the whole range is covered, none is to come.
+    // Where the full range is covered, none is to come.
     for (const [covered_share, words] of [
       [0.4, 'no reading yet'],
       [1, 'no reading in the sync range'],
@@ -651,7 +651,7 @@ describe('the overview', () => {
 
   test('stays under 300 KB with ten thousand devices, whatever they are called', async () => {
     for (const hostile of [undefined, 'ﷺ'.repeat(3000)]) {
-      // Of names that are long the stand-in's own search would be what takes the time.
+      // With long names, the stand-in's own search would dominate the time.
       const rows = Array.from({ length: hostile === undefined ? 10_000 : 500 }, (_, index) => rowOf(index, hostile));
       await using served = await servePage({ facts: factsOf(rows, hostile) });
       const startedMs = performance.now();

@@ -1,7 +1,7 @@
 /**
  * Makes a browser's PNG smaller without a loss: a page is flat, and flat rows shrink best unfiltered.
  *
- * Takes what Chromium writes: 8 bits, RGB or RGBA, not interlaced.
+ * Reads PNG files of Chromium: 8 bits, RGB or RGBA, not interlaced.
  */
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
 
@@ -70,7 +70,7 @@ function unfilter({ row, above, kind, pixelBytes }: Row): void {
   }
 }
 
-/** What a filter takes a byte for, by its neighbours (PNG, 9.2). */
+/** The prediction of a filter for a byte, from its neighbours (PNG, 9.2). */
 function foretold(kind: number, { left, up, corner }: { left: number; up: number; corner: number }): number {
   switch (kind) {
     case 1:

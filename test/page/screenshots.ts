@@ -47,7 +47,7 @@ async function take(browser: Browser, url: string, picture: Picture): Promise<vo
   }
 }
 
-/** Whether the overview says that, or that much of it. */
+/** Whether the overview shows that text, or that much of it. */
 async function says(url: string, words: RegExp): Promise<boolean> {
   return words.test(await (await fetch(url)).text());
 }

@@ -16,7 +16,7 @@ afterAll(() => rmSync(place, { recursive: true, force: true }));
 /** What the pages load: some of it is read from beside the program, some from a library's package. */
 const ASSETS = ['page.css', 'mark.svg', 'live.js', 'charts.js', 'uplot.js', 'uplot.css'];
 
-/** Waits until a run tells the address of its page. */
+/** Waits until a run prints the address of its page. */
 async function pageOf(run: Run, find: () => RegExpExecArray | null): Promise<string> {
   await until('it tells where the page is', () => find() !== null || run.child.exitCode !== null);
   return find()?.[1] ?? '';

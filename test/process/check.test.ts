@@ -1,5 +1,5 @@
 /**
- * `--check` as a process: beside a daemon, which asks for it, and how its output looks to people.
+ * `--check` as a process: beside a daemon, which sends the requests, and the form of its output.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -45,7 +45,7 @@ async function openDemo(env: RunOptions['env'] = {}): Promise<Demo> {
 }
 
 /**
- * Tells it to stop and waits for its end.
+ * Stops it and waits for its end.
  *
  * @returns how it ended and how long that took.
  */
@@ -123,7 +123,7 @@ describe('the demo', () => {
       await using second = await openDemo({ ...env, TIDEMARK_LOG_LEVEL: 'info' });
       expect((await second.status()).totals.archived_readings).toBeGreaterThanOrEqual(readings);
       await until('it goes on', async () => (await second.status()).totals.archived_readings > readings + 3000);
-      // The same world: nothing that was shown before is denied, and nothing is late.
+      // The same simulated workspace: nothing that was shown before is gone, and nothing is late.
       expect(second.run.stderr()).not.toMatch(/no longer returns|Response rejected|[Rr]ejected/);
       expect((await stop(second)).code).toBe(0);
       expect(countOf(env.TIDEMARK_DATA_DIR, 'SELECT count(*) FROM request')).toBeGreaterThan(booked);

@@ -1,5 +1,5 @@
 /**
- * `--export` as a real process: what it writes is what was simulated, whoever reads it, alone and beside a daemon.
+ * `--export` as a real process: its output equals the simulated data, for any reader, alone and beside a daemon.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -13,10 +13,10 @@ export interface RunOptions {
   /** Whether standard error, standard output is a terminal. */
   readonly isTTY?: boolean;
   readonly isStdoutTTY?: boolean;
-  /** After so many pieces it is told to stop, or the reader goes away. */
+  /** After so many pieces it is stopped, or the reader closes. */
   readonly stopAfter?: number;
   readonly closeAfter?: number;
-  /** After so long it is told to stop, by a timer: if it lets timers have their turn. */
+  /** After so long a timer stops it, if it lets timers run. */
   readonly stopAfterMs?: number;
 }
 

@@ -121,7 +121,7 @@ const PROBLEMS: readonly Problem[] = [
   },
 ];
 
-/** Takes what is free on a small disk. */
+/** Fills the free space of a small disk. */
 function writeUntilFull(path: string): void {
   try {
     for (;;) appendFileSync(path, Buffer.alloc(8 * 1024 * 1024, 1));
@@ -150,7 +150,7 @@ const canMount = (() => {
 })();
 
 describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside', () => {
-  /** Of the problem that takes the database down, and of all others. */
+  /** For the problem that stops the database, and for all others. */
   const benches: Bench[] = [];
   beforeAll(async () => {
     for (const _ of ['down', 'shared']) benches.push(await openBench());
@@ -184,7 +184,7 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
       const address = (): string => /"status_page":"http:\/\/([^/"]+)/.exec(run.stderr())?.[1] ?? '';
       await until('the page is served', () => address() !== '');
       await using prometheus = await startPrometheus({ target: address(), rules: { [RULES]: impatientRules() } });
-      // A connection each: one that is kept may be closed just as it is asked again.
+      // A connection each: one that is kept may be closed just as it is used again.
       const get = async (path: string): Promise<string> =>
         await (await fetch(`http://${address()}${path}`, { headers: { connection: 'close' } })).text();
       const codes = async (): Promise<readonly string[]> => JSON.parse(await get('/readyz')).codes;
@@ -193,7 +193,7 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
           ({ state, labels }) => state === 'firing' && labels['alertname'] === problem.alert,
         );
       const logged = (event: string, from: number): boolean => run.stderr().slice(from).includes(`"event":"${event}"`);
-      // What is cheapest to ask comes first: as long as it has its answer, nobody waits for the others.
+      // The cheapest view comes first: as long as it shows the state, the others are not waited for.
       const ways: readonly Way[] = [
         ['metrics', async () => problem.metric.test(await get('/metrics'))],
         ['summary', async () => problem.says.test(JSON.parse(await get('/status.json')).summary)],
@@ -237,7 +237,7 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
 /** Where a problem shows, and whether it does. */
 type Way = readonly [name: string, shows: () => Promise<boolean>];
 
-/** Asks one after the other, until one has this answer. */
+/** Queries one after the other, until one has this answer. */
 async function firstWith(answer: boolean, ways: readonly Way[]): Promise<string | undefined> {
   for (const [name, shows] of ways) if ((await shows()) === answer) return name;
   return;
@@ -262,7 +262,7 @@ async function nothing(problem: string, left: () => Promise<string | undefined>,
 /** On a machine that is busy; three of them pass before `start` would kill the program. */
 const patientEnough = (quietMs: number): number => Math.min(patient(quietMs), 4 * MINUTE_MS);
 
-/** What the metrics say is what happened, in the form that Prometheus asks for, and all that is documented is there. */
+/** The metrics match the events, in the format of Prometheus, and all documented ones are there. */
 async function expectTrueMetrics(
   prometheus: Prometheus,
   text: string,
@@ -276,7 +276,7 @@ async function expectTrueMetrics(
   const served = new Set([...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name));
   expect(Object.keys(METRICS).filter((name) => !served.has(name))).toEqual([]);
   for (const secret of [KEY, TOKEN]) expect(text).not.toContain(secret);
-  // Held against the simulator's own count.
+  // Compared with the simulator's own count.
   const requests = [...text.matchAll(/^tidemark_api_requests_total\{.*\} (\d+)$/gm)];
   const sum = requests.reduce((total, [, count]) => total + Number(count), 0);
   expect(Math.abs(sum - simulator.log.total)).toBeLessThan(5);

@@ -20,7 +20,7 @@ async function openDaemon(stage: Stage): Promise<{ run: Run; port: string }> {
   return { run, port: portOf(run) ?? '' };
 }
 
-/** Asks with nothing but an address: no key, no API, no state. */
+/** Runs with an address only: no key, no API, no state. */
 async function health(listen: string, args: readonly string[] = [], env: Record<string, string> = {}): Promise<Ended> {
   return await start(['--health', ...args], { env: { TIDEMARK_LISTEN: listen, ...env } }).ended;
 }

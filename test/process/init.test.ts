@@ -1,6 +1,6 @@
 /**
- * `--init` on a terminal, a real one (`script` gives it): it asks, shows no secret, tries each answer, and writes what
- * `--check` then takes.
+ * `--init` on a terminal, a real one (`script` gives it): it prompts, shows no secret, tries each answer, and writes a
+ * configuration that `--check` accepts.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { KEY, MAIN, openStage, until } from './support.ts';
 
-/** What is asked, in order, and the answer to it. */
+/** The prompts, in order, and their answers. */
 type Dialogue = readonly (readonly [question: string, answer: string])[];
 
 test.runIf(existsSync('/usr/bin/script'))(

@@ -1,6 +1,6 @@
 /**
- * Told to stop in the middle: what writes to a file still hears of it, and what is sent again claims nothing that it
- * did not send.
+ * Interrupted commands: one that writes to a file still gets the signal, and a replay reports no points that it did not
+ * send.
  */
 import { describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';

@@ -22,7 +22,7 @@ import { openStage, type Run, type Stage, TOKEN } from './support.ts';
 /** What a story came to. */
 export interface KilledStory {
   readonly seed: number;
-  /** Processes that were killed, and those of them that had asked for something. */
+  /** Processes that were killed, and those of them that had sent a request. */
   readonly kills: number;
   readonly midway: number;
   /** Values that the judge expected and found. */
@@ -35,10 +35,10 @@ export interface KilledStory {
 const KILLS = 3;
 const MOST_RUNS = 8;
 
-/** The widest span that a story may ask for: its plan has 31 days. */
+/** The widest range that a story may request: its plan has 31 days. */
 const LONGEST_HISTORY_MS = 30 * DAY_MS;
 
-/** Lives it. */
+/** Runs it. */
 export async function liveKilled(seed: number): Promise<KilledStory> {
   const story = atPresent(drawStory(seed), Date.now());
   const dice = createDice(seed * 1009 + 900);
@@ -155,7 +155,7 @@ function drawKill(dice: Dice, isFirst: boolean): Kill {
   };
 }
 
-/** A process that has not come to its moment by then is killed all the same. */
+/** A process that has not come to its moment by then is killed anyway. */
 const LONGEST_LIFE_MS = 1.5 * SECOND_MS;
 
 /** A daemon that runs, a run, a backfill. */
@@ -249,7 +249,9 @@ function examineBookings({ dataDir, simulator }: Stage): string[] {
   return booked >= sent ? [] : [`${sent} requests were sent, and ${booked} booked`];
 }
 
-/** Requests that may be under way when a kill comes, and the lists (account, devices, alerts) that each run asks for. */
+/**
+ * Requests that may be under way when a kill comes, and the lists (account, devices, alerts) that each run requests.
+ */
 const COST_OF_A_KILL = 4 + 3;
 
 /** Requests but those for alerts, which are listed from the first to the last by each run. */
@@ -271,7 +273,7 @@ async function examineCost(story: Story, stage: Stage, runs: number): Promise<st
     : [`${asked} requests of ${runs} runs, ${least} of a calm one (exit ${code})`];
 }
 
-/** A run that has nothing to do asks for the lists and the unsettled end of each device, where a burst may stand. */
+/** A run that has nothing to do requests the lists and the unsettled end of each device, where a burst may stand. */
 async function examineIdle({ devices, api }: Story, stage: Stage, env: Hunt['env']): Promise<string[]> {
   const before = askedOf(stage);
   const { code, stderr } = await stage.run(['--once'], { env });

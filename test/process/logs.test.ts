@@ -1,5 +1,5 @@
 /**
- * The log of the real program through faults: every line is as the table says, and none holds a secret, a URL with a
+ * The log of the real program through faults: every line matches the table, and none contains a secret, a URL with a
  * query or a body.
  */
 import { rmSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ function reportedIn(stderr: string): Record<string, number> {
   return reported;
 }
 
-/** Waits for an event to be told above `debug`. */
+/** Waits for an event to be logged above `debug`. */
 async function hears(run: Run, event: string): Promise<void> {
   const isTold = (): boolean =>
     linesOf(run.stderr()).some((line) => line.includes(`"event":"${event}"`) && !line.includes('"level":"debug"'));
@@ -134,7 +134,7 @@ describe('a configuration that cannot be used', () => {
     await using stage = await openStage();
     writeFileSync(join(stage.directory, 'c.yaml'), `log:\n  format: json\nlisten: "nowhere"\napi:\n  share: ${KEY}\n`);
     const ways: readonly (readonly [string[], Record<string, string>, number])[] = [
-      // The key stands where a share belongs: both are said.
+      // The key is in place of a share: both are reported.
       [['--config', 'c.yaml'], {}, 3],
       [[], { TIDEMARK_LOG_FORMAT: 'json', TIDEMARK_LISTEN: 'nowhere', TIDEMARK_SYNC_GRACE_PERIOD: 'x' }, 2],
       [['--once'], { TIDEMARK_LOG_FORMAT: 'json', TIDEMARK_LISTEN: 'nowhere', TIDEMARK_NO_SUCH: 'x' }, 2],

@@ -11,7 +11,7 @@ import { MAIN } from './support.ts';
 
 /**
  * Measured six times at a load of 24 on two cores: 35.8 to 40.2 MB, and 52.1 to 56.0 MB without `--optimize-for-size`.
- * What is wanted on a quiet machine is less.
+ * The target on a quiet machine is lower.
  */
 const MOST_IDLE_MB = 48;
 

@@ -1,6 +1,6 @@
 /**
- * From one host to another, as docs/upkeep.md tells it: a backup beside the running daemon, an empty `data_dir` of
- * another user, and a daemon there that goes on without asking again for what is held.
+ * A move from one host to another, as in docs/upkeep.md: a backup beside the running daemon, an empty `data_dir` of
+ * another user, and a daemon there that continues without repeating requests for covered ranges.
  */
 import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -82,7 +82,7 @@ describe.runIf(influxdAvailable())('a state that moves', () => {
   });
 });
 
-/** What was asked of each device's telemetry after so many requests. */
+/** The telemetry requests for each device after so many requests. */
 function asksSince(stage: Stage, requests: number): Map<string, string[]> {
   const asks = new Map<string, string[]>();
   for (const { number, path, query, status } of stage.simulator.log.requests) {
@@ -92,7 +92,7 @@ function asksSince(stage: Stage, requests: number): Map<string, string[]> {
   return asks;
 }
 
-/** Whether what is held of a device begins where the copy did, in one range, and goes further. */
+/** Whether the coverage of a device begins where the copy's did, in one range, and extends further. */
 function movedOn(copied: readonly Held[]): (now: Held) => boolean {
   return ({ device_id, from_ns, to_ns }) =>
     copied.some((before) => before.device_id === device_id && before.from_ns === from_ns && to_ns > before.to_ns);

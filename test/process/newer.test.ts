@@ -1,5 +1,5 @@
 /**
- * A state that a newer Tidemark wrote: every mode of this one says so with what to do, ends with 1, and changes
+ * A state that a newer Tidemark wrote: every mode of this one reports that with a remedy, ends with 1, and changes
  * nothing.
  */
 import { readFileSync, statSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { openStage, type Stage } from './support.ts';
 /** Modes that look at no state. */
 const STATELESS = ['init', 'help', 'version', 'health'];
 
-/** A copy is made of it all the same, for the version that can read it (below). */
+/** It is still copied, for the version that can read it (below). */
 const COPIES = 'backup';
 
 const COMMANDS: readonly (readonly string[])[] = [
@@ -71,7 +71,7 @@ test.each(COMMANDS.map((args) => [args.join(' ') || 'the daemon', args] as const
   expect(reported).toMatch(/(?:Run that version again|Use the newer version|restore a backup)/);
   expect(reported).not.toMatch(/ at \w+ \(|internal error/);
   expect(readFileSync(database)).toEqual(before);
-  // Whoever only looks leaves an empty log.
+  // A reading command leaves an empty log.
   expect(statSync(`${database}-wal`, { throwIfNoEntry: false })?.size ?? 0).toBe(0);
 });
 

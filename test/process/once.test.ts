@@ -137,7 +137,7 @@ describe('what the API refuses', () => {
   ])('%s ends it with 77 and the remedy', async (_what, settings, words) => {
     await using stage = await openStage({ settings });
     expectTold(await stage.run(['--once', '--json']), 77, words);
-    // A refusal is no reason to ask again.
+    // A refusal is no reason for another request.
     expect(stage.simulator.log.total).toBeLessThanOrEqual(2);
   });
 
@@ -154,7 +154,7 @@ describe('what the API refuses', () => {
       { streams_off: ['account'], workspace_id: 'default' },
     ],
   ])('the stream %s without its scope is named, and the others are done', async (stream, scopes, summary) => {
-    // Without the account nothing tells how much may be asked: little has to do.
+    // Without the account the limits are unknown, so the run uses small ones.
     const devices = [{ deviceId: 'one', intervalMs: 300_000 }];
     await using stage = await openStage({ settings: { key: { scopes } }, devices });
     const { code, stdout, stderr } = await stage.run(['--once', '--json']);

@@ -1,6 +1,6 @@
 /**
- * A state that this user may not see, and what is no state file: every mode that looks tells that, and none says that
- * there is no state.
+ * A state that this user may not read, and a file that is no state: every mode that reads it reports that, and none
+ * says that there is no state.
  */
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 /**
- * Progress of what is done with what is held: a bar on a terminal of 80 columns, nothing but a line a minute elsewhere,
+ * Progress of work on stored data: a bar on a terminal of 80 columns, one line a minute elsewhere,
  * and the summary of `--export --json` beside the data. The program's own run in this process, over a state of some
  * size.
  */

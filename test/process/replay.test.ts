@@ -1,5 +1,5 @@
 /**
- * `--replay` as a real process: alone and beside a daemon, without a key, and what it says of mistakes.
+ * `--replay` as a real process: alone and beside a daemon, without a key, and its error messages.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';

@@ -79,7 +79,7 @@ function everythingOf(stage: Stage, ended: Ended): Record<string, Buffer | strin
 
 const ARGS = ['--once', '--json', '--log-level', 'debug'];
 
-/** Runs until it ends, or until it has said enough and is told to stop. */
+/** Runs until it ends, or until its output is long enough and it is stopped. */
 async function runUntil(stage: Stage, said: RegExp, env: Record<string, string> = {}): Promise<Ended> {
   const run = stage.start(ARGS, { env });
   await until(String(said), () => said.test(run.stderr()) || run.child.exitCode !== null);
@@ -318,7 +318,7 @@ describe('the search', () => {
 
   test('finds what a program leaks whose log was opened without the secrets', () => {
     const url = (file: string): string => JSON.stringify(pathToFileURL(join(ROOT, 'src', file)).href);
-    // The program itself, but for the secrets that its terminal should know; it is told of one by a server.
+    // The program itself, without the secrets that its terminal should mask; a server sends it one.
     const leaky = `
       const { openTerminalOutput } = await import(${url('app/terminal.ts')});
       const { createLogger } = await import(${url('observe/log.ts')});

@@ -1,5 +1,5 @@
 /**
- * `npm run soak`: the torment of the daemon for ten minutes, or for as many as the argument says.
+ * `npm run soak`: the stress test of the daemon for ten minutes, or for the number in the argument.
  */
 import { openBench } from './support.ts';
 import { torment } from './torment.ts';

@@ -54,7 +54,7 @@ export interface Run {
 }
 
 export interface RunOptions {
-  /** `undefined` takes a variable away. */
+  /** `undefined` removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Before the program's own file: `--import`. */
   readonly nodeArgs?: readonly string[];
@@ -109,7 +109,7 @@ export interface Stage extends AsyncDisposable {
   start(args: readonly string[], options?: RunOptions): Run;
   /** The same, and waits for its end. */
   run(args: readonly string[], options?: RunOptions): Promise<Ended>;
-  /** What the seed says against what the database has, for a run that began at `startedMs`. */
+  /** Compares the seed with the database, for a run that began at `startedMs`. */
   verdict(startedMs: number, fromMs?: number): Promise<Verdict>;
 }
 
@@ -215,7 +215,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
 }
 
 /**
- * When each device had been asked once since a time. The history that is wanted begins so long before it, and not
+ * When each device had been polled once since a time. The history that is wanted begins so long before it, and not
  * before the start of the process: on a busy machine a container takes ten seconds to its first request.
  */
 function firstAskedMs({ log }: Simulator, startedMs: number): number {
@@ -242,7 +242,7 @@ export async function until(
     if (await held) return;
     const waitedMs = performance.now() - startedMs;
     if (waitedMs > withinMs) throw new Error(`not within ${withinMs} ms: ${what}`);
-    // What takes long is looked at less often, above all where another process is asked: looking costs as well.
+    // Slow conditions are checked less often, above all those that need another process: a check costs time as well.
     const pauseMs = typeof held === 'boolean' ? Math.min(500, waitedMs / 50) : Math.min(1000, waitedMs / 8);
     await sleep(20 + pauseMs);
   }

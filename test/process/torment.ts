@@ -1,6 +1,6 @@
 /**
- * The daemon as a real process, tormented: faults on both sides and a SIGKILL every second, then left alone until it
- * says that it has caught up. The judge is the seed against the database.
+ * The daemon as a real process under stress: faults on both sides and a SIGKILL every second, then undisturbed until it
+ * reports that it has caught up. The judge is the seed against the database.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StatusReport } from '../../src/core/status.ts';
@@ -40,8 +40,8 @@ const API_FAULTS: FaultPlan = anyOf(
 );
 
 /**
- * A page without its newest three, unless these are of one instant with the next: from the midst of an instant that
- * fills pages they could not be told to be missing by anybody.
+ * A page without its newest three, unless these are of one instant with the next: from the middle of an instant that
+ * fills pages, their absence cannot be noticed.
  */
 function withoutNewest(records: readonly string[]): readonly string[] {
   const instantOf = (record: string | undefined): string => /"recorded_at":"([^"]*)"/.exec(record ?? '')?.[1] ?? '';
@@ -107,7 +107,7 @@ export async function torment({ bench, forMs, seed }: TormentOptions): Promise<T
     kills,
     requests: stage.simulator.log.total,
     writes: bench.proxy.writes.length - writesBefore,
-    // What has left the wanted span while it caught up is not missed.
+    // Readings that have left the wanted range while it caught up are not missed.
     verdict: await stage.verdict(last.atMs, Date.now() - HOUR_MS + 5000),
     lastReport: last.report,
     caughtUpMs: performance.now() - calmMs,
@@ -115,7 +115,7 @@ export async function torment({ bench, forMs, seed }: TormentOptions): Promise<T
   };
 }
 
-/** Waits until everything up to a few seconds ago is held and delivered. */
+/** Waits until everything up to a few seconds ago is covered and delivered. */
 async function caughtUp(stage: Stage, run: Run): Promise<{ report: StatusReport; atMs: number }> {
   let url = '';
   await until('it serves its page', () => {
@@ -138,5 +138,5 @@ async function caughtUp(stage: Stage, run: Run): Promise<{ report: StatusReport;
   return { report, atMs };
 }
 
-/** What may still be on its way when it says that it has caught up. */
+/** Points that may still be undelivered when it reports that it has caught up. */
 const LAG_MS = 10_000;

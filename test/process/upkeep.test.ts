@@ -256,7 +256,8 @@ describe.runIf(influxdAvailable())('--forget', () => {
       stage.database,
       "SELECT count(value) FROM telemetry WHERE device_id = 'walk'",
     );
-    // What the daemon writes of its own at that moment may wait for the database: then it says so, and is run again.
+    // Points that the daemon writes about itself at that moment may wait for the database: then the command reports
+    // that, and runs again.
     const runs: Ended[] = [];
     await until('it is removed', async () => {
       runs.push(await stage.run([...forget, '--json'], { env: KEYLESS }));
@@ -280,7 +281,7 @@ describe.runIf(influxdAvailable())('--forget', () => {
     });
     const since = stage.simulator.log.requests.slice(asked).filter(({ path }) => path.includes('/walk/'));
     expect(since, 'it is not asked for again').toEqual([]);
-    // Databases are the owner's: what the command says removes it there.
+    // Databases belong to the owner: the printed statement removes it there.
     expect(
       await bench.influxd.query(stage.database, "SELECT count(value) FROM telemetry WHERE device_id = 'walk'"),
     ).toEqual(inDatabase);

@@ -30,7 +30,7 @@ function rulesOf(file: string): Rule[] {
   return groups.flatMap(({ rules }) => rules);
 }
 
-/** A metric and the labels that are asked of it. */
+/** A metric and its required labels. */
 function usesOf(expr: string): { name: string; labels: string[] }[] {
   return [...expr.matchAll(/(?<![\w:])(tidemark_\w+)(?:\{([^}]*)\})?/g)].map(([, name = '', matchers = '']) => ({
     name,

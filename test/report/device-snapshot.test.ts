@@ -61,7 +61,7 @@ function coveredOf(...hours: Hours): readonly (readonly string[])[] {
 }
 
 test('the newest range is no missing part until the device is behind', () => {
-  // Covered up to six minutes ago; the grace period takes two.
+  // Covered up to six minutes ago; the grace period is two of them.
   expect(snapshotOf([[-49, -0.1]], 420).share).toBe(1);
   expect(snapshotOf([[-49, -0.1]], 200).share).toBeCloseTo(1 - 239 / (48 * 3600 - 121), 6);
   expect(

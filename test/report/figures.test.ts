@@ -43,7 +43,7 @@ test('the remaining time of a job follows from its reported progress, however of
   const figures = [{ kind: 'once', share: 0.6, etaSeconds: expect.closeTo(240, 5) }];
   expect(speeds.figures([job(1, progressAt(0.6))])).toEqual(figures);
   expect(speeds.figures([job(1, progressAt(0.6))])).toEqual(figures);
-  // Of one that has reported nothing since this process began, asking alone begins no measurement.
+  // Of one that has reported nothing since this process began, polling alone begins no measurement.
   expect(speeds.figures([job(2, progressAt(0.1))])).toEqual([{ kind: 'once', share: 0.1, etaSeconds: null }]);
   now.ms = 2 * MINUTE_MS;
   expect(speeds.figures([job(2, progressAt(0.4))])).toEqual([{ kind: 'once', share: 0.4, etaSeconds: null }]);

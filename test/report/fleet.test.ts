@@ -24,16 +24,18 @@ const RECORD = {
 
 interface Spec {
   readonly id: string;
-  /** How long ago what is held ends; `null`: nothing is. */
+  /** How long ago the coverage ends; `null`: nothing is. */
   readonly heldToAgoMs: number | null;
   /** How long ago it begins; long before anything is wanted by default. */
   readonly heldFromAgoMs?: number;
   readonly goneSinceMs?: number;
-  /** What the API says of it beyond that it is online and active. */
+  /** What the API reports of it beyond that it is online and active. */
   readonly facts?: Partial<DeviceRecord>;
 }
 
-/** A look at devices that are held from the beginning to some time ago; each costs `costMs` of a clock of its own. */
+/**
+ * A scan of devices that are covered from the beginning to some time ago; each costs `costMs` of a clock of its own.
+ */
 function lookAt(
   specs: readonly Spec[],
   costMs = 0,
@@ -218,7 +220,7 @@ describe('what it costs', () => {
   test('where it takes long nobody waits for it: it is made in slices, with rests', async () => {
     const { look, time } = lookAt(many, 0.1);
     expect(look.scan()).toBeNull();
-    // The one who asked has waited for a few milliseconds, not for a hundred.
+    // The caller has waited for a few milliseconds, not for a hundred.
     expect(time.ms).toBeLessThan(6);
     const askedMs = time.ms;
     expect(look.scan()).toBeNull();

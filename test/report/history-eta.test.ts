@@ -1,6 +1,6 @@
 /**
- * How long the initial sync takes, as the status says it once the load is known: held against its real end on simulated
- * fleets, in virtual time; and the same from the state alone.
+ * The estimated duration of the initial sync, once the load is known: compared with its real end on simulated fleets,
+ * in virtual time; and the same from the state alone.
  */
 import { describe, expect, test } from 'vitest';
 import type { NextStatus } from '../../src/core/status.ts';
@@ -16,11 +16,11 @@ interface Fleet {
   readonly devices: readonly DeviceSpec[];
   readonly perMinute: number;
   readonly perDay: number;
-  /** How far back the history is wanted, in days. */
+  /** How far back the wanted range goes, in days. */
   readonly days: number;
   /** How often somebody looks. */
   readonly lookMs: number;
-  /** Readings per page at most; 200. With fewer a day of history takes as many requests as several. */
+  /** Readings per page at most; 200. With fewer, a day of history costs as many requests as several. */
   readonly page?: number;
 }
 
@@ -40,7 +40,7 @@ interface Reported {
   readonly assumesFullHistory: boolean;
 }
 
-/** What the daemon tells, and what the state alone does; nothing where it is not known. */
+/** The estimates of the daemon and of the state alone; `null` where it is not known. */
 function etaOf(atMs: number, next: NextStatus, state: NextStatus): Reported[] {
   if (next.eta_seconds === null) return [];
   const [etaMs, fromStateMs] = [next.eta_seconds * SECOND_MS, (state.eta_seconds ?? 0) * SECOND_MS];
@@ -50,7 +50,7 @@ function etaOf(atMs: number, next: NextStatus, state: NextStatus): Reported[] {
 describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
   const bench = sharedBench(openBench);
 
-  /** Lives until no history is left. */
+  /** Runs until no history is left. */
   async function live({ devices: fleet, perMinute, perDay, days, lookMs, page = 200 }: Fleet) {
     using rig = await openRig(bench, {
       // No older than it has to be: the list of alerts is as old as the world.
@@ -131,7 +131,7 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
       const [before, after] = [true, false].map((assumes) =>
         reported.filter(({ assumesFullHistory, atMs }) => assumesFullHistory === assumes && endMs - atMs > MINUTE_MS),
       );
-      // Far too long as yet, and said to be so.
+      // Far too long as yet, and shown as a maximum.
       expect(before?.every(({ atMs, etaMs }) => etaMs > 1.5 * (endMs - atMs))).toBe(true);
       expect(sentences.some((text) => / \(less if devices are younger than the range\)\./.test(text))).toBe(true);
       expect(before?.length).toBeGreaterThan(5);

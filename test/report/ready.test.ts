@@ -1,4 +1,4 @@
-/** Whether what is held can be relied on, and the line that says that the first fill is through: once, and not before. */
+/** Readiness, and the line about the end of the initial sync: once, and not before. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { ServerClock } from '../../src/core/server-clock.ts';
@@ -65,7 +65,7 @@ function device(changes: Partial<DeviceStatus> = {}): DeviceStatus {
   return { ...common, state: 'live', lag_seconds: 0, covered: covered, gaps: [], ...changes };
 }
 
-/** What is told of these devices after a few looks, ten seconds apart. */
+/** The events about these devices after a few scans, ten seconds apart. */
 function eventsOf(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
   const events: AppEvent[] = [];
   let nowMs = 0;

@@ -266,7 +266,7 @@ describe('the sentence', () => {
       'alerts cannot be read: HTTP 500',
       { code: 'stream_failing', name: 'alerts' },
     ],
-    // A status alone does not say who answers it.
+    // A status alone does not identify the server.
     [
       { blocked: { reason: 'HTTP 503: overloaded; if this lasts, check the log', isAnswer: true } },
       'Delivery to the database is blocked: the database, or a proxy in front of it, answers HTTP 503: overloaded; if this lasts, check the log',

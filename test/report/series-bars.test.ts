@@ -1,5 +1,5 @@
 /**
- * The bar of days: what is held, held and empty, missing, not wanted, each on its day.
+ * The bar of days: covered, covered and empty, missing, not wanted, each on its day.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_NS, HOUR_NS } from '../../src/core/time.ts';

@@ -417,7 +417,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'return attempts.empties;',
       },
       {
-        // What was archived on the way there speaks against such an answer too.
+        // Readings archived on the way there are evidence against such an answer too.
         file: 'ingest/gap-scan.ts',
         find: 'isStored: isAnyStored(store, deviceId, range),',
         replace: 'isStored: false,',

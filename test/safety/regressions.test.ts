@@ -1,5 +1,5 @@
 /**
- * What drawn lives and a close reading found, each as the shortest story that shows it.
+ * Bugs found by random histories and by review, each as the shortest story that shows it.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
@@ -30,7 +30,7 @@ async function rigOf({ devices, ...rest }: Story): Promise<Rig> {
 
 const EVERY_MINUTE: DeviceSpec = { deviceId: 'often', intervalMs: MINUTE_MS };
 
-/** Missing readings of a device that the program says it holds. */
+/** Missing readings of a device in ranges that the program reports as covered. */
 async function coveredFalsely(rig: Rig, deviceId: string): Promise<readonly bigint[]> {
   const { missingAt } = await rig.verdict(NOW_MS, { fromNs: 0n });
   const sync = rig.open();
@@ -71,7 +71,7 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
   });
 
   test('that turns out to be served is requested of every device at once', async () => {
-    // The new one has been seen last and comes first: its emptiness beyond the plan proves nothing yet.
+    // The new one has been seen last and comes first: its emptiness beyond the plan shows nothing yet.
     const young: DeviceSpec = { deviceId: 'a-young', intervalMs: 5 * SECOND_MS, appearsAtMs: NOW_MS - 10 * MINUTE_MS };
     using rig = await rigOf({
       devices: [young, EVERY_MINUTE],

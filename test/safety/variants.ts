@@ -12,7 +12,7 @@ import type { Program } from '../support/rig.ts';
 import { editedTexts, type Mutant } from './mutants.ts';
 
 const SRC = pathToFileURL(`${join(import.meta.dirname, '..', '..', 'src')}/`).href;
-/** What the scenarios drive: the whole program, and its parts that strangers reach. */
+/** The program under test: all of it, and its parts that the network reaches. */
 const PROGRAM = [
   'app/open-sync.ts',
   'commands/once/run.ts',
@@ -32,7 +32,7 @@ const BORDERS = [
   'store/store.ts',
   'store/views/backup.ts',
 ];
-/** The variable of a module's address that says which variant it belongs to. */
+/** The query parameter of a module's URL with the variant that it belongs to. */
 const MARK = 'variant';
 
 /** The import of Node itself: what is written as one here would be the test runner's. */
@@ -96,7 +96,10 @@ export async function breedBorders(mutant: Edited): Promise<Borders> {
 
 type Edited = Pick<Mutant, 'name' | 'edits'>;
 
-/** Loads modules of a variant: all that they export, by name. The unchanged ones come first, whose imports tell what an edit reaches. */
+/**
+ * Loads modules of a variant: all that they export, by name. The unchanged ones come first: their imports show which
+ * modules an edit affects.
+ */
 async function load(entries: readonly string[], mutant: Edited) {
   await openVariant(entries, '0');
   const variant = String(texts.size + 1);

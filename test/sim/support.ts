@@ -1,5 +1,6 @@
 /**
- * What the simulator's tests share: a clock of the machine, a small world, and one way to ask in-process and over HTTP.
+ * What the simulator's tests share: a clock of the machine, a small world, and one way to send requests in-process and
+ * over HTTP.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../src/core/ports.ts';
@@ -60,7 +61,7 @@ export interface AskOptions {
 
 export type Ask = (pathAndQuery: string, options?: AskOptions) => Promise<Asked>;
 
-/** Asks without sockets. */
+/** Sends a request without sockets. */
 export function askInProcess(simulator: Simulator, timeoutMs?: number): Ask {
   const transport = transportOf(simulator, timeoutMs);
   return async (path, options = {}) => {
@@ -75,7 +76,7 @@ export function askInProcess(simulator: Simulator, timeoutMs?: number): Ask {
   };
 }
 
-/** Asks over HTTP. */
+/** Sends a request over HTTP. */
 export function askOverHttp(baseUrl: string): Ask {
   return async (path, options = {}) => {
     const { method = 'GET' } = options;
@@ -122,7 +123,7 @@ export const ENDPOINTS: readonly string[] = [
   '/account',
 ];
 
-/** Enough allowance that no test meets its end by accident. */
+/** Enough quota that no test uses it up by accident. */
 export const AMPLE = { requestsPerMinute: 1_000_000, requestsPerDay: 1_000_000 };
 
 /** A simulator of the small world, at its origin, on a clock that stands still. */

@@ -1,4 +1,7 @@
-/** Walking pages by their cursors: exactly the readings of the world, whatever the settings and the shape of the data. */
+/**
+ * Reading page after page by cursor: exactly the readings of the simulated workspace, whatever the settings and the
+ * shape of the data.
+ */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { MINUTE_MS, MS_NS, SECOND_NS } from '../../src/core/time.ts';
@@ -83,7 +86,7 @@ test('a scan returns exactly the readings between the bounds, each once, newest 
   await fc.assert(check, { numRuns: 200 });
 });
 
-/** The texts of all readings of a walk, without parsing what JSON.parse would change. */
+/** The texts of all readings of all pages, without parsing what JSON.parse would change. */
 async function walkTexts(ask: ReturnType<typeof askInProcess>, query: URLSearchParams): Promise<string[]> {
   const texts: string[] = [];
   for (;;) {

@@ -1,5 +1,5 @@
 /**
- * The jobs in the state, over two connections: the one that holds the lock, and the one of who asks.
+ * The jobs in the state, over two connections: the one that holds the lock, and the one of the requester.
  */
 import { copyFileSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
@@ -22,7 +22,7 @@ const PROGRESS: ProgressReport = {
   allowance: { waiting_until: null },
 };
 
-/** A state that one process holds and another one asks. */
+/** A state that one process holds and another one leaves jobs in. */
 function bothSides() {
   const state = scratchStore();
   const opened = openJobBoard(state.file.replace(/\/tidemark\.db$/, ''));

@@ -14,7 +14,7 @@ import { sharedBench } from '../support/shared-bench.ts';
 /** Schedules of stories that are not about alerts or devices. */
 const FEW = { alerts: cron('0 * * * *'), devices: cron('*/10 * * * *') };
 
-/** The life in which the history is read. */
+/** The run in which the history is read. */
 const FIRST = { forMs: 5 * MINUTE_MS, schedules: FEW };
 
 describe.runIf(influxdAvailable())('the daemon in outages', () => {
@@ -50,7 +50,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
   });
 
   test('notices that the service is back, whichever stream has the turn to try', async () => {
-    // One device, and history is full: most turns find nothing to ask.
+    // One device, and history is full: most turns find nothing to request.
     using rig = await rigOf({ world: worldOf([{ deviceId: 'seldom', intervalMs: 5 * MINUTE_MS }]) });
     const late: number[] = [];
     const life = await liveAsDaemon(rig, {

@@ -37,7 +37,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     // One at the start, and one whenever it is due.
     expect(count(/\/account$/)).toBe(3);
     expect(count(/\/alerts$/)).toBe(61);
-    // With allowance to spare once a minute: one request tells of all devices.
+    // With quota to spare once a minute: one request lists all devices.
     expect(count(/\/devices$/)).toBeGreaterThanOrEqual(25);
     expect(count(/\/devices$/)).toBeLessThanOrEqual(124);
     const ofDevice = (deviceId: string): number => count(new RegExp(`/${deviceId}/telemetry$`));

@@ -1,4 +1,4 @@
-/** A database that is down for three days: the API is asked as ever, and all of it arrives, the newest lane first. */
+/** A database that is down for three days: the API is polled as ever, and all of it arrives, the newest lane first. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
@@ -31,7 +31,10 @@ const HISTORY: readonly string[] = Array.from(
   (_, nth) => `workspace,workspace_id=w devices=2 ${BigInt(NOW_MS - 9 * DAY_MS + nth * MINUTE_MS) * 1_000_000n}`,
 );
 
-/** Most of the time it asks for ten minutes' patience; now and then it is not there at all, or takes and says nothing. */
+/**
+ * Most of the time it asks for ten minutes' patience; now and then it is not there at all, or accepts the request and
+ * never answers.
+ */
 const OUTAGE: readonly Fault[] = [FAULTS.cut, FAULTS.applyAndCut, ...Array.from({ length: 8 }, () => throttled(600))];
 
 interface Story {

@@ -1,6 +1,6 @@
 /**
- * Devices that come, leave and are gone, over real loops on a virtual clock: they are noticed in time, asked no more
- * once they are gone or excluded, and polled every `sync.gone_poll` all the same.
+ * Devices that come, leave and are gone, over real loops on a virtual clock: they are noticed in time, and polled only
+ * every `sync.gone_poll` once they are gone, and never once they are excluded.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
@@ -45,7 +45,7 @@ describe.runIf(influxdAvailable())('a device that leaves while its history is op
     using rig = await openRig(bench, { world: worldOf(devices, 32 * DAY_MS), historyMs: 30 * DAY_MS, filter });
     const life = await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS });
     expect(life.lastReport.devices.filter(({ state }) => state === 'excluded')).toHaveLength(3);
-    // The next listing tells of it.
+    // The next listing has it.
     expect(askedAfter(rig, /[xyz].telemetry/, LEAVES_MS + 6 * MINUTE_MS)).toBe(0);
   });
 });
@@ -103,7 +103,7 @@ describe.runIf(influxdAvailable())('the list of devices after hours of downtime'
   test('is read on its schedule, so that a new device is noticed within minutes', async () => {
     const appearsAtMs = NOW_MS + 15 * HOUR_MS + 20 * MINUTE_MS;
     const devices = [
-      // Far behind when it is asked again, page after page; then it has nothing to say.
+      // Far behind when it is polled again, page after page; then it has nothing new.
       { deviceId: 'old', intervalMs: MINUTE_MS, silences: [{ fromMs: NOW_MS + 15 * HOUR_MS, toMs: NOW_MS + DAY_MS }] },
       { deviceId: 'steady', intervalMs: 5 * MINUTE_MS },
       { deviceId: 'new', intervalMs: 5 * MINUTE_MS, appearsAtMs },

@@ -1,5 +1,6 @@
 /**
- * Empty answers that were believed, and silences that end: what is asked for again, when, and with how many requests.
+ * Empty answers that were accepted, and silences that end: which ranges are requested again, when, and with how many
+ * requests.
  */
 import { describe, expect, test } from 'vitest';
 import { CONFIRMED_FOR_GOOD } from '../../src/core/state/telemetry.ts';
@@ -20,7 +21,7 @@ const HUB: DeviceSpec = { deviceId: 'hub', readings: [] };
 
 const { signal } = new AbortController();
 
-/** What the checks of empty answers ask of a device so long after now. */
+/** The requests of the checks of empty answers about a device so long after now. */
 function checksOf(rig: Rig, deviceId: string): (ms: number) => Promise<ReturnType<typeof windowsOf>> {
   const believedMs = rig.clock.nowMs();
   return async (ms) => {
@@ -215,7 +216,7 @@ describe.runIf(influxdAvailable())('empty answers that were accepted', () => {
 describe.runIf(influxdAvailable())('a silence that ends', () => {
   const bench = sharedBench(openBench);
 
-  /** How many requests about a device a run takes after a silence of 22.5 hours, and how many the run after it. */
+  /** How many requests about a device a run needs after a silence of 22.5 hours, and how many the run after it. */
   async function requestsAfter(historyMaxDays: number): Promise<number[]> {
     const silentMs = 22.5 * HOUR_MS;
     const silences = [{ fromMs: NOW_MS - MINUTE_MS, toMs: NOW_MS + silentMs }];

@@ -35,11 +35,11 @@ const FAULTS: readonly [string, FaultPlan][] = [
 
 const SELDOM = [{ deviceId: 'often', intervalMs: 5 * MINUTE_MS, sensors: sensorsOf(2) }];
 const HOURLY = cron('0 * * * *');
-/** Schedules that leave out the half of a life, and the most of a long one. */
+/** Schedules that leave out half of a run, and most of a long one. */
 const LESS_ASKED = { telemetry: cron('*/2 * * * *'), alerts: HOURLY, devices: cron('*/10 * * * *') };
 const SELDOM_ASKED = { telemetry: cron('*/10 * * * *'), alerts: HOURLY, devices: HOURLY };
 
-/** The life in which the history is read. */
+/** The run in which the history is read. */
 const FIRST = { forMs: 5 * MINUTE_MS, schedules: LESS_ASKED };
 
 describe.runIf(influxdAvailable())('half an hour after the last fault nothing is open', () => {
@@ -152,7 +152,7 @@ describe.runIf(influxdAvailable())('readings that are gone from the API, all the
     const silent = await liveAsDaemon(rig, { forMs: 29 * HOUR_MS, schedules: SELDOM_ASKED });
     expect(eventsOf(silent, 'restatement')).toHaveLength(1);
     const reasons = silent.lastReport.devices.flatMap(({ gaps }) => gaps.map(({ reason }) => reason));
-    // What a silent device may have said since it was last asked.
+    // Readings that a silent device may have since its last poll.
     expect(new Set(reasons).size === 0 || [...reasons].join() === 'pending', reasons.join()).toBe(true);
     const distrusted = eventsOf(silent, 'page-rejected').length;
     expect(distrusted, 'seldom asked').toBeLessThan(100);

@@ -1,6 +1,6 @@
 /**
- * `/healthz` over real loops on a virtual clock: what a restart cannot mend is healthy for as long as it takes, and a
- * loop that waits for what never comes is not.
+ * `/healthz` over real loops on a virtual clock: a condition that a restart cannot repair is healthy for as long as it
+ * lasts, and a loop that waits forever is not.
  */
 import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
@@ -30,7 +30,7 @@ function watchHealth(rig: Rig, seen: HealthReport[]): (sync: Sync) => ((signal: 
   ];
 }
 
-/** What never answers, until it is told to stop. */
+/** A call that never returns until it is aborted. */
 function never(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });

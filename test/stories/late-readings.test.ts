@@ -1,5 +1,5 @@
 /**
- * Readings that come late, whole program: delivered, counted, and reason enough to claim later from then on.
+ * Readings that come late, whole program: delivered, counted, and the reason for a longer grace period from then on.
  */
 
 import { describe, expect, test } from 'vitest';
@@ -55,7 +55,7 @@ function delay(rig: Rig, span: { fromMs: number; toMs: number }, byMs: number): 
 const telemetryRequests = (rig: Rig): number =>
   rig.simulator.log.requests.filter(({ path }) => path.endsWith('/telemetry')).length;
 
-/** One life that delivers all, then the judge's word on everything up to what it claims. */
+/** One run that delivers all, then the judge's verdict on everything up to the coverage limit. */
 async function finish(rig: Rig, fromMs = NOW_MS - 3 * HOUR_MS + MINUTE_MS): Promise<void> {
   const startedMs = rig.clock.nowMs();
   const { summary } = await rig.once();
@@ -199,7 +199,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     expect(rereadDue(store, NEXT_DAY_MS + HOUR_MS)).toEqual(['calm', 'often']);
     expect(await rereadDay(sync.context, { deviceId: 'calm', day: TODAY }, signal)).toBe(true);
     expect(rereadDue(store, NEXT_DAY_MS + 23 * HOUR_MS)).toEqual(['often']);
-    // Of the day after nothing is held.
+    // Of the day after nothing is covered.
     expect(rereadDue(store, NEXT_DAY_MS + DAY_MS + HOUR_MS)).toEqual([]);
     sync.close();
   });

@@ -1,6 +1,6 @@
 /**
- * A day of many devices on a small plan, through the whole engine in virtual time: planner, pace, pull, pageCommit,
- * delivery to a real InfluxDB.
+ * A day of many devices on a small plan, through the whole engine in virtual time: planner, rate limiter, page scans,
+ * commits, delivery to a real InfluxDB.
  */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
@@ -55,7 +55,7 @@ describe.runIf(influxdAvailable())('a hundred devices on 500 requests a day', ()
     expect(count(429)).toBe(0);
     expect(mostWithin(atMs, MINUTE_MS)).toBeLessThanOrEqual(PLAN.requestsPerMinute * SHARE);
     expect(atMs.length).toBeLessThanOrEqual(PLAN.requestsPerDay * SHARE);
-    // All of it is of use: there is more to ask than may be asked.
+    // Every request is useful: the demand exceeds the budget.
     expect(atMs.length).toBeGreaterThanOrEqual(0.9 * PLAN.requestsPerDay * SHARE);
     expect(eventsOf(life, 'quota-short')[0]).toMatchObject({ of: 'schedules' });
     const verdict = await rig.verdict(rig.clock.nowMs() - 17 * HOUR_MS);
@@ -64,7 +64,7 @@ describe.runIf(influxdAvailable())('a hundred devices on 500 requests a day', ()
     // Waiting its turn is no fault.
     expect(life.lastReady).toEqual({ ready: true, reasons: [], codes: [], names: [] });
     const lags = life.lastReport.devices.map((device) => device.lag_seconds ?? Number.POSITIVE_INFINITY);
-    // Four requests a day for each: asked in turn, none is forgotten.
+    // Four requests a day for each: polled in turn, none is left out.
     expect(lags.reduce((sum, lag) => sum + lag, 0) / lags.length).toBeLessThanOrEqual(5 * 3600);
     expect(Math.max(...lags)).toBeLessThanOrEqual(17 * 3600);
   });

@@ -1,6 +1,6 @@
 /**
- * Gaps that get a name, over real loops on a virtual clock: one that is tried again when its name says so, and one that
- * cannot be named because the state is full.
+ * Gaps that get a name, over real loops on a virtual clock: one that is tried again at the time in its name, and one
+ * that cannot be named because the state is full.
  */
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';

@@ -1,6 +1,6 @@
 /**
  * Five stories in virtual time, each seen in every way: the dashboards through Grafana's library, the sentence of the
- * status page, readiness, `/metrics`, the alert rules in promtool, and the events of the log. All of them tell the
+ * status page, readiness, `/metrics`, the alert rules in promtool, and the events of the log. All of them show the
  * same.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -170,7 +170,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect(reported.metrics).toMatch(/^tidemark_destination_up\{destination="influx"\} 0$/m);
     expect(alerts(reported.metrics, { nowMs: reported.nowMs })).toEqual(['TidemarkDestinationDown']);
     expect(reported.events).toContain('delivery-blocked');
-    // The last points before minute 45 are delivered at once. Nobody says that the daemon has stopped: it has not.
+    // The last points before minute 45 are delivered at once. No view reports that the daemon has stopped: it has not.
     expect((await reported.read.numbers('fleet', 'Lag')).join()).toMatch(
       /^no report from Tidemark; complete up to: 3[5-9] minutes ago, red$/,
     );
@@ -260,7 +260,7 @@ function alerts(metrics: string, { up = 1, nowMs }: { readonly up?: number; read
       ],
     };
     writeFileSync(join(directory, 'test.yml'), JSON.stringify(test));
-    // Nothing is expected, so that it says what there is.
+    // Nothing is expected, so the error shows the actual value.
     const { said } = promtool(['test', 'rules', 'test.yml'], '', directory);
     if (!said.includes('got:')) throw new Error(said);
     return [...said.matchAll(/alertname="?\\?"?(Tidemark\w+)/g)].map(([, name = '']) => name).sort();

@@ -1,6 +1,6 @@
 /**
- * Quiet faults, whole program: answers with 200 that are not true, clocks that lie, others that spend. In the end
- * nothing is missing and nothing there twice, and a person is told what the fault was, no more.
+ * Quiet faults, whole program: false answers with 200, wrong clocks, other clients that spend the quota. In the end
+ * nothing is missing or duplicated, and the log names the fault, and nothing else.
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
@@ -61,7 +61,7 @@ const PROBLEM: readonly AppEvent['type'][] = [
   'records-rejected',
 ];
 
-/** One more life without any fault; everything up to what it claims has to be there, and no gap is left. */
+/** One more run without any fault; everything up to the coverage limit has to be there, and no gap is left. */
 async function finish(
   rig: Rig,
   { invented = () => false, wantedMs = HISTORY_MS }: { invented?: (point: string) => boolean; wantedMs?: number } = {},
@@ -158,7 +158,7 @@ describe.runIf(influxdAvailable())('cursors', () => {
     const seen = { fromNs: msToNs(NOW_MS - HISTORY_MS + 5 * MINUTE_MS), toNs: msToNs(NOW_MS - 5 * MINUTE_MS) };
     await rig.once();
     const { missingAt, invented } = await rig.verdict(NOW_MS, seen);
-    // Only instants that fill a page are lacking, and no answer shows it.
+    // Only instants that fill a page are missing, and no answer shows it.
     expect([invented, missingAt.length > 0]).toEqual([[], true]);
     for (const { at } of missingAt) {
       expect([...rig.simulator.world.readings('often', at, at + 1n)].length).toBeGreaterThan(200);
@@ -285,7 +285,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     // By the clock that was ahead every reading came an hour late; by the true one none does.
     expect(eventsOf(events.slice(mended), ...PROBLEM)).toEqual([]);
     expect(eventsOf(events, 'gap-recorded', 'restatement', 'page-rejected')).toEqual([]);
-    // What is wanted was counted from the hour ahead.
+    // The wanted range was counted from the hour ahead.
     await finish(rig, { wantedMs: HISTORY_MS - HOUR_MS });
   });
 
@@ -301,7 +301,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
     );
     await rig.clock.sleep(20 * MINUTE_MS);
     expect(eventsOf((await rig.once()).events, ...PROBLEM)).toEqual([]);
-    // What is wanted was counted from the hour ahead.
+    // The wanted range was counted from the hour ahead.
     await finish(rig, { wantedMs: HISTORY_MS - HOUR_MS });
   });
 

@@ -29,7 +29,7 @@ describe.runIf(influxdAvailable())('a short outage', () => {
     using rig = await rigOf({ settings, faults: downFrom(NOW_MS + second * SECOND_MS, 20 * SECOND_MS) });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
-    // All devices that were left failed, and nothing but them was left to ask.
+    // All devices that were left failed, and only they were left to poll.
     expect(eventsOf({ events }, 'gap-recorded').length).toBeGreaterThan(1);
     expect(rig.clock.monoMs()).toBeLessThan(MINUTE_MS);
     expect(rig.simulator.log.requests.filter(({ path }) => path === '/devices')).toHaveLength(1);
@@ -63,7 +63,8 @@ describe.runIf(influxdAvailable())('a short outage', () => {
     using rig = await rigOf({ faults: onPath(/a.telemetry/, always({ kind: 'reset', when: 'before-headers' })) });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
-    // Five requests a try: at the beginning, and after five minutes with two more because nobody else is asked then.
+    // Five requests a try: at the beginning, and after five minutes with two more because no other device is polled
+    // then.
     const asked = rig.simulator.log.requests.filter(({ path }) => path.includes('/a/telemetry'));
     expect(asked.length).toBeLessThanOrEqual(40);
   });

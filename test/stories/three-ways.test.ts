@@ -1,5 +1,5 @@
 /**
- * One story told in three ways: by the daemon, by `--once` alone, and by a `--once` that a daemon does as its job. All
+ * One story in three ways: by the daemon, by `--once` alone, and by a `--once` that a daemon does as its job. All
  * three are one engine, so what is stored is the same.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ import { sharedBench } from '../support/shared-bench.ts';
 
 /** What a way does with a workspace, and the error that ends it. */
 interface Way {
-  /** Reads the whole history once, and checks what this way reports of it. */
+  /** Reads the complete history once, and checks the report of this way. */
   readonly fill: (rig: Rig) => Promise<void>;
   /** Goes on after `change`; returns the error that it ends with, and whether it noticed the device `stranger`. */
   readonly goOn: (rig: Rig, change: () => void) => Promise<{ readonly error: unknown; readonly strangers: number }>;

@@ -28,9 +28,9 @@ describe.runIf(influxdAvailable())('a fleet whose last-seen times are', () => {
       'is ready all the time, and nothing is behind: every %j minutes',
       async (minutes) => {
         const fleet = { devices: reportersOf(...minutes), listing };
-        // At least two readings of each device in the last life.
+        // At least two readings of each device in the last run.
         const lastMs = Math.max(2.5 * Math.max(...minutes), 60) * MINUTE_MS;
-        // After a restart, a time that is stuck is believed until the idle poll has disproved it.
+        // After a restart, a time that is stuck is trusted until the idle poll has disproved it.
         const livesMs = listing === 'stuck' ? [1.5 * lastMs] : [0.5 * lastMs, lastMs];
         const { made, notReady, behind, worstLagSeconds, behindAfterSeconds, polls } = await checkFleet(
           bench,

@@ -87,7 +87,7 @@ describe.runIf(influxdAvailable())('a Date that is wrong at a start', () => {
     const before = rig.simulator.log.total;
     const { lastReady } = await liveAsDaemon(rig, { forMs: 5 * MINUTE_MS });
     const asked = rig.simulator.log.requests.filter(({ number, path }) => number > before && /telemetry/.test(path));
-    // As many as a first start takes for the two days and five minutes of polls.
+    // As many as a first start needs for the two days and five minutes of polls.
     expect(asked.length).toBeLessThan(40);
     expect(lastReady).toMatchObject({ ready: true });
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });

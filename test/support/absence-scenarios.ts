@@ -1,5 +1,5 @@
 /**
- * Safety scenarios about readings that are missing from answers for a while although something known speaks for them: a
+ * Safety scenarios about readings that are missing from answers for a while although there is evidence of them: a
  * stored reading, a sign of life, or readings that are newer. Part of `scenarios.ts`.
  */
 
@@ -68,7 +68,10 @@ export const beginsBelowStored: Scenario = async (bench, program) =>
     return isPast ? { ...page, records: page.records.filter((record) => timeOf(record) < NOW_MS - 8 * HOUR_MS) } : page;
   });
 
-/** The same for an hour: what such pages hid is read again, although they were believed after half an hour. */
+/**
+ * The same for an hour: readings that such pages hid are read again, although the pages were accepted after half an
+ * hour.
+ */
 export const beginsBelowForAnHour: Scenario = async (bench, program) => {
   const devices = [{ deviceId: 'one', intervalMs: MINUTE_MS }];
   const world = (originMs: number) => createWorld({ seed: 5, originMs, historyMs: DAY_MS, devices, alerts: [] });
@@ -88,8 +91,9 @@ export const beginsBelowForAnHour: Scenario = async (bench, program) => {
 };
 
 /**
- * Pages of the past lack their newest three readings. The last week is given up, as they lack the stored reading above it;
- * what lies further back has no such reading to show, and must not be called covered up to the gap above.
+ * Pages of the past come without their newest three readings. The last week is given up, as they lack the stored
+ * reading above it; what lies further back has no such reading to show, and must not be called covered up to the gap
+ * above.
  */
 export const belowGivenUp: Scenario = async (bench, program) => {
   const readings = Array.from({ length: 1000 }, (_, index) => ({
@@ -161,7 +165,10 @@ export const behindItsSign: Scenario = async (bench, program) => {
   return found;
 };
 
-/** A daemon whose plan is small against its fleet, and empty answers that others spoke for: they are asked for again. */
+/**
+ * A daemon whose plan is small against its fleet, and empty answers that others supported: their ranges are requested
+ * again.
+ */
 export const emptyUnderSmallQuota: Scenario = async (bench, program) => {
   const silences = [{ fromMs: NOW_MS - HOUR_MS, toMs: Number.POSITIVE_INFINITY }];
   const devices = [

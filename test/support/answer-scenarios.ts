@@ -42,12 +42,12 @@ async function connected({ createApiClient, createHttpTransport }: Borders, scri
   };
 }
 
-/** A whole answer of now. */
+/** A complete answer of now. */
 function served(body: unknown, dateMs = START_MS): Script {
   return answer(JSON.stringify(body), { headers: { date: new Date(dateMs).toUTCString() } });
 }
 
-/** What a call ended with: its value, or what an error tells of itself. */
+/** The result of a call: its value, or the kind of its error. */
 async function endOf(call: Promise<unknown>): Promise<{ readonly failure?: unknown; readonly facts?: object }> {
   return await call.then(
     () => ({}),

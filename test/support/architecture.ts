@@ -17,7 +17,7 @@ function part(parts: readonly string[], packages: readonly string[] = [], node =
   return { parts, packages, node };
 }
 
-/** Each knows one technology. */
+/** Each depends on one technology. */
 const TECHNOLOGIES = ['api', 'influx', 'store', 'observe', 'page', 'sim'];
 const BELOW_APP = [
   'core',
@@ -78,7 +78,7 @@ function mayImportCommand(path: string, target: string): boolean {
 
 /**
  * Files that may read a clock, set timers or draw at random; in the browser there is nobody to give them. Everything
- * else takes these as arguments.
+ * else gets these as arguments.
  */
 const WORLDLY = /^(?:main\.ts|app\/real-clock\.ts|page\/client\/[\w-]+\.js|api\/transport\.ts|sim\/server\.ts)$/;
 
@@ -146,7 +146,7 @@ function targetsAfter(pattern: RegExp, text: string): (string | null)[] {
   });
 }
 
-/** Imports and re-exports that are left once the types are taken out. */
+/** Imports and re-exports that are left once the types are removed. */
 const FOR_VALUES = /(?<![.\w])(?:import|export)\b(?!\s*type\b)[^;]*?\bfrom\b|(?<![.\w])import(?=\s*;)/g;
 
 /** The files that pure files import for their values though they are not pure themselves: each makes its importer impure. */

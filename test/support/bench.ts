@@ -4,7 +4,7 @@
 import { type Influxd, startInfluxd } from './influxd.ts';
 import { startV2Proxy, type V2Proxy } from './v2-proxy.ts';
 
-/** A database shared by the tests of a file; whoever uses it has a bucket of its own. */
+/** A database shared by the tests of a file; each user has a bucket of its own. */
 export interface Bench extends AsyncDisposable {
   readonly influxd: Influxd;
   readonly proxy: V2Proxy;
@@ -13,7 +13,7 @@ export interface Bench extends AsyncDisposable {
 /**
  * Starts it.
  *
- * @param token the one that the proxy asks for.
+ * @param token the one that the proxy requires
  */
 export async function startBench(token: string): Promise<Bench> {
   const influxd = await startInfluxd();

@@ -1,6 +1,6 @@
 /**
- * What the scenarios of the borders share: the parts of the program that strangers reach, and how a scenario says what
- * is wrong with them. No database, no process: HTTP on loopback, and parts on their own.
+ * What the scenarios of the borders share: the parts of the program that the network reaches, and how a scenario
+ * reports errors in them. No database, no process: HTTP on loopback, and parts on their own.
  */
 import type * as client from '../../src/api/client.ts';
 import type * as transport from '../../src/api/transport.ts';
@@ -28,10 +28,10 @@ export interface Borders {
   readonly backUpState: typeof backup.backUpState;
 }
 
-/** Tells what is wrong; an empty list where nothing is. */
+/** Returns the errors; an empty list where there are none. */
 export type BorderScenario = (borders: Borders) => Promise<readonly string[]>;
 
-/** A complaint where a figure is not the one that is wanted. */
+/** An error where a figure is not the expected one. */
 export function unless(what: string, got: unknown, wanted: unknown): readonly string[] {
   const [is, should] = [got, wanted].map((value) => JSON.stringify(value));
   return is === should ? [] : [`${what}: ${is}, not ${should}`];

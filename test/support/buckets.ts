@@ -20,7 +20,7 @@ export interface Buckets extends Pick<Bench, 'influxd' | 'proxy'> {
 /**
  * Registers it where it is called.
  *
- * @param options what `CREATE DATABASE` says of each.
+ * @param options the options of `CREATE DATABASE` for each
  */
 export function sharedBuckets(options = ''): Buckets {
   const bench = sharedBench(() => startBench(TOKEN));

@@ -10,7 +10,7 @@ import { outsideLibraries } from '../../config/outside.mjs';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-/** The variable that tells the tests of a run where the program is. */
+/** The variable with the path of the program for the tests of a run. */
 const PLACE = 'TIDEMARK_TEST_PROGRAM';
 
 /** The file to start: what was built for this run, and the source where nothing was. */

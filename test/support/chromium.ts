@@ -25,7 +25,7 @@ export async function startChromium(): Promise<Browser> {
   });
 }
 
-/** A page, and what it did that nobody asked for. */
+/** A page, and its unexpected actions. */
 export interface Watched extends AsyncDisposable {
   readonly page: Page;
   /** Errors and warnings in its console, errors of its scripts, answers of 400 and above, addresses of other hosts. */
@@ -45,7 +45,7 @@ const VIEWPORT = { width: 1280, height: 900 };
 /**
  * Opens an empty page that is watched.
  *
- * @param origin the one place that it may ask.
+ * @param origin the only origin that it may request
  */
 export async function watchedPage(
   browser: Browser,

@@ -47,7 +47,7 @@ export interface DaemonLife extends DaemonWatch {
 
 const NEVER: KeySource = { isFixed: true, hasChanged: () => false, adopt: () => {} };
 
-/** One life of the daemon, from its start to the signal that ends it. */
+/** One run of the daemon, from its start to the signal that ends it. */
 export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<DaemonLife> {
   const events: AppEvent[] = [];
   const observe = (event: AppEvent): void => {
@@ -85,7 +85,7 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
   }
 }
 
-/** Devices of three kinds, for whoever needs no others. */
+/** Devices of three kinds, for tests that need no others. */
 export const DEVICES: readonly DeviceSpec[] = [
   { deviceId: 'often', intervalMs: MINUTE_MS, jitter: 0.5 },
   { deviceId: 'tied', intervalMs: 4 * MINUTE_MS, traits: ['ties'] },
@@ -103,7 +103,7 @@ export const MEASURING_DEVICES: readonly DeviceSpec[] = DEVICES.map((device) => 
  */
 export function worldOf(devices: readonly DeviceSpec[], historyMs = 3 * DAY_MS): (nowMs: number) => World {
   const measured = devices.map((device) => ({ sensors: sensorsOf(device.traits === undefined ? 1 : 2), ...device }));
-  // A world never changes, and what the judge has made of it is there for the next rig as well.
+  // A simulated workspace never changes, so the judge's cache of it serves the next rig as well.
   const made = new Map<number, World>();
   return (originMs) => {
     const world = made.get(originMs) ?? createWorld({ seed: 33, originMs, historyMs, devices: measured });
@@ -119,7 +119,7 @@ export function eventsOf<T extends DaemonLife['events'][number]['type']>(life: P
   );
 }
 
-/** Everything from the start of the wanted span up to what could be claimed a few minutes before now. */
+/** Everything from the start of the wanted range up to the coverage limit a few minutes before now. */
 export async function expectExact(rig: Rig, least = 1000, lagMs = 5 * MINUTE_MS): Promise<void> {
   const verdict = await rig.verdict(rig.clock.nowMs() - lagMs, {
     fromNs: BigInt(NOW_MS - 2 * DAY_MS + 10 * MINUTE_MS) * 1_000_000n,

@@ -13,15 +13,15 @@ import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 
 const HISTORY_MS = 12 * HOUR_MS;
-/** What is wanted moves with the time that the lives take. */
+/** The wanted range moves with the duration of the runs. */
 const FROM_MS = NOW_MS - 6 * HOUR_MS;
 
-/** More readings an hour than a page holds: what a life has missed of it, the next one does not find by chance. */
+/** More readings an hour than a page holds: readings that a run has missed are not found by chance in the next one. */
 const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 10 * SECOND_MS };
 
 const EMPTY: FaultPlan = onPath(/telemetry/, always(falselyEmpty));
 
-/** With no sign of life in the list: nothing speaks against the answers but the reading that each must show. */
+/** With no sign of life in the list: the only evidence against the answers is the reading that each must show. */
 const EMPTY_AND_UNSEEN: FaultPlan = anyOf(EMPTY, onPath(/devices$/, always(withoutLastSeen)));
 
 interface World {
@@ -35,7 +35,7 @@ async function rigFor(bench: Bench, program: Program, { device, historyMs }: Wor
   return await openRig(bench, { world, historyMs, program });
 }
 
-/** A last life, an hour later, in which all answers are true. */
+/** A last run, an hour later, in which all answers are true. */
 async function finish(rig: Rig, { fromMs, least }: { fromMs: number; least: number }): Promise<string[]> {
   rig.simulator.faults = null;
   await rig.clock.sleep(HOUR_MS);
@@ -44,7 +44,7 @@ async function finish(rig: Rig, { fromMs, least }: { fromMs: number; least: numb
   return complaints(await rig.verdict(startedMs, { fromNs: BigInt(fromMs) * 1_000_000n }), least);
 }
 
-/** Three lives in which every answer is empty, though readings are held that each must show. */
+/** Three runs in which every answer is empty, though readings are stored that each must show. */
 export const emptyForHours: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program, { device: OFTEN, historyMs: HISTORY_MS });
   await rig.once();
@@ -58,7 +58,7 @@ export const emptyForHours: Scenario = async (bench, program) => {
   return [...found, ...(await finish(rig, { fromMs: FROM_MS, least: 1000 }))];
 };
 
-/** A first life in which every answer is empty, so that nothing is held that could be missed. */
+/** A first run in which every answer is empty, so that no reading is stored that could be missed. */
 export const emptyFromTheFirst: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program, { device: OFTEN, historyMs: HISTORY_MS });
   rig.simulator.faults = EMPTY;
@@ -66,7 +66,9 @@ export const emptyFromTheFirst: Scenario = async (bench, program) => {
   return await finish(rig, { fromMs: FROM_MS, least: 1000 });
 };
 
-/** More history is wanted, in several windows, and every answer is empty: the deeper windows reach nothing held. */
+/**
+ * The wanted range grows by several windows, and every answer is empty: the deeper windows include no stored reading.
+ */
 export const emptyFurtherDown: Scenario = async (bench, program) => {
   const device: DeviceSpec = { deviceId: 'ten', intervalMs: 10 * MINUTE_MS };
   using rig = await rigFor(bench, program, { device, historyMs: 12 * DAY_MS });
@@ -126,7 +128,7 @@ export const emptyOnceMore: Scenario = async (bench, program) => {
   return [...found, ...(await finish(rig, { fromMs: FROM_MS, least: 500 }))];
 };
 
-/** A device that has been silent for an hour, and every answer of the first life is empty. */
+/** A device that has been silent for an hour, and every answer of the first run is empty. */
 export const silentAtFirstContact: Scenario = async (bench, program) => {
   const device: DeviceSpec = {
     deviceId: 'silent',
@@ -143,7 +145,9 @@ export const silentAtFirstContact: Scenario = async (bench, program) => {
   return end ? found : [`the first run ends with ${summary.exit_code} after ${tookMs} ms (${named})`, ...found];
 };
 
-/** The same, while another device is answered about: the empty answers are believed, and asked for again an hour later. */
+/**
+ * The same, while another device is answered about: the empty answers are accepted, and requested again an hour later.
+ */
 export const emptyBesideOthers: Scenario = async (bench, program) => {
   const silent: DeviceSpec = {
     deviceId: 'silent',
@@ -160,7 +164,9 @@ export const emptyBesideOthers: Scenario = async (bench, program) => {
   return summary.exit_code === 0 ? found : [`the first run ends with ${summary.exit_code}`, ...found];
 };
 
-/** Empty answers that others spoke for, and then true ones of older history: what is newer is asked for again at once. */
+/**
+ * Empty answers that others supported, and then true ones of older history: the newer range is requested again at once.
+ */
 export const emptyAboveHistory: Scenario = async (bench, program) => {
   const silent: DeviceSpec = {
     deviceId: 'silent',

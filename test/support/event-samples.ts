@@ -1,6 +1,6 @@
 /**
- * Events whose line depends on more than the words in it, in each of the ways in which it does: what the table of
- * events is held against. Of all others the line of placeholders tells everything.
+ * Events whose line depends on more than the words in it, in each of the ways in which it does: the table of events is
+ * compared with them. For all others the line of placeholders is enough.
  */
 import type { AppEvent } from '../../src/core/events.ts';
 

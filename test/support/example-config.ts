@@ -6,13 +6,13 @@ import { fileForm, type Key, keyEntries } from '../../src/config/schema.ts';
 const HEAD = `# Tidemark's configuration: copy this to config/tidemark.yaml and fill it in.
 #
 # Every key can be given as an environment variable too, which wins: api.url is TIDEMARK_API_URL, and so on.
-# Times take a unit (s, m, h, d, w). What is commented out shows a default, or an example where it says so.
+# Times take a unit (s, m, h, d, w). A commented-out line shows a default, or an example where it is marked as one.
 `;
 
 /** Keys that nobody can leave out. */
 const REQUIRED = ['api.url', 'api.key'];
 
-/** The whole file. */
+/** The complete file. */
 export function exampleConfig(): string {
   const sectionOf = (path = ''): string => (path.includes('.') ? path.replace(/\..*/, '') : '');
   const blocks = keyEntries().map(([path, key], index, entries) => {

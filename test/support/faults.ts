@@ -1,6 +1,6 @@
 /**
- * What goes wrong with the simulated API in tests: plans that say which requests a fault befalls, and quiet faults, of
- * which nobody is told of: an answer with 200, whole and well-formed, that is not true.
+ * Faults of the simulated API in tests: plans that select the requests with a fault, and quiet faults: an answer with
+ * 200, complete and well-formed, that is not true.
  */
 import type { EpochMs, EpochNs } from '../../src/core/time.ts';
 import { formatExact } from '../../src/core/time.ts';
@@ -8,7 +8,7 @@ import type { SimPage } from '../../src/sim/answers.ts';
 import { chance, mix, pick, type Seed } from '../../src/sim/random.ts';
 import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
 
-/** Answers that are no pages, or pages that do not arrive whole. */
+/** Answers that are no pages, or pages that do not arrive completely. */
 export const ANSWER_FAULTS: readonly Fault[] = [
   { kind: 'server-error' },
   { kind: 'server-error', status: 503, waitSeconds: 1 },
@@ -60,7 +60,7 @@ export function always(fault: Fault): FaultPlan {
 
 const mangle = (change: (page: SimPage) => SimPage): Fault => ({ kind: 'mangle', change });
 
-/** A list of devices that says of none when it was seen. */
+/** A list of devices without the time at which each was seen. */
 export const withoutLastSeen: Fault = mangle((page) => ({
   ...page,
   records: page.records.map((record) => record.replace(/"last_seen_at":\s*"[^"]*"/, '"last_seen_at":null')),
@@ -86,7 +86,7 @@ export function lagging(records: number): Fault {
   return mangle((page) => ({ ...page, records: page.records.slice(records) }));
 }
 
-/** A reading before all others that the device never made, at a time that nobody asked for. */
+/** A reading before all others that the device never made, at a time outside of the requested range. */
 export function outsideWindow(at: EpochNs): Fault {
   const stray = `{"recorded_at":"${formatExact(at)}","values":{"stray":1}}`;
   return mangle((page) => ({ ...page, records: [stray, ...page.records] }));

@@ -1,6 +1,5 @@
 /**
- * A daemon that takes jobs, and a command that follows its `--once`: for every test that lives with both on the virtual
- * clock.
+ * A daemon that accepts jobs, and a command that follows its `--once`: for tests with both on the virtual clock.
  */
 import type { Sync } from '../../src/app/open-sync.ts';
 import { createOnceWorker } from '../../src/commands/once/job.ts';
@@ -20,7 +19,7 @@ export function takingJobs(sync: Sync, workers?: Readonly<Record<string, () => J
   return [(signal: AbortSignal) => runJobs(parts, signal)];
 }
 
-/** What `--once` asks a daemon for. */
+/** The job that `--once` requests from a daemon. */
 export const requestOf = (rig: Rig): JobRequest => ({
   kind: 'once',
   args: {},

@@ -15,7 +15,7 @@ const BINARY = '/usr/bin/influxd';
 
 /**
  * Runs the database as a child of a shell that waits for a word on its standard input. When the test process dies, the
- * input ends, and the shell kills the database and removes its files all the same.
+ * input ends, and the shell still kills the database and removes its files.
  */
 const KEEPER =
   '"$1" -config "$2" </dev/null & child=$!; read -r word; kill -9 $child; wait $child; [ "$word" = keep ] || rm -rf "$3"';
@@ -60,7 +60,7 @@ export interface Influxd extends AsyncDisposable {
 export interface InfluxdOptions {
   /** Created at the start. */
   readonly databases?: readonly string[];
-  /** More settings, by the names that influxd takes from its environment: `INFLUXDB_HTTP_MAX_BODY_SIZE`. */
+  /** More settings, by the names of influxd's environment variables: `INFLUXDB_HTTP_MAX_BODY_SIZE`. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -152,7 +152,7 @@ async function untilReady(url: string, child: ChildProcess): Promise<void> {
   throw new Error('influxd did not answer within five minutes');
 }
 
-/** Tells the keeper what to do with the data, and waits until the database is gone. */
+/** Tells the supervising shell what to do with the data, and waits until the database is gone. */
 async function tell(child: ChildProcess, word: 'keep' | 'remove'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once('exit', resolve));

@@ -45,7 +45,7 @@ export interface Influxdb3 extends AsyncDisposable {
   readonly stored: readonly string[];
   /** The ranges that were queried, in minutes, and whether each was answered. */
   readonly asked: { readonly minutes: number; readonly answered: boolean }[];
-  /** The lines whose fault was asked for at /api/v3/write_lp. */
+  /** The lines whose fault was requested at /api/v3/write_lp. */
   readonly explained: readonly string[];
 }
 

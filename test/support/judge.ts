@@ -1,6 +1,6 @@
 /**
- * The judge: what the seed says against what a query of the database returns. It knows nothing of the program's
- * archive, coverage or status; of the program's rules it uses only the names of series, which have tests of their own.
+ * The judge: compares the seed with a query of the database. It does not use the program's archive, coverage or status;
+ * of the program's rules it uses only the names of series, which have tests of their own.
  *
  * Its findings: *missing* (a reading of the span that has no point), *invented* (a point that no reading explains,
  * duplicates included), *misnamed* (a point under a name that its device did not have then).
@@ -27,7 +27,7 @@ export interface Verdict {
   /** The places of `missing`, in its order. */
   readonly missingAt: readonly Place[];
   readonly invented: readonly string[];
-  /** Points that the seed says there are in the span: a test that expects many has to see many. */
+  /** The number of points of the seed in the range: a test that expects many has to see many. */
   readonly expected: number;
 }
 
@@ -43,7 +43,7 @@ interface StoredPoint {
 export const TIE_REACH = 1000n;
 
 /**
- * Compares the telemetry of every device that the world ever had.
+ * Compares the telemetry of every device that the workspace ever had.
  *
  * @param span must be there in full; beyond it readings of the seed may be there, and nothing else.
  */
@@ -62,7 +62,7 @@ export async function judge(
 /**
  * The same of series.
  *
- * @param stored by the tags of device and sensor with a space between them; what the seed explains is taken out of it.
+ * @param stored by the tags of device and sensor with a space between them; points of the seed are removed from it.
  */
 export function judgeSeries(
   { stored, simulator }: { readonly stored: Map<string, StoredSeries>; readonly simulator: Simulator },
@@ -126,7 +126,7 @@ function addRow(points: StoredSeries, time: Cell | undefined, fields: readonly C
   }
 }
 
-/** What a sensor of the world shows: for each instant its value, or the different ones. */
+/** The readings of a simulated sensor: for each instant its value, or the different ones. */
 type SeedSeries = Map<bigint, ValueText | Set<ValueText>>;
 
 /** What is known of a device so far, up to an instant. */
@@ -135,10 +135,12 @@ interface SeedDevice {
   readonly series: Map<string, SeedSeries>;
 }
 
-/** A world is the same for ever: what was made of it for one verdict is there for the next. */
+/** A simulated workspace never changes, so the cache of one verdict serves the next. */
 const seeds = new WeakMap<World, Map<string, SeedDevice>>();
 
-/** What the world has of a device up to an instant, and perhaps more: for each sensor its instants and their values. */
+/**
+ * The simulated readings of a device up to an instant, and perhaps more: for each sensor its instants and their values.
+ */
 function seedSeries(world: World, deviceId: string, toNs: bigint): ReadonlyMap<string, SeedSeries> {
   const devices = seeds.get(world) ?? new Map<string, SeedDevice>();
   seeds.set(world, devices);

@@ -103,7 +103,7 @@ export const lateUnderAClockBehind: Scenario = async (bench, program) => {
 /**
  * A hub without readings beside a device that reports.
  *
- * @param seenAt when the device list says that the hub was seen, at a time.
+ * @param seenAt the last-seen time of the hub in the device list, at a time
  * @param reportsFromMs when the hub begins to report.
  */
 async function rigWithHub(
@@ -154,7 +154,7 @@ export const hubNeverSeen: Scenario = async (bench, program) => {
   return [...lastReady.reasons, ...(isTold ? [] : [lastReport.summary])];
 };
 
-/** A hub begins to report, and the device list still does not say when it was seen: its readings are missing. */
+/** A hub begins to report, and the device list still has no last-seen time: its readings are missing. */
 export const hubBeginsUnseen: Scenario = async (bench, program) => {
   using rig = await rigWithHub(bench, program, () => null, NOW_MS + 2 * HOUR_MS);
   const { lastReady, lastReport } = await liveAsDaemon(rig, { forMs: 4 * HOUR_MS, program });
@@ -163,7 +163,7 @@ export const hubBeginsUnseen: Scenario = async (bench, program) => {
   return isMissing && lastReady.ready ? ['it is ready while an hour of readings is missing'] : [];
 };
 
-/** The device list never says when the device was seen, and its first answers are empty: they are not the last word. */
+/** The device list never has the last-seen time of the device, and its first answers are empty: they are not final. */
 export const emptyAndNeverSeen: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program, {
     everyMs: 5 * MINUTE_MS,

@@ -1,5 +1,5 @@
 /**
- * A long life, simplified: the live polls of a daemon, once a virtual minute, over the parts of one sync. What it
+ * A long run, simplified: the live polls of a daemon, once a virtual minute, over the parts of one sync. What it
  * archives is delivered by the next `once`.
  */
 
@@ -21,7 +21,7 @@ export interface LiveLife {
 }
 
 /**
- * Lives for so many minutes. `each` is called before every round, with its number: there the world is changed.
+ * Runs for so many minutes. `each` is called before every round, with its number, and may change the simulation.
  *
  * @returns what was reported, in a state that is open until `use` has returned.
  */

@@ -1,10 +1,10 @@
-/** What is wrong with lines of a JSON log, held against the table of the log. */
+/** The errors of lines of a JSON log, compared with the table of the log. */
 import type { AppEvent } from '../../src/core/events.ts';
 import { type EventRow, FIELDS, type LineLevel } from '../../src/observe/event-row.ts';
 import { SYNC_EVENTS } from '../../src/observe/event-table.ts';
 import { PROGRAM_EVENTS } from '../../src/observe/program-events.ts';
 
-/** A kind of line, as the reference page tells of it. */
+/** A kind of line, as in the reference page. */
 export interface LineRow {
   /** The usual one first. */
   readonly levels: readonly LineLevel[];
@@ -28,7 +28,7 @@ export function placeholder(type = '…'): AppEvent {
   return new Proxy({}, { get: (_, member) => (member === 'type' ? type : '…') }) as AppEvent;
 }
 
-/** The row of an event whose members all are `…`; what cannot be told from that says the table itself. */
+/** The row of an event whose members all are `…`; other differences are in the table itself. */
 function lineRow({ level, message, fields, pattern, fieldNames, note }: EventRow<AppEvent>): LineRow {
   const any = placeholder();
   return {
@@ -45,7 +45,7 @@ export function messagePattern(message: string): RegExp {
   return new RegExp(`^${parts.join('.*')}$`, 's');
 }
 
-/** @returns what is wrong with a line, in words; empty where it is as the table says. */
+/** @returns the errors of a line, in words; empty where it matches the table */
 export function mistakesOfLine(text: string): string[] {
   const line = parsed(text);
   if (line === null) return [`no JSON: ${text}`];
@@ -54,7 +54,7 @@ export function mistakesOfLine(text: string): string[] {
   if (row === undefined) return [`not in the table: ${text}`];
   const wrong = mistakesOfFields(row, fields);
   if (typeof time !== 'string' || !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(time)) wrong.push('its time');
-  // Held back, any line is reported on the level debug.
+  // When it is suppressed, any line is written on the level debug.
   if (level !== 'debug' && !row.levels.some((each) => each === level)) wrong.push(`its level ${String(level)}`);
   if (typeof msg !== 'string' || !messagePattern(row.message).test(msg)) wrong.push('its message');
   if (/https?:\/\/[^\s"]*[?@]/.test(text)) wrong.push('a URL with a query or a user');

@@ -49,7 +49,7 @@ export function writeEffects(): readonly number[] {
   return writes;
 }
 
-/** Counts without dying: to learn how many effects a life has. */
+/** Counts without dying: to learn how many effects a run has. */
 export function countEffects(): void {
   dieAtEffect(Number.POSITIVE_INFINITY);
 }

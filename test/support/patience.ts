@@ -1,10 +1,10 @@
 /**
- * How long is too long on this machine at this moment. What a test says of time is for a machine that has nothing else
- * to do; on one that others use as well everything takes longer, and that is nobody's mistake.
+ * How long is too long on this machine at this moment. The time limits of tests are for an idle machine; on a busy one
+ * everything takes longer, which is no error.
  */
 import { availableParallelism, loadavg } from 'node:os';
 
-/** A bound that tells "at once" from "after a wait", by how much the machine has to do. */
+/** A bound between "at once" and "after a wait", scaled by the load of the machine. */
 export function patient(quietMs: number): number {
   const [load = 0] = loadavg();
   return quietMs * (2 + (2 * load) / availableParallelism());

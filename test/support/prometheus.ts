@@ -38,7 +38,7 @@ interface ToolRun {
 /**
  * Runs promtool.
  *
- * @returns its exit code and everything that it said.
+ * @returns its exit code and its output
  */
 export const promtool = (args: readonly string[], input = '', cwd = process.cwd()): ToolRun =>
   runTool(PROMTOOL, args, input, cwd);
@@ -88,10 +88,10 @@ export async function startAlertmanager(config: string): Promise<Alertmanager> {
 }
 
 /**
- * Tells a real Alertmanager of alerts, and asks which of them it holds back.
+ * Sends alerts to a real Alertmanager, and queries which of them it inhibits.
  *
  * @param alerts labels, the name among them
- * @returns the names of those that notify somebody, and of those that are held back
+ * @returns the names of those that notify somebody, and of those that are inhibited
  */
 export async function inhibitedAlerts(
   config: string,

@@ -17,7 +17,7 @@ import { withWallOffset } from './virtual-clock.ts';
 
 const HISTORY_MS = 3 * HOUR_MS;
 
-/** More readings an hour than a page holds: what a life has missed of it, the next one does not find by chance. */
+/** More readings an hour than a page holds: readings that a run has missed are not found by chance in the next one. */
 const OFTEN: DeviceSpec = { deviceId: 'often', intervalMs: 5 * SECOND_MS };
 
 async function rigFor(
@@ -29,7 +29,9 @@ async function rigFor(
   return await openRig(bench, { world, historyMs: HISTORY_MS, program, ...changes });
 }
 
-/** @param fromMs from when on everything has to be there, up to what a life that began at `startedMs` can claim. */
+/**
+ * @param fromMs from when on everything has to be there, up to the coverage limit of a run that began at `startedMs`
+ */
 async function finish(rig: Rig, startedMs: number, fromMs = NOW_MS - HISTORY_MS + 10 * MINUTE_MS): Promise<string[]> {
   return complaints(await rig.verdict(startedMs, { fromNs: BigInt(fromMs) * 1_000_000n }), 1000);
 }
@@ -51,7 +53,7 @@ export const slowAnswers: Scenario = async (bench, program) => {
   return await finish(rig, startedMs);
 };
 
-/** In the middle of a life `Date` jumps an hour ahead; in the next one it is right again. */
+/** In the middle of a run `Date` jumps an hour ahead; in the next one it is right again. */
 export const dateJumps: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);
   const { time } = rig.simulator.settings;
@@ -68,7 +70,7 @@ export const dateJumps: Scenario = async (bench, program) => {
   return await finish(rig, startedMs);
 };
 
-/** In the middle of a life `Date` jumps two hours ahead, as far as the local clock is all the time. */
+/** In the middle of a run `Date` jumps two hours ahead, as far as the local clock is all the time. */
 export const dateJumpsToLocalClock: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program, { devices: [{ deviceId: 'steady', intervalMs: 20 * SECOND_MS }] });
   const { time } = rig.simulator.settings;
@@ -88,7 +90,7 @@ export const dateJumpsToLocalClock: Scenario = async (bench, program) => {
   return [...beyond.slice(0, 1), ...(await finish(rig, startedMs))];
 };
 
-/** A server whose clock was an hour ahead, and has fallen back by the second of three lives. */
+/** A server whose clock was an hour ahead, and has fallen back by the second of three runs. */
 export const dateFallsBack: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);
   const { time } = rig.simulator.settings;
@@ -96,7 +98,7 @@ export const dateFallsBack: Scenario = async (bench, program) => {
   await rig.once();
   time.jumpMs = 0;
   await rig.clock.sleep(10 * MINUTE_MS);
-  // The first life has counted what is wanted from an hour ahead.
+  // The first run has counted the wanted range from an hour ahead.
   const fromMs = NOW_MS - HISTORY_MS + HOUR_MS + 10 * MINUTE_MS;
   const fallenMs = rig.clock.nowMs();
   await rig.once();
@@ -107,7 +109,7 @@ export const dateFallsBack: Scenario = async (bench, program) => {
   return [...early, ...(await finish(rig, startedMs, fromMs))];
 };
 
-/** A `Date` two days ahead for the first seconds of the first life. */
+/** A `Date` two days ahead for the first seconds of the first run. */
 export const firstDateWrong: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);
   const { time } = rig.simulator.settings;
@@ -141,7 +143,7 @@ const FALLEN_FOR_MS = 18 * SECOND_MS;
 
 /**
  * The server's clock falls back for some seconds, and readings are stamped by it meanwhile; two devices of three are
- * asked then.
+ * polled then.
  */
 export const clockFallsForSeconds: Scenario = async (bench, program) => {
   const fallsMs = NOW_MS + 10 * MINUTE_MS;
@@ -234,8 +236,8 @@ export const namedByAClockAhead: Scenario = async (bench, program) => {
 };
 
 /**
- * No answer has a `Date`, telemetry is empty, and by the local clock, which is as far ahead as the plan reaches back, the
- * plan hides all that is wanted: what is missing has a name all the same.
+ * No answer has a `Date`, telemetry is empty, and by the local clock, which is as far ahead as the plan reaches back,
+ * the plan hides the wanted range: its gap still has a name.
  */
 export const namedUnderALocalClockAhead: Scenario = async (bench, program) => {
   const devices = [OFTEN, { deviceId: 'seldom', intervalMs: 7 * MINUTE_MS }];

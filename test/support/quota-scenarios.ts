@@ -1,6 +1,6 @@
 /**
- * Safety scenarios about the own allowance: it holds across restarts, from the first request on, whatever the headers
- * say. Part of `scenarios.ts`.
+ * Safety scenarios about the budget: it is respected across restarts, from the first request on, with any headers. Part
+ * of `scenarios.ts`.
  */
 import type { SyncOptions } from '../../src/app/open-sync.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
@@ -23,7 +23,7 @@ async function rigFor(bench: Bench, program: Program): Promise<Rig> {
   return await openRig(bench, { world, historyMs: 24 * HOUR_MS, program, share: SHARE, settings: { plan: PLAN } });
 }
 
-/** One life of so many seconds. What it ends with does not matter. */
+/** One run of so many seconds. What it ends with does not matter. */
 async function live(rig: Rig, seconds: number, changes: Partial<SyncOptions> = {}): Promise<void> {
   const stop = new AbortController();
   const life = rig.once(changes, stop.signal);
@@ -52,7 +52,7 @@ export const restartedWithinAMinute: Scenario = async (bench, program) => {
   return tooMany(rig, 15);
 };
 
-/** The headers tell of far more than the plan has: a proxy, another service behind the same name. */
+/** The headers report far more than the plan has: a proxy, another service behind the same name. */
 export const generousHeaders: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);
   const transport = transportOf(rig.simulator);

@@ -1,7 +1,7 @@
 /**
  * Line protocol read by the book: written from InfluxDB's documentation (v2 reference, "Line protocol"; limits and
- * reserved names of 1.8, 2 and 3), not from our encoder. Where versions differ the strictest holds, so that what this
- * takes is taken by all of them in the same sense.
+ * reserved names of 1.8, 2 and 3), not from our encoder. Where versions differ the strictest one applies, so that all
+ * of them accept the same lines in the same sense.
  */
 
 export interface ReferenceLine {

@@ -1,5 +1,5 @@
 /**
- * Safety scenarios about refusals: of a database whose disk is full, of an API whose allowance is spent, and by the
+ * Safety scenarios about refusals: of a database whose disk is full, of an API whose quota is spent, and by the
  * program itself of a state whose disk is not mounted. Part of `scenarios.ts`.
  */
 
@@ -59,7 +59,10 @@ export const refusedAlerts: Scenario = async (bench, program) => {
   return [...found, ...(await finish(rig))];
 };
 
-/** A gateway alone answers for 20 s in the midst of a run: that is held against no device, and costs no list once more. */
+/**
+ * A gateway alone answers for 20 s in the midst of a run: no device counts as failing for it, and no list is read
+ * again.
+ */
 export const shortOutage: Scenario = async (bench, program) => {
   const found: string[] = [];
   for (const second of [5, 12, 20]) {
@@ -76,9 +79,9 @@ export const shortOutage: Scenario = async (bench, program) => {
   return found;
 };
 
-/** Others spend what is left of the minute: the 429 tells how long to wait. */
+/** Others spend what is left of the minute: the 429 has the time to wait. */
 export const quotaSpent: Scenario = async (bench, program) => {
-  // The headers speak of the day, so that the wait is all that is told of the minute.
+  // The headers are about the day, so the wait is the only information about the minute.
   using rig = await rigFor(bench, program, { quota: { headers: 'day' } });
   rig.simulator.faults = (number) => {
     // A while into a minute.

@@ -1,6 +1,6 @@
 /**
  * A rig for whole-program tests: the simulator in-process on a virtual clock, the real sync, a real InfluxDB behind the
- * path-rewriting proxy. One `run` is one life of the program; a state directory carries over from one to the next.
+ * path-rewriting proxy. One `run` is one process of the program; a state directory carries over from one to the next.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -84,7 +84,7 @@ export interface Rig extends Disposable {
   readonly database: string;
   readonly dataDir: string;
   readonly settings: SyncOptions['settings'];
-  /** Opens the parts of one life, for tests that move them themselves. */
+  /** Opens the parts of one run, for tests that drive them themselves. */
   open(changes?: Partial<SyncOptions>): Sync;
   /** One `--once`, from opening to closing. */
   once(changes?: Partial<SyncOptions>, signal?: AbortSignal): Promise<Life>;
@@ -167,7 +167,7 @@ export async function openRig(bench: Bench, options: RigOptions): Promise<Rig> {
       const serverMs = Math.floor(startedMs + simulator.settings.time.offsetMs);
       const span = {
         fromNs: claim.fromNs ?? BigInt(serverMs - options.historyMs + 1000) * 1_000_000n,
-        // The server's clock tells whole seconds, and claims keep one more second away from it.
+        // The server's clock has whole seconds, and the coverage limit is one more second below it.
         toNs: claim.toNs ?? BigInt(serverMs - gracePeriodMs - 2500) * 1_000_000n,
       };
       return await judge({ influxd: bench.influxd, database, simulator }, span, ids);

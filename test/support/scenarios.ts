@@ -77,12 +77,15 @@ import { transportOf } from './sim-transport.ts';
 import { listedByAClockAhead, unlistedComesBack, unlistedStalls, unlistedStaysReady } from './unlisted-scenarios.ts';
 import { committedInParts, killedBetweenParts } from './wide-scenarios.ts';
 
-/** Tells what is wrong in the end; an empty list where nothing is. */
+/** Returns the errors at the end; an empty list where there are none. */
 export type Scenario = (bench: Bench, program: Program) => Promise<readonly string[]>;
 
 const HISTORY_MS = 3 * HOUR_MS;
 
-/** Walks of several pages, ties over page edges, bursts that time cannot pass, renames in the middle of history. */
+/**
+ * Scans of several pages, duplicate timestamps over page edges, bursts that fill pages, renames in the middle of
+ * history.
+ */
 function smallWorld(extra: readonly DeviceSpec[] = []): (nowMs: number) => World {
   const devices: DeviceSpec[] = [
     { deviceId: 'walk', intervalMs: 20 * SECOND_MS, jitter: 0.5 },
@@ -100,7 +103,7 @@ async function rigFor(bench: Bench, program: Program, changes: Partial<RigOption
   return await openRig(bench, { world: () => SMALL_WORLD, historyMs: HISTORY_MS, program, ...changes });
 }
 
-/** The wanted span is counted from the first answer: repeated lives move it by a few minutes. */
+/** The wanted range is counted from the first answer: repeated runs move it by a few minutes. */
 const FROM_NS = BigInt(NOW_MS - HISTORY_MS + 10 * MINUTE_MS) * 1_000_000n;
 
 async function finish(rig: Rig, startedMs = NOW_MS): Promise<string[]> {
@@ -116,7 +119,7 @@ export const undisturbed: Scenario = async (bench, program) => {
 };
 
 /**
- * One life that ends at the nth effect.
+ * One run that ends at the nth effect.
  *
  * @returns whether it was killed.
  */
@@ -132,7 +135,7 @@ async function liveAndDie(rig: Rig, bench: Bench, nth: number): Promise<boolean>
   );
 }
 
-/** Killed at effects spread over a whole life, each time in a state of its own; the next life must mend it. */
+/** Killed at effects spread over a complete run, each time in a state of its own; the next run must repair it. */
 export const killedAtAnyEffect: Scenario = async (bench, program) => {
   using _mortal = mortalCommits();
   const total = await countLife(bench, program);
@@ -147,7 +150,7 @@ export const killedAtAnyEffect: Scenario = async (bench, program) => {
   return found;
 };
 
-/** Killed again and again in one state, each life a little longer than the one before. */
+/** Killed again and again in one state, each run a little longer than the one before. */
 export const killedAgainAndAgain: Scenario = async (bench, program) => {
   using _mortal = mortalCommits();
   using rig = await rigFor(bench, program);
@@ -163,8 +166,8 @@ const WRITES = 9;
 const AMIDST = 20;
 
 /**
- * The first effects one by one, those of a few pages in the midst of it, then evenly over the life, and some of the
- * writes: an even step alone may miss what is dangerous. The midst comes first, where a broken program shows soonest.
+ * The first effects one by one, those of a few pages in the midst of it, then evenly over the run, and some of the
+ * writes: an even step alone may miss dangerous ones. The midst comes first, where a broken program shows soonest.
  */
 function deathsOf(total: number, writes: readonly number[]): readonly number[] {
   const step = Math.max(1, Math.floor(total / KILLS));
@@ -200,11 +203,11 @@ export const falseEmpties: Scenario = async (bench, program) => {
   return await finish(rig, startedMs);
 };
 
-/** Now and then the service answers from a replica that lacks the newest readings of what was asked for. */
+/** Now and then the service answers from a replica without the newest readings of the requested range. */
 export const laggingReplica: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);
   let calls = 0;
-  // Every other page that goes on from a held reading lacks its first half, and with it that reading.
+  // Every other page that continues from a stored reading comes without its first half, and so without that reading.
   rig.simulator.faults = onPath(/telemetry/, (_, { query }) => {
     if (!query.has('before') || query.has('cursor')) return null;
     calls += 1;
@@ -300,7 +303,7 @@ export const renamed: Scenario = async (bench, program) => {
   ];
 };
 
-/** A device whose first answer is empty, though it has readings, with nothing held that could show it. */
+/** A device whose first answer is empty, though it has readings, with no stored reading that could show it. */
 export const firstAnswerEmpty: Scenario = async (bench, program) => {
   using rig = await rigFor(bench, program);
   rig.simulator.faults = lying(1, () => []);

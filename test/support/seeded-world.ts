@@ -37,7 +37,7 @@ interface FleetContext {
 const SITES = ['Cellar', 'North wing', 'South wing', 'Dock', 'Kitchen', 'Laboratory', 'Greenhouse', 'Plant room'];
 const THINGS = ['shelf', 'freezer', 'door', 'window', 'ceiling', 'rack', 'tank', 'vent'];
 
-/** Makes a world with a fleet by its seed, beside the devices by description. */
+/** Makes a simulated workspace with a fleet by its seed, beside the devices by description. */
 export function createSeededWorld({
   fleet,
   ...options

@@ -1,5 +1,5 @@
 /**
- * Scenarios of the HTTP server, on loopback: clients that want too much, that are not meant to ask, or that have gone.
+ * Scenarios of the HTTP server, on loopback: clients that overload it, that have no access, or that have gone.
  * Turns and answers are counted, not milliseconds.
  */
 import { request as httpRequest } from 'node:http';
@@ -52,8 +52,8 @@ const FAST: Pick<Clock, 'monoMs' | 'sleep'> = {
 };
 
 /**
- * A clock on which nothing that takes a second ever ends, so that nobody who waits gives up. What is timed takes no time
- * on it: a pause of so many times that would be endless where the machine is slow.
+ * A clock on which nothing that takes a second ever ends, so that nobody who waits gives up. Timed work takes no time
+ * on it: on a slow machine, a pause of a multiple of it would never end.
  */
 const PATIENT: Pick<Clock, 'monoMs' | 'sleep'> = {
   monoMs: () => 0,
@@ -69,7 +69,7 @@ interface Client {
   readonly statuses: () => readonly string[];
 }
 
-/** A connection that takes in whatever comes. */
+/** A connection that collects all data. */
 async function join({ target: { host, port }, sockets }: Stage, localAddress = '127.0.0.1'): Promise<Client> {
   const socket = connect({ host, port, localAddress });
   sockets.push(socket);
@@ -88,7 +88,7 @@ async function joinMany(stage: Stage, count: number, localAddress?: string): Pro
 
 const requestOf = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-/** Has each client ask for a page of its own. */
+/** Has each client request a page of its own. */
 function askEach(clients: readonly Client[], times = 1): void {
   for (const [index, { socket }] of clients.entries()) socket.write(requestOf(`/device?id=${index}`).repeat(times));
 }
@@ -115,7 +115,7 @@ interface Got {
   readonly challenge: string | undefined;
 }
 
-/** Asks once, on a connection of its own. */
+/** Sends one request, on a connection of its own. */
 export function ask({ port }: Pick<Target, 'port'>, path: string, headers: Record<string, string> = {}): Promise<Got> {
   return new Promise((resolve, reject) => {
     const sent = httpRequest({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
@@ -215,7 +215,7 @@ export const burstsThatLeave: BorderScenario = async (borders) => {
 };
 
 /**
- * Ten pages are asked for while none is finished, and health and metrics meanwhile. Nobody gives up waiting until eight
+ * Ten pages are requested while none is finished, and health and metrics meanwhile. Nobody gives up waiting until eight
  * pages have begun, however slow the machine is, and from then on everybody does at once.
  */
 export const ninthPage: BorderScenario = async (borders) => {
@@ -255,7 +255,7 @@ export const ninthPage: BorderScenario = async (borders) => {
   ];
 };
 
-/** Health is asked for while the first of twenty pages is made, of clients that have all been heard before. */
+/** Health is requested while the first of twenty pages is made, by clients that have all sent requests before. */
 export const healthBeforePages: BorderScenario = async (borders) => {
   const order: string[] = [];
   const waiting: { health: Client | null } = { health: null };
@@ -286,7 +286,7 @@ export const healthBeforePages: BorderScenario = async (borders) => {
   return [...unless('answers made', order.length, 21), ...unless('the place of health', order.indexOf('health'), 1)];
 };
 
-/** Sixty clients ask for the overview within a second. */
+/** Sixty clients request the overview within a second. */
 export const overviewForMany: BorderScenario = async (borders) => {
   let made = 0;
   await using stage = await serve(borders, {
@@ -331,7 +331,7 @@ export const queriesWithoutMeaning: BorderScenario = async (borders) => {
   ];
 };
 
-/** Five clients ask for a page of 12 MiB of their own each, and read none of it for a while. */
+/** Five clients request a page of 12 MiB of their own each, and read none of it for a while. */
 export const unreadPages: BorderScenario = async (borders) => {
   const body = 'x'.repeat(12 * 1024 * 1024);
   let made = 0;
@@ -379,7 +379,7 @@ export const greedyAddress: BorderScenario = async (borders) => {
   return [...unless('connections left to the other address', openOf(few), 3), ...unless('in all', openOf(greedy), 97)];
 };
 
-/** However many sockets send nothing whole, health is answered. */
+/** With any number of sockets with incomplete requests, health is answered. */
 export const slowSockets: BorderScenario = async (borders) => {
   await using stage = await serve(borders);
   await using _attack = slow(stage.target);
@@ -391,7 +391,7 @@ export const slowSockets: BorderScenario = async (borders) => {
   return unless('checks without an answer', waits.filter((ms) => ms === null).length, 0);
 };
 
-/** A site has its name lead here; machines ask for health and metrics by any name. */
+/** A site has its name lead here; monitoring requests health and metrics by any name. */
 export const foreignNames: BorderScenario = async (borders) => {
   const found: string[] = [];
   for (const host of ['127.0.0.1', '0.0.0.0']) {
@@ -411,7 +411,7 @@ export const foreignNames: BorderScenario = async (borders) => {
   return found;
 };
 
-/** A server with a password, asked with it, without it and with others. */
+/** A server with a password: requests with it, without it and with others. */
 export const passwords: BorderScenario = async (borders) => {
   await using stage = await serve(borders, { password: new Secret('pass:wörd') });
   const { target } = stage;

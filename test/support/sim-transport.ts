@@ -6,7 +6,7 @@ import { exchange, type Simulator } from '../../src/sim/simulator.ts';
 /**
  * Answers by the simulator. Faults of the wire become a `TransportError`.
  *
- * @param timeoutMs how long it waits for a whole answer before it gives up, as a transport of sockets does.
+ * @param timeoutMs how long it waits for a complete answer before it gives up, as a transport of sockets does.
  */
 export function transportOf(simulator: Simulator, timeoutMs = 30_000): Transport {
   return async ({ method, url, headers }, signal) => {

@@ -15,7 +15,7 @@ export interface SmallDisk extends Disposable {
 /**
  * Makes it.
  *
- * @param size as `mount` takes it, `4m`.
+ * @param size in the format of `mount`, such as `4m`
  * @returns `null` where none can be mounted here.
  */
 export function smallDisk(size: string): SmallDisk | null {

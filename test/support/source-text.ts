@@ -1,6 +1,6 @@
 /**
- * TypeScript with its comments, and where wanted its strings, blanked out: enough to search code for what it does
- * without a compiler. Offsets and lines stay where they were.
+ * TypeScript with its comments, and optionally its strings, blanked out: enough to search code without a compiler.
+ * Offsets and lines stay where they were.
  */
 
 /** What a `/` after it divides; after anything else it begins a regular expression. */

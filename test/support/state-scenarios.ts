@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { type Scratch, scratch } from '../store/support.ts';
 import { type BorderScenario, type Borders, unless } from './borders.ts';
 
-/** What opening a state says; `opened` where it is opened. */
+/** The result of opening a state; `opened` where it is opened. */
 function opening({ openStore }: Borders, { path }: Scratch): string {
   try {
     openStore(path).close();

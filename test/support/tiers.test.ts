@@ -1,4 +1,7 @@
-/** Which tests run without the world: each file is in one tier, by what it imports, over any number of helpers. */
+/**
+ * Which tests run without servers and processes: each file is in one tier, by what it imports, over any number of
+ * helpers.
+ */
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

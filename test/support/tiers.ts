@@ -1,13 +1,13 @@
 /**
- * Which tests need the world: a database, a browser, a process of their own, a port. It follows from what a file of
- * tests uses, itself or by the helpers that it imports, so that a new file is in its place without a list.
+ * Which tests need the environment: a database, a browser, a process of their own, a port. It follows from what a file
+ * of tests uses, itself or by the helpers that it imports, so that a new file is in its place without a list.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-/** What only tests with the world import: programs, ports and the parts of the source that open one. */
+/** Modules that only tests with the environment import: programs, ports and the parts of the source that open one. */
 const OUTSIDE = [
   /^node:(?:child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)$/,
   /^playwright-core$/,

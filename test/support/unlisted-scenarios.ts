@@ -40,7 +40,7 @@ export function reportersOf(...minutes: readonly number[]): DeviceSpec[] {
   return minutes.map((every) => ({ deviceId: `every-${every}`, intervalMs: every * MINUTE_MS, jitter: 0.1 }));
 }
 
-/** Nothing here is about alerts: they are asked for once an hour. */
+/** Nothing here is about alerts: they are requested once an hour. */
 const FEW_ALERTS = { alerts: cron('0 * * * *') };
 
 interface FleetOptions {
@@ -59,7 +59,7 @@ async function openFleet(
   return await openRig(bench, { world, historyMs: 12 * HOUR_MS, settings, faults: listedAs(listing), program });
 }
 
-/** The checks of a healthy fleet, in all its lives. */
+/** The checks of a healthy fleet, in all its runs. */
 export interface Checks {
   readonly made: number;
   readonly notReady: number;
@@ -68,7 +68,7 @@ export interface Checks {
   /** The largest lag of a device. */
   readonly worstLagSeconds: number;
   readonly behindAfterSeconds: number;
-  /** The requests for telemetry in the last life. */
+  /** The requests for telemetry in the last run. */
   readonly polls: number;
 }
 
@@ -89,13 +89,13 @@ function behindByState({ dataDir, settings, clock }: Rig): number {
 export const CHECK_MS = 3 * MINUTE_MS;
 /** To open a state costs more than three minutes of a daemon. */
 const STATE_EVERY = 5;
-/** When the checks of a life begin: by then each device was polled once. */
+/** When the checks of a run begin: by then each device was polled once. */
 export const STARTED_MS = 10 * MINUTE_MS;
 
 /**
  * Checks a daemon every three minutes, and what `--status` makes of its state every fifteen.
  *
- * @param livesMs how long each of its lives is; it starts again at once.
+ * @param livesMs how long each of its runs is; it starts again at once.
  */
 export async function checkFleet(
   bench: Bench,
@@ -179,7 +179,7 @@ export async function readyForMs(
   return readyMs;
 }
 
-/** Nothing can be read for an hour: what is expected by the rates of the devices says nothing about that. */
+/** Nothing can be read for an hour: the report rates of the devices do not predict that. */
 export const unlistedStalls: Scenario = async (bench, program) => {
   const readyMs = await readyForMs(bench, program, { devices: reportersOf(60), listing: 'absent' });
   return readyMs < 15 * MINUTE_MS ? [] : [`it is ready for ${readyMs / MINUTE_MS} minutes without a list or a poll`];

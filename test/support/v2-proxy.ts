@@ -11,7 +11,7 @@ import { type Call, createConnection, type Send } from '../../src/influx/connect
 
 /** What happens to one write instead of what should. */
 export type Fault =
-  /** Answered without asking the database. */
+  /** Answered without a request to the database. */
   | {
       readonly kind: 'answer';
       readonly status: number;
@@ -61,14 +61,14 @@ export interface SeenWrite {
   readonly query: URLSearchParams;
 }
 
-/** What the database behind the proxy says to a write, in the words of version 1. */
+/** The answer of the database behind the proxy to a write, in the format of version 1. */
 export interface UpstreamAnswer {
   readonly status: number;
   readonly message: string;
 }
 
 export interface V2ProxyOptions {
-  /** Base URL of the InfluxDB behind it, or what takes the lines in its place. */
+  /** Base URL of the InfluxDB behind it, or the function that receives the lines instead. */
   readonly upstream: string | ((bucket: string, lines: readonly string[]) => UpstreamAnswer);
   /** The only token that is let in. */
   readonly token: string;
@@ -172,7 +172,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, site: 
   if (pathname !== WRITE_PATH || request.method !== 'POST') return reply(response, 404, '404 page not found');
   const isPacked = request.headers['content-encoding'] === 'gzip';
   const write: Omit<SeenWrite, 'nth'> = {
-    // Most writes are only passed on: what a write holds is unpacked when it is asked for.
+    // Most writes are only passed on: the lines of a write are unpacked on demand.
     get lines() {
       return linesOf(body, isPacked);
     },
@@ -239,12 +239,12 @@ interface Packed {
   readonly isPacked: boolean;
 }
 
-/** Version 1 takes any precision without a word, so only its own names may reach it. */
+/** Version 1 accepts any precision silently, so only its own names may reach it. */
 const PRECISIONS: Readonly<Record<string, string>> = { ns: 'n', us: 'u', ms: 'ms', s: 's' };
 
 const WRITE_PATH = '/api/v2/write';
 
-/** Where version 1 takes a write; `null` for a precision that there is not. */
+/** The write endpoint of version 1; `null` for a precision that there is not. */
 function version1Path(query: URLSearchParams): string | null {
   const [db = '', rp = ''] = (query.get('bucket') ?? '').split('/');
   const precision = PRECISIONS[query.get('precision') ?? 'ns'];
@@ -252,7 +252,7 @@ function version1Path(query: URLSearchParams): string | null {
   return `/write?${new URLSearchParams({ db, precision, ...(rp === '' ? {} : { rp }) })}`;
 }
 
-/** What an answer of version 1 says. */
+/** The content of an answer of version 1. */
 function messageOf(body: string): string {
   return body === '' ? '' : String((JSON.parse(body) as { error?: unknown }).error);
 }
@@ -269,7 +269,7 @@ async function passWrite(upstream: string, { query, body, isPacked }: Packed): P
   }
 }
 
-/** Version 1's answer in the words of version 2, which tells what it took a part of by 422. */
+/** Version 1's answer in the format of version 2, which reports a partial write with 422. */
 export function asVersion2(status: number, message: string): [number, string] {
   if (status === 204) return [204, ''];
   const isPartial = status === 400 && message.startsWith('partial write: ') && !message.includes('unable to parse');
@@ -309,7 +309,7 @@ interface Sent {
 /** Connections to the database stay open: thousands of small writes follow each other. */
 const agent = new Agent({ keepAlive: true });
 
-/** Asks the database. Rejects where it does not answer; a connection that it has closed meanwhile is opened anew. */
+/** Queries the database. Rejects where it does not answer; a connection that it has closed meanwhile is opened anew. */
 async function send(url: string, sent: Sent): Promise<{ readonly status: number; readonly text: string }> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const { method, headers, body } = sent;

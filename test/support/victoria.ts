@@ -1,6 +1,6 @@
 /**
  * A real VictoriaMetrics for a test: Debian's 1.79.5 on a free port of loopback in a temporary directory, with the
- * deduplication that Tidemark asks for, and the judge that compares what it exports with what was simulated.
+ * deduplication that Tidemark requires, and the judge that compares what it exports with what was simulated.
  *
  * It promises to leave nothing behind, as `influxd.ts` does.
  */
@@ -97,7 +97,7 @@ async function untilReady(url: string, child: ChildProcess): Promise<void> {
 export interface VictoriaVerdict {
   readonly missing: readonly string[];
   readonly invented: readonly string[];
-  /** Samples that the seed says there are in the span. */
+  /** The number of samples of the seed in the range. */
   readonly expected: number;
 }
 
@@ -161,7 +161,7 @@ function samplesOf(exported: readonly Exported[]): Samples {
 }
 
 /**
- * Takes the sample of a value away, wherever it stands among the places of its instant.
+ * Removes the sample of a value, at any offset of its instant.
  *
  * @returns whether it was there.
  */

@@ -4,13 +4,13 @@
  * Once the event loop has turned a few times without anybody going to sleep or waking, the clock jumps to the earliest
  * sleeper and wakes it, alone; who sleeps to the same moment wakes in the order of falling asleep. So a month takes
  * seconds, and the same program gives the same run. Work that the event loop cannot show (sockets, disks) has to be
- * told by `busy`; microtasks and `setImmediate` need not.
+ * announced with `busy`; microtasks and `setImmediate` need not.
  */
 import type { Clock } from '../../src/core/ports.ts';
 import { type EpochMs, MINUTE_MS } from '../../src/core/time.ts';
 
 export interface VirtualClock extends Clock {
-  /** Keeps time still until `work` is settled; gives `work` back. */
+  /** Stops the time until `work` has settled; returns `work`. */
   busy<T>(work: Promise<T>): Promise<T>;
   /** How many are asleep. */
   sleepers(): number;
@@ -40,7 +40,7 @@ interface ClockState {
   readonly queue: Sleeper[];
 }
 
-/** @param startMs what `nowMs` says first; `monoMs` begins at 0. */
+/** @param startMs the first value of `nowMs`; `monoMs` begins at 0. */
 export function createVirtualClock(startMs: EpochMs): VirtualClock {
   const state: ClockState = { elapsedMs: 0, order: 0, busyCount: 0, movements: 0, watching: false, queue: [] };
   return {

@@ -112,7 +112,7 @@ describe.runIf(influxdAvailable())('the status page after a sync', () => {
       ['tied', 'Cellar'],
     ]);
     expect(states).toMatchObject({ live: 3, 'catching-up': 0 });
-    // No blank days before what is wanted.
+    // No blank days before the wanted range.
     expect(bar_from).toBe('2026-06-12T00:00:00Z');
     expect(rows.map(({ bar }) => bar)).toEqual(Array.from(rows, () => '####'));
     const now = BigInt(Math.floor(rig.clock.nowMs())) * 1_000_000n;

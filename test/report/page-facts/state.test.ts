@@ -46,7 +46,7 @@ describe('the bar of a device', () => {
     const before = `${'-'.repeat(29)}#`;
     expect(at(MIDNIGHT_MS - MINUTE_MS)).toEqual([before, '2026-05-16']);
     expect(at(MIDNIGHT_MS + LIMIT_LAG_MS - 1000)).toEqual([before, '2026-05-16']);
-    // Nothing of the new day is held yet, and the device is not behind.
+    // Nothing of the new day is covered yet, and the device is not behind.
     expect(at(MIDNIGHT_MS + LIMIT_LAG_MS + 1000)).toEqual([`${'-'.repeat(28)}# `, '2026-05-17']);
     hold(state, 'd', { covered: [[LONG_AGO, MIDNIGHT_MS + 1000]] });
     expect(at(MIDNIGHT_MS + LIMIT_LAG_MS + 2000)).toEqual([`${'-'.repeat(28)}#-`, '2026-05-17']);
@@ -132,7 +132,7 @@ describe('the last values of a device', () => {
     list(state, [online('d')]);
     const { id } = state.store.useDestination('influx', 'x');
     hold(state, 'd', { covered: [], lines: [line('d', 's', 'value=1', AT - DAY_NS)] });
-    // What an alert says of the sensor is no reading.
+    // The value in an alert is no reading.
     state.store.append([`alert_state,device_id=d,sensor=s value=9 ${AT - DAY_NS}`], 'live');
     const page = pageFactsOf(state, { nowMs: () => NOON_MS });
     const shown = async () => await page.facts.device('d', 7 * 86_400);
@@ -203,7 +203,7 @@ describe('the page of a device', () => {
       hold(state, 'd', { covered: [], lines: lines.slice(at, at + 2000) });
     let [readings, naps] = [0, 0];
     const clock = {
-      // Every look at it takes its time.
+      // Every scan of it needs time.
       monoMs: () => {
         readings += 1;
         return readings * 10;

@@ -15,7 +15,7 @@ export const ALL: DevicesQuery = { search: '', state: null, sort: 'name', revers
 
 export interface PageState {
   readonly facts: PageFacts;
-  /** How often what was asked of the state. */
+  /** The number of calls of the state, by name. */
   readonly asked: ReadonlyMap<string, number>;
   devices(changes?: Partial<DevicesQuery>): DevicesPage;
   row(deviceId: string): DeviceRow;
@@ -26,7 +26,7 @@ export interface PageOptions {
   readonly filter?: Partial<FilterSpec>;
   readonly fleet?: PageParts['fleet'];
   readonly clock?: PageParts['clock'];
-  /** Whether the API has told the time. */
+  /** Whether the API has sent the time. */
   readonly isTimeKnown?: boolean;
   /** Other parts than those of a daemon that runs and has no problem. */
   readonly parts?: Partial<PageParts>;
@@ -117,7 +117,7 @@ export function list(state: ScratchStore, records: readonly DeviceRecord[], atMs
   state.store.saveInventory({ listed, missing: [], atMs });
 }
 
-/** A device that is there and says no more of itself. */
+/** A device that is there, without further facts. */
 export const online = (deviceId: string, changes: Partial<DeviceRecord> = {}): DeviceRecord =>
   device(deviceId, { lastSeenAt: null, ...changes });
 
@@ -128,7 +128,7 @@ export function line(deviceId: string, sensor: string, field: string, at: bigint
 }
 
 export interface Held {
-  /** Stretches, in ms. */
+  /** Ranges, in ms. */
   readonly covered: readonly (readonly [fromMs: number, toMs: number])[];
   readonly lines?: readonly string[];
   /** Days (since 1970) with readings. */

@@ -116,7 +116,7 @@ describe('a batch', () => {
             const batch = state.store.read(lane, position, limit);
             expect(batch.lines).toEqual(naive.slice(walked.length, walked.length + batch.lines.length));
             expect(batch.lines.length).toBeGreaterThan(0);
-            // Part of a batch may be acknowledged, and at least one line of it here, so that the walk ends.
+            // Part of a batch may be acknowledged, and at least one line of it here, so that the loop ends.
             const acknowledged = 1 + (part % batch.lines.length);
             walked.push(...batch.lines.slice(0, acknowledged));
             position = positionAfter(batch, position, acknowledged);

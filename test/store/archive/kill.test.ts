@@ -1,5 +1,5 @@
 /**
- * A program that dies while it keeps house: what is left is whole, and the next one goes on with it.
+ * A program that dies during maintenance: the state is consistent, and the next process continues with it.
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../../src/core/time.ts';
@@ -36,7 +36,7 @@ function filled(position: Scratch): { all: string[]; ids: readonly [number, numb
   return { all, ids };
 }
 
-/** One life of maintenance: compacts, skips the second destination, clears what is acknowledged then. */
+/** One run of maintenance: compacts, skips the second destination, clears what is acknowledged then. */
 function live(position: Scratch, [whole, half]: readonly [number, number]): void {
   const { maintenance, close } = openStore(position.path, { nowMs: () => DAY_MS });
   try {
@@ -59,7 +59,10 @@ function live(position: Scratch, [whole, half]: readonly [number, number]): void
   }
 }
 
-/** Lines that the second destination neither gets nor is said to lack, and those that are still there for a new one. */
+/**
+ * Lines that the second destination neither gets nor has as missing points, and those that are still there for a new
+ * one.
+ */
 function missing(position: Scratch, { all, ids }: ReturnType<typeof filled>): string[] {
   const { store, close } = openStore(position.path);
   const received = (['live', 'history'] as const).flatMap(
@@ -80,7 +83,7 @@ function missing(position: Scratch, { all, ids }: ReturnType<typeof filled>): st
   const ofHalf = all.filter((line) => !first.includes(line) && !received.includes(line) && !isIn(lacks, line));
   const twice = offered.filter((line, index) => offered.indexOf(line) !== index);
   const both = offered.filter((line) => isIn(gone, line));
-  // What is reported twice, as received and as lacking, is reported wrongly too.
+  // A line that is reported both as received and as missing is an error too.
   const reported = received.filter((line) => isIn(lacks, line));
   return [
     ...ofHalf,

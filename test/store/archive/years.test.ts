@@ -242,7 +242,7 @@ const json = (value: unknown): string =>
   JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? `${part}` : part));
 
 /**
- * Lives through the operations.
+ * Runs the operations.
  *
  * @returns every line that was archived, and the destinations at the end.
  */

@@ -109,7 +109,7 @@ describe('what was found to be there', () => {
     using state = scratchStore();
     const { id } = state.store.useDestination('influx', 'x');
     leave(state, id, [lack(10n, 100n, { points: 9 })]);
-    // Of the range that was looked at many more points are held than were lacking.
+    // The examined range has many more points than were missing.
     amend(state, id, found(40n, 60n, 5000));
     expect(state.store.missing(id).map(({ fromNs, toNs }) => [fromNs, toNs])).toEqual([
       [10n, 40n],
@@ -149,7 +149,7 @@ describe('what was found to be there', () => {
     leave(state, id, [lack(10n, 100n, { points: 5000 }), lack(20n, 30n, { reason: 'cleared', points: 40 })]);
     for (let time = 0; time < 3; time += 1) {
       amend(state, id, { ...found(20n, 30n, 1000), left: 7 }, found(60n, 100n, 500));
-      // Of the days between nothing was found: they lack what they lacked.
+      // The days between were not examined: their missing points stay.
       expect(state.store.missing(id)).toEqual([
         lack(10n, 20n, { points: 3999 }),
         lack(20n, 30n, { points: 7 }),

@@ -1,6 +1,6 @@
 /**
- * The forgetting of a device in the state: what goes, what stays of others, that nothing of it can be committed any more, and
- * that whatever is killed when, it is done whole.
+ * The removal of a device from the state: what goes, what stays of others, that nothing of it can be committed any
+ * more, and that it is completed after a kill at any moment.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -153,7 +153,7 @@ describe('what is forgotten', () => {
     ];
     state.store.saveFact('backfilled_apart', JSON.stringify(apart));
     const facts = ['alerts_left_out', 'backfilled_apart'];
-    // Whoever works has read them before.
+    // The writing process has read them before.
     for (const key of facts) expect(state.store.fact(key)).toContain('CANARY');
     forget(state, [], true);
     expect(facts.map((key) => JSON.parse(state.store.fact(key) ?? ''))).toEqual([

@@ -24,7 +24,7 @@ import { pageCommit, type Scratch, scratch } from '../support.ts';
 
 const PAGE = 4096;
 
-/** What a refusal says, where opening is refused. */
+/** The message, where opening is refused. */
 function refusal(directory: string): UserError {
   try {
     openStore(directory).close();
@@ -210,7 +210,7 @@ describe('garbage beside a state', () => {
       }
     }
     expect(errors.length).toBeGreaterThan(0);
-    // As the error says.
+    // As in the error.
     renameSync(lock, join(place.path, 'away'));
     const { store, close } = openStore(place.path);
     expect(store.totals().lines).toBe(1);

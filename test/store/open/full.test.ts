@@ -60,7 +60,7 @@ describe('a disk that is full', () => {
       message: expect.stringContaining('tidemark.db: the disk is full'),
     });
     expect(createDisk(disk.path).freeBytes()).toBeLessThan(MIB);
-    // Looking goes on without room, and every further write is refused as a whole.
+    // Reads work without free space, and every further write is refused completely.
     expect(readAll(state, 'live').lines).toEqual(first.taken);
     expect(fill(state, 2000).error).toBeInstanceOf(StateFullError);
     expect(readAll(state, 'live').lines).toEqual(first.taken);

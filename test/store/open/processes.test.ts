@@ -30,7 +30,7 @@ import { readAll, type Scratch, scratch } from '../support.ts';
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const STORE = pathToFileURL(join(ROOT, 'src', 'store', 'store.ts')).href;
 
-/** A program that opens the state of a directory, says how that went, and holds it until its input ends. */
+/** A program that opens the state of a directory, reports the result, and holds it until its input ends. */
 const OPENER = `
   const { openStore } = await import(process.argv[1]);
   try {

@@ -1,5 +1,5 @@
 /**
- * The copy of the state: whole at one moment beside a writer, private, checked, and never in the way of another file.
+ * The copy of the state: consistent beside a writer, private, checked, and never in place of another file.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -44,7 +44,7 @@ function commitPages(open: Pick<ReturnType<typeof openStore>, 'store'>, count: n
   }
 }
 
-/** What a restored copy holds: lines, sums and coverage have to tell of the same moment. */
+/** The contents of a restored copy: lines, sums and coverage have to be from the same moment. */
 function held(file: string, place: Scratch): number {
   const directory = join(place.path, `restored-${readdirSync(place.path).length}`);
   mkdirSync(directory);

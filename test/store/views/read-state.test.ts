@@ -1,5 +1,5 @@
 /**
- * The state opened to be looked at: nothing is written, nobody is held up, and what cannot be read is reported as such.
+ * The state opened read-only: nothing is written, no process is delayed, and an unreadable state is reported.
  */
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -70,7 +70,7 @@ describe('a state that is looked at', () => {
       failed: 0,
     });
     expect(contents(directory)).toEqual(before);
-    // Whoever works goes on; who looks goes on seeing what there was.
+    // The writer continues; the reader still sees the earlier state.
     open.store.markGone('d', 9000);
     expect(open.store.devices()[0]?.goneSinceMs).toBe(9000);
     expect(look?.store.devices()[0]?.goneSinceMs).toBeNull();
