@@ -131,6 +131,8 @@ export interface OutlookRules {
   readonly isInTurn: boolean;
   /** How old it may become where pages are waited for until they are full. */
   readonly staleMs: number;
+  /** Whether the device list is out of date: then it follows no device. */
+  readonly isUnlisted: boolean;
 }
 
 /** @returns `null` where there is nothing to expect: it waits for a sign of life or its idle poll. */
@@ -148,7 +150,7 @@ export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | nu
       dueMs: Math.max(facts.polledMs, facts.restMs),
       fullMs: Number.POSITIVE_INFINITY,
     };
-  const oldestMs = oldestOf(facts);
+  const oldestMs = oldestOf(facts, rules);
   const fullMs = fullFromMs(facts, rules);
   return {
     oldestMs,
@@ -209,6 +211,11 @@ function isHinted({ hint }: DeviceFacts): boolean {
   return hint.trust !== 'dropped' && hint.seenMs !== NEVER_MS;
 }
 
+/** Whether the device list shows when this device has a new reading. */
+function isFollowed(facts: DeviceFacts, { isUnlisted }: Pick<OutlookRules, 'isUnlisted'>): boolean {
+  return !isUnlisted && isHinted(facts);
+}
+
 /** Whether the listing shows a reading that is not covered. */
 function hasHint(facts: DeviceFacts): boolean {
   const { hint, newestMs } = facts;
@@ -216,11 +223,12 @@ function hasHint(facts: DeviceFacts): boolean {
 }
 
 /** From when on something new is there all but certainly. */
-function certainFromMs(facts: DeviceFacts, { polls }: OutlookRules): number {
+function certainFromMs(facts: DeviceFacts, rules: OutlookRules): number {
+  const { polls } = rules;
   if (hasHint(facts)) return NEVER_MS;
   if (facts.newestMs === NEVER_MS || !facts.isActive) return Number.POSITIVE_INFINITY;
-  if (isToLearn(facts, polls)) return facts.polledMs;
-  if (facts.isQuiet && isHinted(facts)) return Number.POSITIVE_INFINITY;
+  if (isToLearn(facts, rules)) return facts.polledMs;
+  if (facts.isQuiet && (isFollowed(facts, rules) || wasSilent(facts, polls))) return Number.POSITIVE_INFINITY;
   const byRateMs = byRateFromMs(facts);
   // However seldom it reports, its idle poll comes first: it may report more often by now.
   return byRateMs >= idlePollDueMs(facts.polledMs, polls) ? Number.POSITIVE_INFINITY : byRateMs;
@@ -238,21 +246,25 @@ function unhintedRestMs({ rate, emptiesInARow }: DeviceFacts): number {
   return certainWithinMs(rate) * 2 ** Math.min(Math.max(emptiesInARow - 1, 0), 20);
 }
 
+/** Whether it had been silent for an idle poll when it was last polled: it is left to that. */
+function wasSilent({ polledMs, newestMs }: DeviceFacts, { idlePollMs }: PollSettings): boolean {
+  return polledMs - newestMs >= idlePollMs;
+}
+
 /**
  * Whether a device has to be polled for its rate to be known: after a start nothing else shows when the next reading of
- * a device is due that the listing does not follow. One that had been silent for an idle poll is left to that.
+ * a device is due that the listing does not follow.
  */
-function isToLearn(facts: DeviceFacts, { idlePollMs }: PollSettings): boolean {
-  const { isQuiet, newestMs, polledMs } = facts;
-  return needsRate(facts) && !isQuiet && polledMs - newestMs < idlePollMs;
+function isToLearn(facts: DeviceFacts, rules: OutlookRules): boolean {
+  return needsRate(facts, rules) && !facts.isQuiet && !wasSilent(facts, rules.polls);
 }
 
 /**
  * Whether the next page of a device is to show how often it reports: it has more than the newest readings then, where
  * these are few.
  */
-export function needsRate(facts: DeviceFacts): boolean {
-  return facts.rate.intervalMs === null && !isHinted(facts);
+export function needsRate(facts: DeviceFacts, rules: Pick<OutlookRules, 'isUnlisted'>): boolean {
+  return facts.rate.intervalMs === null && !isFollowed(facts, rules);
 }
 
 /**
@@ -275,28 +287,9 @@ export function idlePollDueMs(polledMs: EpochMs, { idlePollMs }: PollSettings): 
   return polledMs + idlePollMs;
 }
 
-/**
- * When the idle poll of a quiet device is due: at its next expected reading if that is still to come, then at doubling
- * intervals. A device that had been silent for a whole idle poll interval when it was last polled has only that
- * interval.
- */
-export function unlistedPollDueMs(
-  facts: DeviceFacts,
-  { polls, freshnessMs }: Pick<OutlookRules, 'polls' | 'freshnessMs'>,
-): EpochMs {
-  const { polledMs } = facts;
-  const dueMs = idlePollDueMs(polledMs, polls);
-  const withinMs = certainWithinMs(facts.rate);
-  const silentMs = polledMs - facts.newestMs;
-  // A device with readings that was not polled since the start is due now: it has no silence to count from.
-  if (!facts.isActive || polledMs === NEVER_MS || !(silentMs < polls.idlePollMs)) return dueMs;
-  const nextMs = withinMs > silentMs ? withinMs - silentMs : withinMs * 2 ** Math.min(facts.emptiesInARow, 20);
-  return Math.min(dueMs, polledMs + Math.max(freshnessMs, nextMs));
-}
-
-function oldestOf(facts: DeviceFacts): number {
+function oldestOf(facts: DeviceFacts, rules: OutlookRules): number {
   const { intervalMs } = facts.rate;
-  const byRateMs = facts.newestMs + (intervalMs ?? (isHinted(facts) ? Number.POSITIVE_INFINITY : 0));
+  const byRateMs = facts.newestMs + (intervalMs ?? (isFollowed(facts, rules) ? Number.POSITIVE_INFINITY : 0));
   return hasHint(facts) ? Math.min(byRateMs, facts.hint.seenMs) : byRateMs;
 }
 

@@ -50,7 +50,6 @@ import {
   stopOf,
   turnOf,
   unknownDevice,
-  unlistedPollDueMs,
 } from './device-outlook.ts';
 import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from './heap.ts';
 import type { ReportRate } from './report-rate.ts';
@@ -113,10 +112,11 @@ interface QueuedDevice {
   outlook: Outlook;
 }
 
+/** The rules that depend on the quota and the settings. */
+export type QuotaRules = Omit<OutlookRules, 'isUnlisted'>;
+
 export interface DeviceQueue {
   rules: OutlookRules;
-  /** Whether the device list has failed for so long that idle devices are polled without it. */
-  isUnlisted: boolean;
   readonly devices: Map<string, QueuedDevice>;
   readonly bySlot: (QueuedDevice | undefined)[];
   readonly freeSlots: number[];
@@ -128,10 +128,9 @@ export interface DeviceQueue {
 }
 
 /** No devices. */
-export function createDeviceQueue(rules: OutlookRules): DeviceQueue {
+export function createDeviceQueue(rules: QuotaRules): DeviceQueue {
   return {
-    rules,
-    isUnlisted: false,
+    rules: { ...rules, isUnlisted: false },
     devices: new Map(),
     bySlot: [],
     freeSlots: [],
@@ -255,16 +254,16 @@ export function releaseDevice(queue: DeviceQueue, deviceId: string): void {
   if (device !== undefined) move(queue, device, 'released');
 }
 
-/** Sets the current rules. */
-export function setRules(queue: DeviceQueue, rules: OutlookRules): void {
-  queue.rules = rules;
+/** Sets the rules that the quota gives. */
+export function setRules(queue: DeviceQueue, rules: QuotaRules): void {
+  queue.rules = { ...rules, isUnlisted: queue.rules.isUnlisted };
   reorder(queue);
 }
 
-/** Records whether the device list has failed for so long that it is not used. */
+/** Records whether the device list is out of date. */
 export function setUnlisted(queue: DeviceQueue, isUnlisted: boolean): void {
-  if (isUnlisted === queue.isUnlisted) return;
-  queue.isUnlisted = isUnlisted;
+  if (isUnlisted === queue.rules.isUnlisted) return;
+  queue.rules = { ...queue.rules, isUnlisted };
   reorder(queue);
 }
 
@@ -300,11 +299,9 @@ function move(queue: DeviceQueue, device: QueuedDevice, event: DeviceEvent): voi
 function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: QueuedDevice): void {
   const { heaps, rules } = queue;
   switch (state) {
-    case 'idle': {
-      const dueMs = queue.isUnlisted ? unlistedPollDueMs(facts, rules) : idlePollDueMs(facts.polledMs, rules.polls);
-      putSlot(heaps.idle, slot, Math.max(dueMs, facts.restMs));
+    case 'idle':
+      putSlot(heaps.idle, slot, Math.max(idlePollDueMs(facts.polledMs, rules.polls), facts.restMs));
       break;
-    }
     case 'waiting':
       putSlot(heaps.waiting, slot, Math.min(outlook.dueMs, outlook.fullMs));
       break;
@@ -377,9 +374,9 @@ export function nextReadingOf({ devices, rules }: DeviceQueue, deviceId: string)
 }
 
 /** Whether the next page of a device is to show how often it reports. */
-export function isToLearn({ devices }: DeviceQueue, deviceId: string): boolean {
+export function isToLearn({ devices, rules }: DeviceQueue, deviceId: string): boolean {
   const device = devices.get(deviceId);
-  return device !== undefined && needsRate(device.facts);
+  return device !== undefined && needsRate(device.facts, rules);
 }
 
 /** When the next device becomes ready; infinite if none will. */

@@ -121,6 +121,8 @@ export interface Planner {
   noteHistoryCommitted(decision: HistoryDecision, open: OpenHistory): void;
   /** Records the device list. */
   noteDevicesListed(devices: readonly ListedDevice[], nowMs: number): void;
+  /** Records that the list is out of date: until the next one, devices are polled without it. */
+  noteUnlisted(): void;
   /** Records that the alerts or the account were read to their end. */
   noteStreamRead(kind: 'alerts' | 'account', nowMs: number): void;
   /**

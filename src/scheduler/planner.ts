@@ -147,7 +147,7 @@ export function noteDecisionFailed(state: PlannerState, decision: Decision, isOw
   if (decision.kind === 'reread') setReread(state, !isOwn, state.reread.isOwed);
   else if ('deviceId' in decision) noteRequestFailed(state, decision, isOwn, nowMs);
   else {
-    if (isOwn && decision.kind === 'devices') noteListingFailure(state, nowMs);
+    if (decision.kind === 'devices') noteListingFailure(state, nowMs);
     changeStream(state, decision.kind, (stream) =>
       streamEvents.failed(stream, isOwn, nowMs, state.settings.longestRestMs),
     );
@@ -287,6 +287,7 @@ export function createPlanner(state: PlannerState): Planner {
     notePollCommitted: (decision, answer, nowMs) => notePollCommitted(state, decision, answer, nowMs),
     noteHistoryCommitted: (decision, open) => noteHistoryCommitted(state, decision, open),
     noteDevicesListed: (devices, nowMs) => noteDevicesListed(state, devices, nowMs),
+    noteUnlisted: () => setUnlisted(state.devices, true),
     noteStreamRead: (kind, nowMs) => noteStreamRead(state, kind, nowMs),
     setReread: (isDue, isOwed) => setReread(state, isDue, isOwed),
     noteDecisionFailed: (decision, { isOwn }, nowMs) => noteDecisionFailed(state, decision, isOwn, nowMs),

@@ -130,7 +130,9 @@ export function beginPlanning(planning: Planning, { areListed }: { readonly areL
   planning.planner.setDay(parts.day(), nowMs);
   planning.planner.noteStreamRead('account', nowMs);
   enterDevices(planning, areListed);
-  if (!areListed) planning.planner.hasten('devices');
+  if (areListed) return;
+  planning.planner.noteUnlisted();
+  planning.planner.hasten('devices');
 }
 
 /** Begins with one goal, the streams that it names, and the account, which has just been read. */

@@ -6,7 +6,7 @@
  */
 import type { Purpose } from '../core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';
-import type { OutlookRules } from './device-outlook.ts';
+import type { QuotaRules } from './device-queue.ts';
 
 /** The kinds of work below live, in their order. */
 export const RESERVED_LANES = ['account', 'alerts', 'devices', 'first-history', 'backfill', 'idle-poll'] as const;
@@ -172,14 +172,14 @@ export function createCommitment(): Commitment {
  *
  * @param usual the parts that do not depend on the commitment.
  */
-export function rulesOf({ isOver, staleMs, slackMs }: Commitment, usual: UsualRules): OutlookRules {
+export function rulesOf({ isOver, staleMs, slackMs }: Commitment, usual: UsualRules): QuotaRules {
   return isOver
     ? { ...usual, fill: OVERFULL_PAGE, slackMs: 0, isInTurn: true, staleMs }
     : { ...usual, fill: FULL_PAGE, slackMs, isInTurn: false, staleMs: Number.POSITIVE_INFINITY };
 }
 
 /** The rules that do not depend on whether the readings fit. */
-type UsualRules = Omit<OutlookRules, 'fill' | 'slackMs' | 'isInTurn' | 'staleMs'>;
+type UsualRules = Omit<QuotaRules, 'fill' | 'slackMs' | 'isInTurn' | 'staleMs'>;
 
 /** The readings of the devices, and the capacity. */
 export interface Load {

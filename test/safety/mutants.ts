@@ -540,7 +540,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'scheduler/device-outlook.ts',
-        find: 'if (isToLearn(facts, polls)) return facts.polledMs;',
+        find: 'if (isToLearn(facts, rules)) return facts.polledMs;',
         replace: '',
       },
     ],

@@ -5,6 +5,7 @@ import {
   type DeviceFacts,
   idlePollDueMs,
   NEVER_MS,
+  needsRate,
   nextReadingMs,
   noteFailure,
   noteListed,
@@ -15,7 +16,6 @@ import {
   stopOf,
   turnOf,
   unknownDevice,
-  unlistedPollDueMs,
 } from '../../src/scheduler/device-outlook.ts';
 import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
 import { POLLS } from '../support/defaults.ts';
@@ -30,6 +30,7 @@ const RULES: OutlookRules = {
   slackMs: 0,
   isInTurn: false,
   staleMs: Number.POSITIVE_INFINITY,
+  isUnlisted: false,
 };
 const EVERY_TEN = { intervalMs: 10 * SECOND_MS, deviationMs: 0 };
 
@@ -275,24 +276,36 @@ describe('the order of devices whose page is full', () => {
   });
 });
 
-describe('the idle poll', () => {
-  test('is due when its interval has passed since the last request', () => {
-    expect(idlePollDueMs(NOW, RULES.polls)).toBe(NOW + 6 * HOUR_MS);
+test('the idle poll is due when its interval has passed since the last request', () => {
+  expect(idlePollDueMs(NOW, RULES.polls)).toBe(NOW + 6 * HOUR_MS);
+});
+
+describe('without a device list', () => {
+  const rules = { ...RULES, isUnlisted: true };
+  /** Until when a device waits that the list followed before. */
+  const waitMs = (changes: Partial<DeviceFacts>): number | null => {
+    const facts = reporting(changes);
+    noteListed(facts, facts.newestMs, NOW);
+    const dueMs = outlookOf(Object.assign(facts, changes), rules)?.dueMs ?? null;
+    return dueMs && dueMs - NOW;
+  };
+
+  test('a quiet device is due at its next reading, then at doubling distances, up to its idle poll', () => {
+    expect(waitMs({ isQuiet: true })).toBe(MINUTE_MS);
+    expect(waitMs({ isQuiet: true, emptiesInARow: 10 })).toBe(2 ** 9 * 11 * SECOND_MS);
+    expect(waitMs({ isQuiet: true, emptiesInARow: 11 })).toBe(2 ** 10 * 11 * SECOND_MS);
+    expect(waitMs({ isQuiet: true, emptiesInARow: 20 })).toBeNull();
+    expect(waitMs({ isQuiet: true, newestMs: NOW - POLLS.idlePollMs }), 'silent for an idle poll').toBeNull();
+    expect(waitMs({ isQuiet: true, isActive: false })).toBeNull();
   });
 
-  test('of a device without a listing comes at its next reading, then at doubling distances, never later', () => {
-    const due = (changes: Partial<DeviceFacts>) => unlistedPollDueMs(reporting(changes), RULES) - NOW;
-    expect(due({})).toBe(MINUTE_MS);
-    const late = { newestMs: NOW - HOUR_MS };
-    expect(due({ ...late, emptiesInARow: 5 })).toBe(2 * due({ ...late, emptiesInARow: 4 }));
-    expect(due({ ...late, emptiesInARow: 30 })).toBe(6 * HOUR_MS);
-    expect(due({ newestMs: NOW - 6 * HOUR_MS }), 'silent for an idle poll').toBe(6 * HOUR_MS);
-    expect(due({ isActive: false })).toBe(6 * HOUR_MS);
-    expect(due({ newestMs: NEVER_MS }), 'it never had a reading').toBe(6 * HOUR_MS);
-  });
-
-  test('of a device without a listing is due at once if it has readings and was not polled since the start', () => {
-    for (const rate of [EVERY_TEN, UNKNOWN_RATE])
-      expect(unlistedPollDueMs(reporting({ polledMs: NEVER_MS, rate }), RULES)).toBe(NEVER_MS);
+  test('a device of an unknown rate is due at once, and its page shows the rate', () => {
+    const unknown = { rate: UNKNOWN_RATE, newestMs: NOW - HOUR_MS, polledMs: NOW - HOUR_MS / 2 };
+    expect(waitMs(unknown)).toBe(MINUTE_MS - HOUR_MS / 2);
+    expect(waitMs({ ...unknown, newestMs: NOW - 7 * HOUR_MS }), 'silent for an idle poll').toBeNull();
+    const facts = reporting(unknown);
+    noteListed(facts, facts.newestMs, NOW);
+    expect([needsRate(facts, RULES), needsRate(facts, rules)]).toEqual([false, true]);
+    expect(outlookOf(facts, RULES), 'with a list, that shows its next reading').toBeNull();
   });
 });

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { OutlookRules } from '../../src/scheduler/device-outlook.ts';
 import {
   advance,
   beginDevice,
@@ -20,6 +19,7 @@ import {
   noteDeviceStored,
   pickIdle,
   pickLive,
+  type QuotaRules,
   ratesOf,
   readingsPerMs,
   readyCount,
@@ -30,7 +30,7 @@ import {
 import { hasSlot } from '../../src/scheduler/heap.ts';
 import { POLLS } from '../support/defaults.ts';
 
-const RULES: OutlookRules = {
+const RULES: QuotaRules = {
   freshnessMs: MINUTE_MS,
   polls: POLLS,
   pageSize: 200,

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { fillRate, spareAt } from '../../src/scheduler/day-budget.ts';
 import { createPlannerState, type PlannerState } from '../../src/scheduler/decide.ts';
-import { advance, type DeviceState, noteDeviceStored } from '../../src/scheduler/device-queue.ts';
+import { advance, type DeviceState, noteDeviceStored, setUnlisted } from '../../src/scheduler/device-queue.ts';
 import { nextHistoryMs, type OpenHistory, pickHistory, setOpenHistory } from '../../src/scheduler/history-queue.ts';
 import {
   daySupplyOf,
@@ -165,7 +165,7 @@ test('a listing adds its devices, counts the quiet ones with news, and ends a fa
   const quiet = state.devices.devices.get('a');
   if (quiet !== undefined) quiet.facts.isQuiet = true;
   Object.assign(state, { listFailingFromMs: NOW - DAY_MS });
-  state.devices.isUnlisted = true;
+  setUnlisted(state.devices, true);
   state.changes.listedMs = NOW - DAY_MS;
   noteDevicesListed(
     state,
@@ -176,7 +176,7 @@ test('a listing adds its devices, counts the quiet ones with news, and ends a fa
     NOW + 1,
   );
   expect([...state.devices.devices.keys()]).toEqual(['a', 'b']);
-  expect([state.listFailingFromMs, state.devices.isUnlisted]).toEqual([null, false]);
+  expect([state.listFailingFromMs, state.devices.rules.isUnlisted]).toEqual([null, false]);
   expect(state.streams.devices).toEqual({ ...UNREAD_STREAM, readMs: NOW + 1 });
   expect(state.changes.listedMs).toBe(NOW + 1);
   // One and a half in a day, at the weight of one listing, from the one a day that is assumed.
@@ -246,14 +246,12 @@ describe('a failed decision', () => {
     expect([state.streams.alerts.failures, state.postpone]).toEqual([1, 'alerts']);
   });
 
-  test('of the device list has devices polled without it after ten minutes of its own faults', () => {
-    noteDecisionFailed(state, LISTING, false, NOW);
-    expect(state.listFailingFromMs).toBeNull();
-    noteDecisionFailed(state, LISTING, true, NOW);
-    noteDecisionFailed(state, LISTING, true, NOW + 10 * MINUTE_MS - 1);
-    expect([state.listFailingFromMs, state.devices.isUnlisted]).toEqual([NOW, false]);
-    noteDecisionFailed(state, LISTING, true, NOW + 10 * MINUTE_MS);
-    expect(state.devices.isUnlisted).toBe(true);
+  test.each([true, false])('of the device list has devices polled without it after ten minutes: own %s', (isOwn) => {
+    noteDecisionFailed(state, LISTING, isOwn, NOW);
+    noteDecisionFailed(state, LISTING, isOwn, NOW + 10 * MINUTE_MS - 1);
+    expect([state.listFailingFromMs, state.devices.rules.isUnlisted]).toEqual([NOW, false]);
+    noteDecisionFailed(state, LISTING, isOwn, NOW + 10 * MINUTE_MS);
+    expect(state.devices.rules.isUnlisted).toBe(true);
   });
 });
 

@@ -76,6 +76,22 @@ describe('the start', () => {
     expect(planning.planner.hastenedStreams()).toEqual(['devices']);
   });
 
+  test.each([true, false])('goes by the device list only if that was read: %s', (areListed) => {
+    using state = scratchStore();
+    listBefore(state, [device('a', { lastSeenAt: msToNs(START_MS - MINUTE_MS) })]);
+    const { planning, hear } = createSessionWorld(state);
+    hear();
+    beginPlanning(planning, { areListed });
+    const { planner } = planning;
+    let decision = planner.next(START_MS);
+    while (decision.kind !== 'rest' && decision.kind !== 'poll') {
+      planner.noteBegan(decision, START_MS);
+      decision = planner.next(START_MS);
+    }
+    expect(decision).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'a' });
+    expect('isToLearn' in decision, 'without a list its page is to show the rate').toBe(!areListed);
+  });
+
   test('of a one-off takes in the devices of its goal alone, and the streams that it names', () => {
     using state = scratchStore();
     const { planning } = createWorld(state);

@@ -6,6 +6,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { lineOf } from '../../src/observe/event-table.ts';
 import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
 import { DEVICES, eventsOf, expectExact, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
+import { cron } from '../support/defaults.ts';
 import { always, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
@@ -19,6 +20,20 @@ const emptyAtFirst = (times: number): FaultPlan => {
     return left >= 0 ? falselyEmpty : null;
   });
 };
+
+const FEW_ALERTS = { alerts: cron('0 * * * *') };
+
+/** When the daemon has polled a device, by the log of the API. */
+function pollsOf(rig: Rig, deviceId: string): readonly number[] {
+  const path = `/devices/${deviceId}/telemetry`;
+  return rig.simulator.log.requests.filter((request) => request.path === path).map(({ atMs }) => atMs);
+}
+
+/** The longest time from a moment up to now in which a device was not polled, in ms. */
+function longestWithoutPoll(rig: Rig, deviceId: string, fromMs: number): number {
+  const times = [fromMs, ...pollsOf(rig, deviceId).filter((atMs) => atMs > fromMs), rig.clock.nowMs()];
+  return Math.max(...times.slice(1).map((atMs, index) => atMs - (times[index] ?? 0)));
+}
 
 describe.runIf(influxdAvailable())('an empty device list', () => {
   const bench = sharedBench(openBench);
@@ -58,6 +73,28 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
       await expectExact(rig);
     },
   );
+
+  test.each<[string, number, Fault]>([
+    ['fails from the start of a second life on', 0, { kind: 'server-error' }],
+    ['is not answered any more three minutes after its start', 3 * MINUTE_MS, { kind: 'hang' }],
+  ])('or one that %s lets no device wait for its idle poll', async (_, afterMs, fault) => {
+    // Devices whose rate is not known yet, and no other stream shows that the service answers.
+    const devices = DEVICES.filter(({ deviceId }) => deviceId !== 'often');
+    using rig = await rigOf(worldOf(devices));
+    await liveAsDaemon(rig, { forMs: 5 * MINUTE_MS, schedules: FEW_ALERTS });
+    const fromMs = rig.clock.nowMs();
+    const fails = onPath(/\/devices$/, always(fault));
+    rig.simulator.faults = (...asked) => (rig.clock.nowMs() - fromMs < afterMs ? null : fails(...asked));
+    const forMs = 75 * MINUTE_MS;
+    await liveAsDaemon(rig, { forMs, schedules: FEW_ALERTS });
+    for (const { deviceId, intervalMs = 0 } of devices) {
+      // The first tries that time out, ten minutes until the list is out of date, and five until the next try of a
+      // service that seems to be down.
+      expect(longestWithoutPoll(rig, deviceId, fromMs), deviceId).toBeLessThan(25 * MINUTE_MS);
+      const polls = pollsOf(rig, deviceId).filter((atMs) => atMs >= fromMs).length;
+      expect(polls, `${deviceId}: a poll for each reading, and a few more`).toBeLessThan(forMs / intervalMs + 4);
+    }
+  });
 
   const OF_ONCE: typeof LISTS = [
     ...LISTS,
