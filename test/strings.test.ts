@@ -5,12 +5,13 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { TRIALS } from './fixtures/remedies.ts';
-import { publicStrings, remedies, textsOf } from './support/public-strings.ts';
+import { commentsOf, deployedStrings, textsOfJson, textsOfScript, textsOfYaml } from './support/deployed-strings.ts';
+import { type PublicString, publicStrings, remedies, textsOf } from './support/public-strings.ts';
 
-function listed(): string {
-  let page = '# Texts of the program\n\nMade from the sources: `npx vitest run test/strings.test.ts -u`\n';
+function listed(title: string, strings: readonly PublicString[]): string {
+  let page = `# ${title}\n\nMade from the sources: \`npx vitest run test/strings.test.ts -u\`\n`;
   let last = '';
-  for (const { file, text } of publicStrings()) {
+  for (const { file, text } of strings) {
     if (file !== last) page += `\n## ${file}\n\n`;
     last = file;
     page += `- ${text}\n`;
@@ -19,7 +20,31 @@ function listed(): string {
 }
 
 test('test/fixtures/strings.md lists the texts of the sources (update it with vitest -u)', async () => {
-  await expect(listed()).toMatchFileSnapshot('fixtures/strings.md');
+  await expect(listed('Texts of the program', publicStrings())).toMatchFileSnapshot('fixtures/strings.md');
+});
+
+test('test/fixtures/deployed-strings.md lists the texts of dashboards, rules, scripts and the chart', async () => {
+  const page = listed('Texts of the files around the program', deployedStrings());
+  await expect(page).toMatchFileSnapshot('fixtures/deployed-strings.md');
+});
+
+test('of dashboards, rules and scripts, what people may see is listed', () => {
+  const panel = {
+    title: 'Points in a second',
+    targets: [{ expr: 'rate(points [5m])' }],
+    id: 'last seen',
+    Time: 'Time',
+  };
+  expect(textsOfJson(JSON.stringify(panel))).toEqual(['Points in a second', 'last seen']);
+  expect(textsOfYaml('summary: "It is down"\nexpr: up == 0\nname: tidemark-down')).toEqual(['It is down']);
+  expect(commentsOf('# One line,\n# and another.\nkey: 1\n  # Another one.\n')).toEqual([
+    'One line, and another.',
+    'Another one.',
+  ]);
+  expect(textsOfScript(`[ -f x ] || fail 'no file "x"'\necho "Done with \\"$name\\"." >&2`)).toEqual([
+    'no file "x"',
+    'Done with "$name".',
+  ]);
 });
 
 test.each([
