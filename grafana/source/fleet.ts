@@ -89,7 +89,7 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
       'Active devices of the workspace that send nothing. They are not late, because nothing newer exists. The table "Silent or out of service" of the dashboard "Tidemark / Fleet" lists them.',
       { targets: silentNow(OF_WORKSPACE), links: [toTable], w: 3 },
     ),
-    badCount('Late', 'Devices of the workspace with a lag above the target that is chosen above.', {
+    badCount('Late', 'Devices of the workspace with a lag above the target chosen at the top.', {
       w: 3,
       targets: lateNow(OF_WORKSPACE),
       overrides: initialSync('B'),
@@ -111,7 +111,7 @@ const MAP: PanelOf<'geomap'> = {
   type: 'geomap',
   title: 'Map of the hubs',
   description:
-    'Hubs with a position, green while they are online, red also where Tidemark has stopped. Empty where sync.location is off.',
+    'Hubs with a position: green while online, otherwise red, also when Tidemark has stopped. Empty where sync.location is off.',
   w: 12,
   h: 14,
   targets: tables(
@@ -367,7 +367,7 @@ function counted(count: string, alias: string): Transformation {
 const HUB_TABLE: PanelSpec = grid({
   title: 'Hubs',
   description:
-    'Each hub with its active add-ons: how many there are, how many report (their sync is live or catching up) and how many do not. Both, and whether the hub is online, are unknown once Tidemark has stopped. A hub that is not online silences all below it.',
+    'Each hub with its active add-ons: how many there are, how many report (their sync is live or catching up) and how many do not. Both, and whether the hub is online, are unknown once Tidemark has stopped. While a hub is not online, its add-ons cannot report.',
   w: 12,
   h: 9,
   targets: tables(
@@ -568,7 +568,7 @@ export const FLEET: DashboardSpec = {
         completenessBy({
           title: 'site',
           description:
-            'The mean of the devices below the hubs that stand within about a kilometre of each other, the worst first. Each site is named after one of its hubs. Empty where sync.location is off.',
+            'The mean of the devices of hubs within about a kilometre of each other, the worst first. Each site is named after one of its hubs. Empty where sync.location is off.',
           noValue: 'No hub has a position, or no hour of this range is covered yet.',
           by: ['lat', 'lon'],
           columns: { 'hub (lastNotNull)': { title: 'Site' }, ...hidden('lat', 'lon') },

@@ -101,7 +101,7 @@ const ACROSS: readonly PanelSpec[] = [
       'All devices of the workspace, hour by hour: the median, the band with nine devices in ten, and the extremes. Compare the chosen device with them.',
     ...{ w: 12, h: 8, repeat: 'sensor', interval: '1h', noValue: NO_READINGS, unit: 'none' },
     targets: series(
-      [ofFleet(0.5), '{{sensor}} middle'],
+      [ofFleet(0.5), '{{sensor}} median'],
       [ofFleet(0.05), '{{sensor}} 5 %'],
       [ofFleet(0.95), '{{sensor}} 95 %'],
       [ofFleet(0), '{{sensor}} lowest'],

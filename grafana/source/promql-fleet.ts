@@ -131,7 +131,7 @@ const NUMBERS: readonly PanelSpec[] = [
     targets: present([`count(${reporting.join(' or ')})`, 'Reporting']),
     links: [TO_TABLE],
   }),
-  badCount('Late', 'Devices with a lag above the target that is chosen above.', {
+  badCount('Late', 'Devices with a lag above the target chosen at the top.', {
     w: 3,
     targets: present(
       [`count(${LAG_NOW} > ${TARGET_S}) or 0 * count(${LAG_NOW})`, 'Late'],

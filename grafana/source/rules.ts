@@ -72,7 +72,7 @@ export const RULES: readonly Rule[] = [
     noData: 'OK',
     summary: 'No points of the workspace {{ .Labels.workspace_id }} are written any more',
     description:
-      'Its Tidemark has written nothing for 20 minutes, and did within the last week. Its status page (port 9464) and `tidemark --status` show why.',
+      'Tidemark has written nothing for 20 minutes, but did within the last week. Its status page (port 9464) and `tidemark --status` show why.',
     page: 'where-to-look',
     dashboard: 'tidemark-workspace',
     panel: 'Lag',

@@ -87,7 +87,7 @@ export function startBoard(dashboards: readonly DashboardSpec[]): DashboardSpec 
   return {
     uid: 'tidemark-start',
     title: 'Tidemark / Start',
-    description: 'Is all well, what needs attention, and which dashboard says more?',
+    description: 'Is everything in sync, what needs attention, and which dashboard has the details?',
     source: 'influxdb',
     from: 'now-24h',
     refresh: '1m',

@@ -196,7 +196,7 @@ const NOW: readonly PanelSpec[] = [
   ),
   lagNumber(
     'Lag of the databases',
-    'How far the databases are behind the archive: how long the oldest point that a database has not accepted has been in the archive. Coloured like "Lag of the archive".',
+    'How far the databases are behind the archive: the time that the oldest undelivered point has been in the archive. Coloured like "Lag of the archive".',
     `max(${of('tidemark_delivery_lag_seconds')})`,
   ),
   number(
@@ -207,7 +207,7 @@ const NOW: readonly PanelSpec[] = [
   ),
   number(
     'Alert rules',
-    'How many alert rules of Tidemark fire. "Not loaded": not even the watchdog fires, which always does, so Prometheus has not loaded the rules.',
+    'The number of alert rules of Tidemark that fire. "Not loaded": even the watchdog, which always fires, does not, so Prometheus has not loaded the rules.',
     '(count(count by (alertname) (ALERTS{alertstate="firing", alertname=~"Tidemark.*"})) or vector(0)) - 1',
     {
       unit: 'none',
@@ -291,19 +291,19 @@ const REASONS: readonly PanelSpec[] = [
 
 const REQUESTS: readonly PanelSpec[] = [
   chart(
-    'Requests in a minute',
+    'Requests per minute',
     'Requests to the API by lane (priority class): live readings come first, idle polls last.',
     series([perMinute('tidemark_api_requests_total', 'lane'), '{{lane}}']),
     { unit: 'none', stack: true },
   ),
   chart(
-    'Answers in a minute',
+    'Responses per minute',
     'Responses by HTTP status; "none" if there was no response.',
     series([perMinute('tidemark_api_requests_total', 'status'), '{{status}}']),
     { unit: 'none', stack: true },
   ),
   chart(
-    'Duration of a request',
+    'Request duration',
     'From sending a request to the end of the response: median and 95th percentile.',
     series(
       [quantile(0.5, 'tidemark_api_request_duration_seconds', 'stream'), '{{stream}}: median'],
@@ -312,12 +312,12 @@ const REQUESTS: readonly PanelSpec[] = [
     { unit: 's' },
   ),
   chart(
-    'Faults in a minute',
+    'Faults per minute',
     'Requests that failed, requests rejected with 429, and retries.',
     series(
       [perMinute('tidemark_api_faults_total', 'fault'), '{{fault}}'],
       [perMinute('tidemark_api_throttled_total', 'instance'), '429'],
-      [perMinute('tidemark_api_retries_total', 'instance'), 'tried again'],
+      [perMinute('tidemark_api_retries_total', 'instance'), 'retries'],
     ),
     { unit: 'none' },
   ),
@@ -346,13 +346,13 @@ const QUOTA: readonly PanelSpec[] = [
     'Waits for quota',
     'Waits of more than a few seconds that began in each minute, by reason, and the time left of the current wait.',
     series(
-      [perMinute('tidemark_quota_waits_total', 'reason'), 'begun in a minute: {{reason}}'],
+      [perMinute('tidemark_quota_waits_total', 'reason'), 'started per minute: {{reason}}'],
       [`max(${of('tidemark_quota_wait_until_timestamp_seconds')} - time()) > 0`, 'seconds until requests resume'],
     ),
     { unit: 'none' },
   ),
   chart(
-    'Too little quota',
+    'Quota too small',
     '1 if the quota is too small for the poll intervals ("schedules"), or even for all readings ("readings").',
     series([`max by (of) (${of('tidemark_quota_short')})`, '{{of}}']),
     { unit: 'none' },
@@ -361,7 +361,7 @@ const QUOTA: readonly PanelSpec[] = [
 
 const READINGS: readonly PanelSpec[] = [
   chart(
-    'Readings in a minute',
+    'Readings per minute',
     'New readings by lane. Late readings arrived in a range that was already covered.',
     series(
       [perMinute('tidemark_readings_new_total', 'lane'), 'new: {{lane}}'],
@@ -370,14 +370,14 @@ const READINGS: readonly PanelSpec[] = [
     { unit: 'none' },
   ),
   chart(
-    'Rejected in a minute',
-    'Records and values that could not be parsed, pages without the overlap reading, and stored readings that the API no longer returns.',
+    'Rejected per minute',
+    'Records and values that could not be parsed, pages without the overlap reading, stored readings that the API no longer returns, devices with a reading newer than their last-seen time, and new gaps.',
     series(
       [perMinute('tidemark_records_rejected_total', 'stream'), 'records: {{stream}}'],
       [perMinute('tidemark_values_dropped_total', 'instance'), 'values'],
       [perMinute('tidemark_pages_rejected_total', 'instance'), 'pages'],
       [perMinute('tidemark_restatements_total', 'instance'), 'restated'],
-      [perMinute('tidemark_hints_wrong_total', 'instance'), 'wrong hints'],
+      [perMinute('tidemark_hints_wrong_total', 'instance'), 'wrong last-seen times'],
       [perMinute('tidemark_gaps_recorded_total', 'reason'), 'gaps: {{reason}}'],
     ),
     { unit: 'none' },
@@ -397,7 +397,7 @@ const COVERAGE: readonly PanelSpec[] = [
   ),
   chart(
     'Devices by state',
-    'Devices by state, as far as any was in it in this range, and those that are complete. silent: active, but sends nothing. out of service: sends nothing, because it was paused, shelved or retired.',
+    'Devices by state (only states that occurred in this range), and complete devices. silent: active, but sends nothing. out of service: sends nothing, because it was paused, shelved or retired.',
     series(
       [
         `sum by (state) (${of('tidemark_devices', NOT_SILENT)}) and on (state) max by (state) (max_over_time(${of('tidemark_devices', NOT_SILENT)}[$__range])) > 0`,
@@ -440,7 +440,7 @@ const COVERAGE: readonly PanelSpec[] = [
     { unit: 'none' },
   ),
   chart(
-    'Since a stream was read',
+    'Time since the last read of each stream',
     'The time since the last successful read of each stream.',
     series([`time() - max by (stream) (${of('tidemark_stream_last_success_timestamp_seconds')})`, '{{stream}}']),
     { unit: 's' },
@@ -449,12 +449,12 @@ const COVERAGE: readonly PanelSpec[] = [
 
 const DELIVERY: readonly PanelSpec[] = [
   chart(
-    'Points in a second',
-    'Points per second that each database accepted, rejected (they are in quarantine), has not accepted yet, or that are older than its retention.',
+    'Points per second',
+    'Points per second that each database accepted, that it rejected (they are in quarantine), that were sent again, and that are older than its retention.',
     series(
       [rate('tidemark_points_written_total', 'destination'), '{{destination}}: accepted'],
       [rate('tidemark_points_rejected_total', 'destination'), '{{destination}}: rejected'],
-      [rate('tidemark_points_retried_total', 'destination'), '{{destination}}: again'],
+      [rate('tidemark_points_retried_total', 'destination'), '{{destination}}: retried'],
       [rate('tidemark_points_beyond_retention_total', 'destination'), '{{destination}}: beyond retention'],
     ),
     { unit: 'none' },
@@ -466,7 +466,7 @@ const DELIVERY: readonly PanelSpec[] = [
     { unit: 'short' },
   ),
   chart(
-    'Duration of a batch',
+    'Batch duration',
     'The time until a database answers a batch: median and 95th percentile.',
     series(
       [quantile(0.5, 'tidemark_write_duration_seconds', 'destination'), '{{destination}}: median'],
@@ -476,7 +476,7 @@ const DELIVERY: readonly PanelSpec[] = [
   ),
   chart(
     'Databases',
-    'Whether delivery works (1) or is blocked (0), and the points that a database lacks and the archive no longer has.',
+    'Whether delivery works (1) or is blocked (0), and the missing points: neither the database nor the archive has them.',
     series(
       [`min by (destination) (${of('tidemark_destination_up')})`, '{{destination}}: up'],
       [`sum by (destination, reason) (${of('tidemark_missing_points')})`, '{{destination}}: missing, {{reason}}'],
@@ -513,18 +513,18 @@ const MACHINE: readonly PanelSpec[] = [
     'CPU seconds per second, and the longest delay of the event loop.',
     series(
       [rate('tidemark_process_cpu_seconds_total', 'instance'), '{{instance}}: processor'],
-      [of('tidemark_nodejs_eventloop_lag_max_seconds'), '{{instance}}: late by'],
+      [of('tidemark_nodejs_eventloop_lag_max_seconds'), '{{instance}}: event loop delay'],
     ),
     { unit: 's' },
   ),
   chart(
-    'Loops without a sign of life',
+    'Time since the last heartbeat of each loop',
     'The time since each loop last reported, minus the pause that it announced. Near 0 while the loop runs.',
     series([`max by (loop) (${of('tidemark_loop_idle_seconds')})`, '{{loop}}']),
     { unit: 's' },
   ),
   chart(
-    'Age of the fleet figures',
+    'Age of the fleet metrics',
     'The age of the metrics that need a scan of every device: devices, lag, coverage.',
     series([`max by (instance) (${of('tidemark_fleet_snapshot_age_seconds')})`, '{{instance}}']),
     { unit: 's' },

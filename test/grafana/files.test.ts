@@ -209,7 +209,7 @@ describe('titles match their panels', () => {
       ...['tidemark-device', 'tidemark-fleet', 'tidemark-vm-device', 'tidemark-vm-fleet'],
     ]);
     for (const { panel } of ofDevices)
-      expect(panel.description).toMatch(/"none" does not say that the device has sent/);
+      expect(panel.description).toMatch(/"none" does not mean that the device has sent/);
     expect(panels.filter(({ panel }) => titlesOf(panel).includes('Missing'))).toEqual([]);
   });
 

@@ -102,7 +102,7 @@ const PANELS = readBoards()
 const QUIET = new Set([
   ...[
     'Why not ready A',
-    'Faults in a minute A',
+    'Faults per minute A',
     'Jobs: progress A',
     'Jobs: time left A',
     'Databases B',
@@ -123,7 +123,7 @@ const QUIET = new Set([
 ]);
 
 /** Metrics that may be present or not, by the progress of the demo. */
-const MAYBE = /^(?:Rejected in a minute|Waits for quota|Missing time|State and disk)/;
+const MAYBE = /^(?:Rejected per minute|Waits for quota|Missing time|State and disk)/;
 
 test.runIf(prometheusAvailable() && victoriaAvailable())(
   'every panel of the sync health shows a daemon at work',

@@ -282,11 +282,11 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     expect(times.length).toBeGreaterThan(200);
   });
 
-  test('a sensor across all devices: the middle one lies between the extremes, which are those of the rows', async () => {
+  test('a sensor across all devices: the median lies between the extremes, which are those of the rows', async () => {
     const viewer = await open('device', choosing('add-ham-01'));
     const frames = await viewer.look(vmPanel('device', '$sensor across all devices'), 'temperature');
     const named = new Map(frames.map(({ fields }) => [fields[1]?.displayName, fields[1]?.values as number[]]));
-    const names = ['lowest', '5 %', 'middle', '95 %', 'highest'].map((name) => `temperature ${name}`);
+    const names = ['lowest', '5 %', 'median', '95 %', 'highest'].map((name) => `temperature ${name}`);
     expect(new Set(named.keys())).toEqual(new Set(names));
     const ordered = names.map((name) => named.get(name) ?? []);
     expect(ordered[0]?.length).toBeGreaterThan(20);
