@@ -2,7 +2,7 @@
 import type { DashboardSpec, PanelSpec, Variable } from './model.ts';
 import { RULES } from './rules.ts';
 
-const INTRODUCTION = `# Dashboards
+const INTRODUCTION = `# Grafana dashboards of Tidemark for InfluxDB and VictoriaMetrics
 
 <!-- Made by \`npm run dashboards\` from grafana/source: change it there. -->
 

@@ -3,7 +3,7 @@
  */
 import { fileForm, keyEntries, variableOf } from '../../src/config/schema.ts';
 
-const HEAD = `# Configuration
+const HEAD = `# Configuration of Tidemark: YAML keys, environment variables, secrets
 
 Tidemark reads a YAML file: \`config/tidemark.yaml\`, or the file that \`--config FILE\` names. Copy
 \`config/tidemark.example.yaml\`, or let \`init\` write the file. Every setting except \`destinations\` also has an environment variable, which

@@ -28,7 +28,7 @@ function shown(format: 'json' | 'pretty'): string {
 }
 
 function head(): string {
-  return `# The log
+  return `# Log of Tidemark: format, levels and every event
 
 Tidemark logs to standard error, one line per event. The lines are JSON if standard error is not a terminal, or if
 \`log.format\` is \`json\`:

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { METRICS, type MetricRow, MOST_DEVICES, PER_DEVICE } from '../../src/observe/metrics-table.ts';
 
-const HEAD = `# Metrics, health and alerts
+const HEAD = `# Prometheus metrics, health checks and alert rules of Tidemark
 
 \`/metrics\` at \`listen\` serves metrics in the Prometheus format. \`config/prometheus\` has a scrape configuration,
 recording rules and alert rules with unit tests. This page is generated from the program's table of metrics.
