@@ -45,6 +45,7 @@ import {
   createChangeRate,
   dueMs,
   listEveryMs,
+  listPages,
   periodsBehind,
   type Stream as StreamState,
   UNREAD_STREAM,
@@ -54,6 +55,8 @@ import {
 
 /** While devices are polled at up to this many times their target, a listing takes no request from them. */
 const NORMAL_LAG_FACTOR = 2;
+/** The part of all requests that listings take at most before live work. */
+const MOST_FOR_LISTS = 0.5;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** The state of the planner. */
@@ -289,14 +292,15 @@ function listingDueMs(state: PlannerState): number {
 }
 
 export function bestListEveryMs(state: PlannerState): number {
-  const { devices, settings, pageSize } = state;
+  const { settings, pageSize, budget } = state;
+  const devices = state.devices.devices.size;
   const lagMs = expectedLagMs(state);
   return listEveryMs({
-    devices: devices.devices.size,
+    devices,
     pageSize,
     lagMs: lagMs > NORMAL_LAG_FACTOR * settings.freshnessMs ? lagMs : 0,
-    changesPerMs: changesPerMs(state.changes, devices.devices.size),
-    leastMs: settings.freshnessMs,
+    changesPerMs: changesPerMs(state.changes, devices),
+    leastMs: Math.max(settings.freshnessMs, listPages(devices, pageSize) / (MOST_FOR_LISTS * requestRate(budget))),
   });
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { OpenHistory } from '../../src/scheduler/history-queue.ts';
 import { NARROW_RESERVES, RESERVED_LANES, USUAL_RESERVES } from '../../src/scheduler/reserves.ts';
-import { createWorld, evenDevice, type Made } from './planner-world.ts';
+import { createWorld, evenDevice, type Made, newestOf } from './planner-world.ts';
 
 const LANES = ['live', ...RESERVED_LANES] as const;
 type Lane = (typeof LANES)[number];
@@ -69,6 +69,21 @@ describe('no lane starves', () => {
     }
   });
 });
+
+test.each([400, 800, 1200, 1440])(
+  'where the day carries %i requests, no listing takes the turn of a poll',
+  (budget) => {
+    const intervalMs = 17 * MINUTE_MS;
+    const world = createWorld([evenDevice('only', { intervalMs })]);
+    world.storeUpTo('only', 0);
+    world.planner.setDay({ limit: budget / 0.8, budget, spent: budget / 2, others: null }, 0);
+    const made = world.run({ fromMs: 0, untilMs: 6 * HOUR_MS });
+    const polls = newestOf(made).map(({ atMs }) => atMs);
+    expect(polls.length, 'a poll for each reading').toBeGreaterThanOrEqual((6 * HOUR_MS) / intervalMs - 2);
+    expect(Math.max(...polls.map((atMs, index) => atMs - (polls[index - 1] ?? 0)))).toBeLessThan(2 * intervalMs);
+    expect(made.filter(({ decision }) => decision.kind === 'alerts').length).toBeGreaterThan(made.length / 5);
+  },
+);
 
 describe('spare quota', () => {
   test('goes to history before idle polls, and live work does not wait for it', () => {
