@@ -21,16 +21,21 @@ const WANTED = 1.1;
 const IDLE_HISTORY_MS = 6 * HOUR_MS;
 
 export async function measureGrowth(plan: GrowthPlan): Promise<Measured[]> {
-  return [...(await measureBackfills(plan)), ...(await measureIdle(plan))];
+  return [
+    ...(await measureBackfills(plan, true)),
+    ...(await measureBackfills(plan, false)),
+    ...(await measureIdle(plan)),
+  ];
 }
 
 /** In turn, the small one before each larger one and after them. */
-async function measureBackfills({ program, size, say }: GrowthPlan): Promise<Measured[]> {
+async function measureBackfills({ program, size, say }: GrowthPlan, delivers: boolean): Promise<Measured[]> {
+  const what = delivers ? 'with delivery' : 'archive alone';
   const run = async (of: WorkspaceSize): Promise<Backfill> => {
-    const one = await backfill({ size: of, delivers: true, program });
+    const one = await backfill({ size: of, delivers, program });
     const { readings, cpuMs, peakPrivateBytes } = one;
     say(
-      `growth, ${of.devices} devices: ${readings} readings, ${((cpuMs * 1000) / readings).toFixed(1)} µs of CPU for each, ${mb(peakPrivateBytes)} MB`,
+      `growth, ${what}, ${of.devices} devices: ${readings} readings, ${((cpuMs * 1000) / readings).toFixed(1)} µs of CPU for each, ${mb(peakPrivateBytes)} MB`,
     );
     return one;
   };
@@ -42,10 +47,10 @@ async function measureBackfills({ program, size, say }: GrowthPlan): Promise<Mea
   const cpuOf = ({ cpuMs, readings }: Backfill): number => cpuMs / readings;
   const memoryOf = ({ peakPrivateBytes }: Backfill): number => peakPrivateBytes;
   return [
-    ratio('backfill: CPU per reading, 10 × devices', cpuOf(devices), small.map(cpuOf)),
-    ratio('backfill: CPU per reading, 10 × history', cpuOf(history), small.map(cpuOf)),
-    ratio('backfill: peak private memory, 10 × devices', memoryOf(devices), small.map(memoryOf)),
-    ratio('backfill: peak private memory, 10 × history', memoryOf(history), small.map(memoryOf)),
+    ratio(`backfill ${what}: CPU per reading, 10 × devices`, cpuOf(devices), small.map(cpuOf)),
+    ratio(`backfill ${what}: CPU per reading, 10 × history`, cpuOf(history), small.map(cpuOf)),
+    ratio(`backfill ${what}: peak private memory, 10 × devices`, memoryOf(devices), small.map(memoryOf)),
+    ratio(`backfill ${what}: peak private memory, 10 × history`, memoryOf(history), small.map(memoryOf)),
   ];
 }
 
@@ -65,6 +70,7 @@ async function measureIdle({ program, idleDevices, idleMs, say }: GrowthPlan): P
   ]);
   return [
     ratio('idle: CPU per device, 10 × devices', devices.cpuSPerHour / TIMES, [small.cpuSPerHour]),
+    ratio('idle: private memory per device, 10 × devices', devices.privateBytes / TIMES, [small.privateBytes]),
     ratio('idle: CPU, 10 × history', history.cpuSPerHour, [small.cpuSPerHour]),
     ratio('idle: private memory, 10 × history', history.privateBytes, [small.privateBytes]),
   ];

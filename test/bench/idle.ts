@@ -202,11 +202,14 @@ function cpuMsOf(pid: number | undefined): number {
 }
 
 /** Fleets, and the most that a daemon beside each may take while all is well. */
-export const IDLE_FLEETS = [
+const IDLE_FLEETS = [
   { devices: 30, cpuS: 15, privateMb: 42 },
   { devices: 500, cpuS: 150, privateMb: 48 },
   { devices: 2000, cpuS: 500, privateMb: 70 },
 ] as const;
+
+/** Its memory alone is limited. More history would take an hour to be read first. */
+const LARGEST_FLEET = { devices: 10_000, historyMs: 10 * MINUTE_MS, privateMb: 140 };
 
 /**
  * The processor time and the private memory of a daemon beside each fleet, one fleet after the other; and in the same
@@ -229,7 +232,15 @@ export async function measureIdle(
     const cpu = { figure: `${name}: CPU per hour`, unit: 's', better: 'less', wanted: cpuS } as const;
     measured.push({ ...cpu, values: [one.cpuSPerHour] }, ...memoryFigures(name, one, privateMb));
   }
-  return measured;
+  return [...measured, ...(await measureLargest(program, measuredMs, say))];
+}
+
+async function measureLargest(program: string, measuredMs: number, say: (text: string) => void): Promise<Measured[]> {
+  const { privateMb, ...fleet } = LARGEST_FLEET;
+  const one = await idle({ ...fleet, program, awaitsSync: true, warmMs: 0, measuredMs });
+  const name = `idle, ${fleet.devices} devices`;
+  say(`${name}: ${one.cpuSPerHour.toFixed(0)} s of processor time and ${one.pollsPerHour.toFixed(0)} polls an hour`);
+  return memoryFigures(name, one, privateMb);
 }
 
 /** The private memory of an idle daemon: the largest of the looks, and the middle one. */

@@ -59,9 +59,11 @@ async function compareInTurn(
   for (let run = 1; run <= runs; run += 1) {
     const kinds = ['delivery', 'ready-made'] as const;
     for (const kind of run % 2 === 1 ? kinds : kinds.toReversed()) {
-      const { tookMs } = kind === 'delivery' ? await deliver(prepared) : await sendReady(prepared, connections);
+      const { tookMs, cpuMs } = kind === 'delivery' ? await deliver(prepared) : await sendReady(prepared, connections);
       perS[kind].push((lines / tookMs) * 1000);
-      say(`influx ${run}/${runs} ${kind}: ${lines} lines, ${Math.round((lines / tookMs) * 1000)} a second`);
+      say(
+        `influx ${run}/${runs} ${kind}: ${lines} lines, ${Math.round((lines / tookMs) * 1000)} a second; ${(cpuMs / 1000).toFixed(2)} s of CPU`,
+      );
     }
   }
   const values = perS.delivery.map((own, run) => own / (perS['ready-made'][run] ?? Number.NaN));
@@ -77,13 +79,20 @@ function envOf({ size, api }: Pick<Prepared, 'size' | 'api'>, dataDir: string): 
   return { ...sourceEnv(api, dataDir), ...wholeHistory(size) };
 }
 
-async function once(program: string, env: Readonly<Record<string, string>>): Promise<void> {
-  const { code, stderr } = await runProgram(['--once'], { program, env });
+/** @returns the processor time that it took, in ms */
+async function once(program: string, env: Readonly<Record<string, string>>): Promise<number> {
+  const { code, stderr, cpuMs } = await runProgram(['--once'], { program, env });
   if (code !== 0) throw new Error(stderr.slice(-2000));
+  return cpuMs;
+}
+
+/** What the front of the database counted, and the processor time of the sender, in ms. */
+interface Sent extends FrontCounts {
+  readonly cpuMs: number;
 }
 
 /** The program with a destination that is new to its archive: all of it is sent. */
-async function deliver(prepared: Prepared, bodies?: string): Promise<FrontCounts> {
+async function deliver(prepared: Prepared, bodies?: string): Promise<Sent> {
   const dataDir = join(prepared.directory, 'state');
   cpSync(prepared.archive, dataDir, { recursive: true });
   try {
@@ -93,39 +102,45 @@ async function deliver(prepared: Prepared, bodies?: string): Promise<FrontCounts
         TIDEMARK_INFLUX_KIND: 'influxdb',
         TIDEMARK_INFLUX_BUCKET: BUCKET,
       };
-      await once(prepared.program, { ...envOf(prepared, dataDir), ...destination });
+      return await once(prepared.program, { ...envOf(prepared, dataDir), ...destination });
     });
   } finally {
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
-async function sendReady(prepared: Prepared, connections: number): Promise<FrontCounts> {
+async function sendReady(prepared: Prepared, connections: number): Promise<Sent> {
   return await intoDatabase(prepared, undefined, async (url) => {
     const write = `${url}/api/v2/write?bucket=${BUCKET}`;
     const program = join(import.meta.dirname, 'ready-made.ts');
-    const { code, stderr } = await runProgram([write, prepared.bodies, String(connections)], { program, env: {} });
+    const args = [write, prepared.bodies, String(connections)];
+    const { code, stderr, cpuMs } = await runProgram(args, { program, env: {} });
     if (code !== 0) throw new Error(stderr.slice(-2000));
+    return cpuMs;
   });
 }
 
-/** Has something written to a database that is empty before and has all values afterwards. */
+/**
+ * Has something written to a database that is empty before and has all values afterwards.
+ *
+ * @param send returns the processor time of the sender, in ms
+ */
 async function intoDatabase(
   { influxd, size }: Prepared,
   bodies: string | undefined,
-  send: (url: string) => Promise<void>,
-): Promise<FrontCounts> {
+  send: (url: string) => Promise<number>,
+): Promise<Sent> {
   await influxd.query('', `CREATE DATABASE ${BUCKET} WITH SHARD DURATION 520w`);
   try {
     using front = await startInfluxFront(influxd.url, bodies);
-    await send(front.url);
+    const cpuMs = await send(front.url);
     const counts = await front.counts();
     const [row] = await influxd.query(BUCKET, 'SELECT count("value") FROM "telemetry"');
     const expected = size.devices * size.readings * SENSORS.length;
     if (counts.failed > 0 || Number(row?.['count']) !== expected) {
       throw new Error(`${row?.['count']} of ${expected} values, ${counts.failed} writes failed`);
     }
-    return counts;
+    return { ...counts, cpuMs };
   } finally {
     await influxd.query('', `DROP DATABASE ${BUCKET}`);
   }

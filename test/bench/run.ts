@@ -2,15 +2,15 @@
  * `npm run bench`: the compiled program beside a plain client, the floor and an earlier version, all measured in turn
  * in the same run, as one table of ratios (`compared/compare.ts`). `docs/performance.md` keeps its history.
  *
- * Exits 1 where a figure is above the most that it may be. `--quick` uses fewer days and one run of each; `--only
- * NAME` (repeatable) measures other figures instead, against fixed targets: archive, delivery,
- * peak (the memory of a backfill), idle (processor time and memory beside 30, 500 and 2,000 devices), memory (of idle
- * daemons beside 30 and 2,000 devices at once, in containers with 96 and 128 MiB), start, requests, planner, metrics,
- * page, attacks (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay,
- * verify (a million points in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on
- * a state of 10,000 devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it),
- * grafana (14 million points, in minutes; `--quick`: two million); `--runs N`, `--devices N`, `--days N`, `--minutes N`
- * (of an idle daemon), `--program FILE` set these values.
+ * Exits 1 where a figure is above the most that it may be. `--quick` uses fewer days and one run of each; `--only NAME`
+ * (repeatable) measures other figures instead, against fixed targets: archive, delivery, peak (the memory of a
+ * backfill), idle (processor time and memory beside 30, 500, 2,000 and 10,000 devices), memory (of idle daemons beside
+ * 30 and 2,000 devices at once, in containers with 96 and 128 MiB), start, requests, planner, metrics, page, attacks
+ * (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a million
+ * points in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state of 10,000
+ * devices and 100 million readings that it fills first, in minutes; `--quick`: a hundredth of it), grafana (14 million
+ * points, in minutes; `--quick`: two million); `--runs N`, `--devices N`, `--days N`, `--minutes N` (of an idle
+ * daemon), `--program FILE` set these values.
  *
  * Some figures are ratios to something beside them, in sizes of their own, each in a few minutes: kills (pages that are
  * fetched again after a kill), day (the requests of a live day, in virtual time), backlog (after an outage of an hour,

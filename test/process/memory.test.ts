@@ -15,11 +15,14 @@ import { MAIN } from './support.ts';
  */
 const MOST_IDLE_MB = 48;
 
+/** A third of the 1,800 readings of its fleet: polls come in runs, and a minute may have few. */
+const LEAST_POLLS_AN_HOUR = 600;
+
 test('a daemon with 30 devices fits into its container, and uses half of it while idle', async () => {
   const { devices, limitMib } = SMALL_FLEET;
   const of = { program: MAIN, devices, historyMs: HOUR_MS, awaitsSync: true, warmMs: 0, measuredMs: MINUTE_MS };
   const { privateBytes, firstPrivateBytes, pollsPerHour } = await idle(of);
-  expect(pollsPerHour, 'it keeps up with its fleet').toBeGreaterThan(0);
+  expect(pollsPerHour, 'it keeps up with its fleet').toBeGreaterThan(LEAST_POLLS_AN_HOUR);
   expect(firstPrivateBytes / 2 ** 20).toBeLessThan(limitMib);
   expect(privateBytes / 1e6).toBeLessThan(MOST_IDLE_MB);
 });

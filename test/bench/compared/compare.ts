@@ -55,6 +55,12 @@ export async function compare(plan: ComparePlan): Promise<Row[]> {
     rows.push(
       rowOf(`CPU per reading, ${what}`, 'µs', { used, figureOf: usOf, most }),
       rowOf(`wall time per reading, ${what}`, 'µs', { used, figureOf: ({ wallMs }) => (wallMs * 1000) / readings }),
+      // What waits for its disk takes longer than it computes.
+      rowOf(`wall time to CPU, ${what}`, '×', {
+        used: { own: used['own'] ?? [] },
+        figureOf: ({ wallMs, cpuMs }) => wallMs / cpuMs,
+        most: { own: 1.1 },
+      }),
       rowOf(`peak private memory, ${what}`, 'MB', {
         used,
         figureOf: ({ peakPrivateBytes }) => peakPrivateBytes / 1e6,
