@@ -64,20 +64,20 @@ export interface EmptyAnswer {
 
 /** Whether an empty answer is accepted, and the record to store. */
 interface EmptyVerdict {
-  readonly isBelieved: boolean;
+  readonly isAccepted: boolean;
   readonly next: EmptyRange | null;
 }
 
 /** Judges an empty answer that would cover its range if nothing contradicted it. */
 export function judgeEmpty(answer: EmptyAnswer): EmptyVerdict {
   const { range, known, nowMs } = answer;
-  if (!isContradicted(answer)) return { isBelieved: true, next: known };
+  if (!isContradicted(answer)) return { isAccepted: true, next: known };
   const confirmed = answer.isStored ? 0 : (known?.confirmed ?? 0);
-  if (confirmed >= CONFIRMED_FOR_GOOD) return { isBelieved: true, next: known };
+  if (confirmed >= CONFIRMED_FOR_GOOD) return { isAccepted: true, next: known };
   const joined = joinEmpty(known, range, nowMs);
-  if (confirmed > 0) return { isBelieved: true, next: joined };
-  const isBelieved = (!answer.isStored && hasControl(answer)) || isSpread(joined, answer);
-  return { isBelieved, next: isBelieved ? { ...joined, confirmed: 1, dueMs: nowMs + HOUR_MS } : joined };
+  if (confirmed > 0) return { isAccepted: true, next: joined };
+  const isAccepted = (!answer.isStored && hasControl(answer)) || isSpread(joined, answer);
+  return { isAccepted, next: isAccepted ? { ...joined, confirmed: 1, dueMs: nowMs + HOUR_MS } : joined };
 }
 
 /**

@@ -213,9 +213,9 @@ async function handlePage(
   noteShown(context, deviceId, readings);
   if (readings.length > 0) noteReadings(scan, readings, judged.next !== 'again');
   const empty = emptyPart(request, judged, sign);
-  const isBelieved = empty === null || recordEmptyAnswer(scan, empty, readings);
-  const believed = isBelieved ? judged.covers : withoutTop(judged.covers, empty.from);
-  const covers = leaveTopToGapAbove(scan, request, { covers: believed, readings });
+  const isAccepted = empty === null || recordEmptyAnswer(scan, empty, readings);
+  const accepted = isAccepted ? judged.covers : withoutTop(judged.covers, empty.from);
+  const covers = leaveTopToGapAbove(scan, request, { covers: accepted, readings });
   keepEmptied(context, request, { covers, newest: readings[0] });
   const known = { deviceId, lane, reply, readings, covers, reachedTo, visibleFromNs };
   const { newReadings, reopened } = await commitInTurns(context, known);
@@ -227,13 +227,13 @@ async function handlePage(
     lastReadings: readings,
     newReadings,
     extendsCoverage: covers !== null && covers.from < covers.to,
-    isUnderstood: (isBelieved && judged.next !== 'again') || newReadings > 0,
+    isUnderstood: (isAccepted && judged.next !== 'again') || newReadings > 0,
   });
   if (judged.next === 'again') return await handleUnproven(scan, { request, judged, page }, signal);
   if (judged.reason === 'beyond_plan' && judged.covers !== null) {
     nameGap(context, { deviceId, from: request.gap.from, to: judged.covers.from, reason: 'beyond_plan' });
   }
-  if (!isBelieved) return giveUp(scan, readings.length === 0 ? request.gap : empty, 'unverified');
+  if (!isAccepted) return giveUp(scan, readings.length === 0 ? request.gap : empty, 'unverified');
   return requestAfter(scan, request, judged, page);
 }
 
@@ -331,13 +331,13 @@ function recordEmptyAnswer(scan: GapScan, range: Interval, [newest]: readonly Re
     nowMs: serverClock.nowMs(),
     waitedMs: waitedFor(scan),
   };
-  const { isBelieved, next } = judgeEmpty(answer);
+  const { isAccepted, next } = judgeEmpty(answer);
   if (next !== known) store.saveEmptyRange(deviceId, next);
-  if (!isBelieved || newest !== undefined) return isBelieved;
+  if (!isAccepted || newest !== undefined) return isAccepted;
   const before = { windows: store.emptyWindows(deviceId), covered: store.telemetry(deviceId).covered };
   const window = windowToCheck(answer, before);
   if (window !== null) store.saveEmptyWindow(deviceId, window);
-  return isBelieved;
+  return isAccepted;
 }
 
 /** Follows the table of `unproven.ts` for an answer that covers nothing. */
@@ -380,7 +380,7 @@ function rememberMissed(
   const missed = missedAfter(known, { at, step }, context.serverClock.nowMs());
   if (missed !== null) context.store.saveMissedOverlap(deviceId, missed);
   if (step === 'remember, give up') served.absentSince.set(deviceId, context.clock.monoMs());
-  if ((step === 'overlap is gone' || step === 'believe the answers') && attempts.withoutOverlap === TRIES) {
+  if ((step === 'overlap is gone' || step === 'accept the answers') && attempts.withoutOverlap === TRIES) {
     context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
   }
 }

@@ -69,7 +69,7 @@ export type Step =
   | 'same later'
   | 'restart later'
   | 'overlap is gone'
-  | 'believe the answers'
+  | 'accept the answers'
   | 'remember, give up'
   | 'give up';
 
@@ -80,7 +80,7 @@ const STEPS: Readonly<Record<Finding, readonly [first: Step, second: Step, later
   'overlap replaced': ['restart later', 'restart later', 'overlap is gone'],
   'overlap not reached': ['restart later', 'restart later', 'remember, give up'],
   'overlap awaited': ['give up', 'give up', 'give up'],
-  'overlap overdue': ['restart later', 'restart later', 'believe the answers'],
+  'overlap overdue': ['restart later', 'restart later', 'accept the answers'],
 };
 
 /** The unproven answers of a gap scan since the last answer that covered something. */
@@ -91,17 +91,17 @@ export interface Attempts {
   /** Answers without the overlap reading. */
   readonly withoutOverlap: number;
   /** Whether pages with readings are accepted that end before the overlap reading, because it counts as gone. */
-  readonly shortBelieved: boolean;
+  readonly shortAccepted: boolean;
   /** The same of empty answers. */
-  readonly emptyBelieved: boolean;
+  readonly emptyAccepted: boolean;
 }
 
 export const NO_ATTEMPTS: Attempts = {
   rejected: 0,
   empties: 0,
   withoutOverlap: 0,
-  shortBelieved: false,
-  emptyBelieved: false,
+  shortAccepted: false,
+  emptyAccepted: false,
 };
 
 /** For how long a reading has been missing from such answers: never, for a short while, for long enough. */
@@ -141,25 +141,25 @@ export function decideStep(before: Attempts, answer: Unproven): { readonly step:
   const [first, second, later] = STEPS[finding];
   const nth = countsMiss ? withoutOverlap : rejected;
   const step = nth >= TRIES ? later : nth === 2 ? second : first;
-  const isBelieved = step === 'believe the answers';
+  const isAccepted = step === 'accept the answers';
   return {
     step,
     attempts: {
       rejected,
       empties: before.empties + (answer.isEmpty ? 1 : 0),
       withoutOverlap,
-      shortBelieved: before.shortBelieved || isBelieved,
-      emptyBelieved: before.emptyBelieved || (isBelieved && answer.isEmpty),
+      shortAccepted: before.shortAccepted || isAccepted,
+      emptyAccepted: before.emptyAccepted || (isAccepted && answer.isEmpty),
     },
   };
 }
 
 /** @returns the missing overlap readings that a page is accepted without. An empty one needs more to be accepted. */
 export function acceptedMissing(
-  { withoutOverlap, shortBelieved, emptyBelieved }: Attempts,
+  { withoutOverlap, shortAccepted, emptyAccepted }: Attempts,
   readings: readonly Reading[],
 ): AcceptedMissing {
-  if (readings.length === 0 ? emptyBelieved : shortBelieved) return 'any';
+  if (readings.length === 0 ? emptyAccepted : shortAccepted) return 'any';
   return withoutOverlap >= TRIES ? 'replaced' : 'none';
 }
 
@@ -226,6 +226,6 @@ export function missedAfter(
   // Missed first in the future: by a clock that was ahead.
   if (known?.isGone === false && known.sinceMs > nowMs) return { ...known, sinceMs: nowMs };
   if (known === undefined) return step === 'remember, give up' ? { at, sinceMs: nowMs, isGone: false } : null;
-  const isGone = step === 'believe the answers' || step === 'overlap is gone';
+  const isGone = step === 'accept the answers' || step === 'overlap is gone';
   return isGone && !known.isGone ? { ...known, isGone } : null;
 }

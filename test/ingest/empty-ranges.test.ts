@@ -40,7 +40,7 @@ describe('judgeEmpty', () => {
     ['its last sign of life is archived', { newestNs: RANGE.from - 1n, seenAt: RANGE.from - 1n }],
     ['the sign of life lies above the range, and so does a reading', { newestNs: RANGE.to, seenAt: RANGE.to }],
   ])('accepts it where %s, and records nothing', (_, change) => {
-    expect(judgeEmpty({ ...SEEN, ...change })).toEqual({ isBelieved: true, next: null });
+    expect(judgeEmpty({ ...SEEN, ...change })).toEqual({ isAccepted: true, next: null });
   });
 
   test.each<[string, Partial<EmptyAnswer>]>([
@@ -51,23 +51,23 @@ describe('judgeEmpty', () => {
     ['was seen there after its newest reading', { newestNs: RANGE.from - 1n }],
   ])('treats it as provisional where the device %s', (_, change) => {
     expect(judgeEmpty({ ...SEEN, ...change })).toEqual({
-      isBelieved: false,
+      isAccepted: false,
       next: { ...RANGE, sinceMs: NOW_MS, answers: 1, confirmed: 0, dueMs: null },
     });
   });
 
   test('is accepted with readings of another device in the same minutes, and requested an hour later', () => {
     const control = { ...SEEN, controlMs: NOW_MS - 2 * MINUTE_MS };
-    expect(judgeEmpty(control)).toMatchObject({ isBelieved: true, next: { confirmed: 1, dueMs: NOW_MS + HOUR_MS } });
-    expect(judgeEmpty({ ...control, controlMs: NOW_MS - 2 * MINUTE_MS - 1 }).isBelieved).toBe(false);
+    expect(judgeEmpty(control)).toMatchObject({ isAccepted: true, next: { confirmed: 1, dueMs: NOW_MS + HOUR_MS } });
+    expect(judgeEmpty({ ...control, controlMs: NOW_MS - 2 * MINUTE_MS - 1 }).isAccepted).toBe(false);
   });
 
   test('accepts three answers that are spread over half an hour, and neither two nor three within less', () => {
     const answers = (...minutes: number[]) =>
       minutes.reduce<ReturnType<typeof judgeEmpty>>(
         ({ next }, minute) => judgeEmpty({ ...SEEN, known: next, nowMs: NOW_MS + minute * MINUTE_MS }),
-        { isBelieved: false, next: null },
-      ).isBelieved;
+        { isAccepted: false, next: null },
+      ).isAccepted;
     expect(answers(0, 15, 30)).toBe(true);
     expect(answers(0, 15, 29)).toBe(false);
     expect(answers(0, 30)).toBe(false);
@@ -77,22 +77,22 @@ describe('judgeEmpty', () => {
     const { next } = judgeEmpty({ ...SEEN, controlMs: NOW_MS });
     const known = next === null ? null : { ...next, confirmed: CONFIRMED_FOR_GOOD };
     const answer = { ...SEEN, known, isStored: true, controlMs: NOW_MS };
-    expect(judgeEmpty(answer)).toMatchObject({ isBelieved: false, next: { answers: 2 } });
+    expect(judgeEmpty(answer)).toMatchObject({ isAccepted: false, next: { answers: 2 } });
     const second = { ...answer, known: judgeEmpty(answer).next, nowMs: NOW_MS + 30 * MINUTE_MS };
-    expect(judgeEmpty(second)).toMatchObject({ isBelieved: true, next: { answers: 3, confirmed: 1 } });
+    expect(judgeEmpty(second)).toMatchObject({ isAccepted: true, next: { answers: 3, confirmed: 1 } });
   });
 
   test('counts the half hour by the monotonic clock too: the local one may jump where there is no Date', () => {
     const known = { ...RANGE, sinceMs: NOW_MS - 3 * HOUR_MS, answers: 2, confirmed: 0, dueMs: null };
-    expect(judgeEmpty({ ...SEEN, known, waitedMs: 30 * MINUTE_MS }).isBelieved).toBe(true);
-    expect(judgeEmpty({ ...SEEN, known, waitedMs: 29 * MINUTE_MS }).isBelieved).toBe(false);
+    expect(judgeEmpty({ ...SEEN, known, waitedMs: 30 * MINUTE_MS }).isAccepted).toBe(true);
+    expect(judgeEmpty({ ...SEEN, known, waitedMs: 29 * MINUTE_MS }).isAccepted).toBe(false);
   });
 
   test('counts half an hour from now on where the first answer was dated by a clock that was ahead', () => {
     const first = judgeEmpty({ ...SEEN, nowMs: NOW_MS + 400 * DAY_MS }).next;
     const next = judgeEmpty({ ...SEEN, known: first }).next;
     expect(next).toMatchObject({ sinceMs: NOW_MS, answers: 2 });
-    expect(judgeEmpty({ ...SEEN, known: next, nowMs: NOW_MS + 30 * MINUTE_MS }).isBelieved).toBe(true);
+    expect(judgeEmpty({ ...SEEN, known: next, nowMs: NOW_MS + 30 * MINUTE_MS }).isAccepted).toBe(true);
   });
 
   test('accepts an answer next to an accepted range, which grows, and requests it when that one is due', () => {
@@ -101,7 +101,7 @@ describe('judgeEmpty', () => {
     expect(
       judgeEmpty({ ...SEEN, seenAt: RANGE.to, range: later, known: next, nowMs: NOW_MS + MINUTE_MS }),
     ).toMatchObject({
-      isBelieved: true,
+      isAccepted: true,
       next: { from: RANGE.from, to: later.to, dueMs: NOW_MS + HOUR_MS },
     });
   });
@@ -114,7 +114,7 @@ describe('judgeEmpty', () => {
     const third = confirmEmpty(second, NOW_MS + DAY_MS);
     expect(third).toMatchObject({ confirmed: CONFIRMED_FOR_GOOD, dueMs: null });
     expect(judgeEmpty({ ...SEEN, known: third, nowMs: NOW_MS + 2 * DAY_MS })).toEqual({
-      isBelieved: true,
+      isAccepted: true,
       next: third,
     });
   });

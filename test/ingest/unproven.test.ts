@@ -98,9 +98,9 @@ describe('an answer that covers nothing', () => {
           ['give up'],
         ],
         [
-          `that ${what} and ends before an overlap reading that has been missing for long is believed after three tries`,
+          `that ${what} and ends before an overlap reading that has been missing for long is accepted after three tries`,
           Array<Unproven>(3).fill({ ...answer, missed: 'overdue' }),
-          ['restart later', 'restart later', 'believe the answers'],
+          ['restart later', 'restart later', 'accept the answers'],
         ],
       ];
     }),
@@ -168,7 +168,7 @@ describe('an overlap reading that is missing from answers that end before it', (
     const [first] = missed;
     expect(missedAfter([], { at: 5n, step: 'remember, give up' }, 1000)).toEqual(first);
     expect(missedAfter(missed, { at: 5n, step: 'remember, give up' }, 2000)).toBeNull();
-    expect(missedAfter(missed, { at: 5n, step: 'believe the answers' }, 1000 + DAY_MS)).toEqual({
+    expect(missedAfter(missed, { at: 5n, step: 'accept the answers' }, 1000 + DAY_MS)).toEqual({
       ...first,
       isGone: true,
     });
@@ -179,7 +179,7 @@ describe('an overlap reading that is missing from answers that end before it', (
 
   test('that was missed first by a clock that was ahead is awaited from now on', () => {
     const later = [{ at: 5n, sinceMs: 400 * DAY_MS, isGone: false }];
-    for (const step of ['give up', 'believe the answers'] as const) {
+    for (const step of ['give up', 'accept the answers'] as const) {
       expect(missedAfter(later, { at: 5n, step }, 1000)).toEqual({ at: 5n, sinceMs: 1000, isGone: false });
     }
   });

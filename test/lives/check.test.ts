@@ -384,7 +384,7 @@ describe('what is excused', () => {
     ['without the newest', 1, [0, 1, 2], {}, null],
     ['oldest first', 1, [0, 1, 32], {}, null],
   ] as const)(
-    '%s pages at a rate of %s after %s minutes, true ones after %o: believed after %s',
+    '%s pages at a rate of %s after %s minutes, true ones after %o: accepted after %s',
     (lie, rate, minutes, truth, after) => {
       const story = quietStory({}, [named('lies', { kind: 'lies', lie, rate, seed: 1 })]);
       const pagesOf = (id: string, all: readonly number[]): ServedPage[] =>

@@ -303,7 +303,7 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     ],
   },
   {
-    name: 'batches sent whole whatever their times',
+    name: 'batches sent undivided whatever their times',
     caughtBy: ['pointsOfOtherTimes'],
     edits: [
       {
@@ -314,7 +314,7 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     ],
   },
   {
-    name: 'a state that is gone taken for a new one',
+    name: 'a state that is gone treated as a new one',
     caughtBy: ['stateThatIsGone'],
     edits: [
       {
@@ -325,7 +325,7 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     ],
   },
   {
-    name: 'garbage in place of the lock taken for a damaged state',
+    name: 'garbage in place of the lock reported as a damaged state',
     caughtBy: ['garbageBesideAState'],
     edits: [
       {
@@ -336,7 +336,7 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     ],
   },
   {
-    name: 'a stray journal taken for a foreign database',
+    name: 'a stray journal reported as a foreign database',
     caughtBy: ['garbageBesideAState'],
     edits: [
       {

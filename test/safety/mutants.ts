@@ -116,7 +116,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a batch taken for delivered without an answer',
+    name: 'a batch counted as delivered without an answer',
     caughtBy: ['brokenDeliveries'],
     edits: [
       {
@@ -189,7 +189,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'ranges next to stored readings that are taken as gone not asked for again',
+    name: 'no repeated request next to stored readings that count as gone',
     caughtBy: ['beginsBelowForAnHour'],
     edits: [
       {
@@ -200,7 +200,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'pages that end their range believed in any order',
+    name: 'pages that end their range accepted in any order',
     caughtBy: ['oldestFirst'],
     edits: [
       {
@@ -211,7 +211,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'pages that stop short of a sign of life believed',
+    name: 'pages that stop short of a sign of life accepted',
     caughtBy: ['behindTheList'],
     edits: [
       {
@@ -222,7 +222,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'pages that stop short of a sign of life believed after three of them',
+    name: 'pages that stop short of a sign of life accepted after three of them',
     caughtBy: ['behindItsSign'],
     edits: [
       {
@@ -233,7 +233,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'pages that stop short of the sign of life that tells the time believed',
+    name: 'pages that stop short of the sign of life that is the clock accepted',
     caughtBy: ['behindTheTime'],
     edits: [
       {
@@ -255,7 +255,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'empty answers believed within seconds',
+    name: 'empty answers accepted within seconds',
     caughtBy: ['emptyForHours'],
     edits: [
       {
@@ -266,7 +266,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'ingest/unproven.ts',
         find: "'restart later', 'remember, give up'],",
-        replace: "'restart later', 'believe the answers'],",
+        replace: "'restart later', 'accept the answers'],",
       },
     ],
   },
@@ -282,7 +282,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'empty answers believed although the device was seen',
+    name: 'empty answers accepted although the device was seen',
     caughtBy: ['silentAtFirstContact'],
     edits: [
       {
@@ -293,7 +293,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'believed empty answers that are not asked for again',
+    name: 'no repeated request for accepted empty answers',
     caughtBy: ['emptyBesideOthers'],
     edits: [
       {
@@ -304,7 +304,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'empty ranges asked for again only where quota is to spare',
+    name: 'empty ranges requested again only where quota is to spare',
     caughtBy: ['emptyUnderSmallQuota'],
     edits: [
       {
@@ -315,7 +315,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'pages believed up to a gap above them that was given up',
+    name: 'pages accepted up to a gap above them that was given up',
     caughtBy: ['belowGivenUp'],
     edits: [
       {
@@ -326,7 +326,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'empty windows that no stored reading supports not asked for again',
+    name: 'no repeated request for empty windows that no stored reading supports',
     caughtBy: ['emptyBelowSilence'],
     edits: [
       {
@@ -386,7 +386,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'empty answers believed where others were not',
+    name: 'empty answers accepted where others were not',
     caughtBy: ['emptyFurtherDown'],
     edits: [
       {
@@ -408,7 +408,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'two empty pages behind a cursor believed',
+    name: 'two empty pages behind a cursor accepted',
     caughtBy: ['emptyBehindCursor'],
     edits: [
       {
@@ -425,7 +425,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'first empty ranges of a device that nobody has seen not asked for again',
+    name: 'no repeated request for the first empty ranges of a device without a last-seen time',
     caughtBy: ['emptyAndNeverSeen'],
     edits: [
       {
@@ -513,7 +513,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'devices that report without a sign of life taken for empty',
+    name: 'devices that report without a sign of life treated as empty',
     caughtBy: ['hubBeginsUnseen'],
     edits: [
       {
@@ -546,7 +546,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'ranges without a due reading taken for empty after the last list',
+    name: 'ranges without a due reading treated as empty after the last list',
     caughtBy: ['unlistedStalls'],
     edits: [
       {
@@ -557,7 +557,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'devices that have stopped reporting unseen taken for empty',
+    name: 'devices that have stopped reporting unseen treated as empty',
     caughtBy: ['unlistedComesBack'],
     edits: [
       {
@@ -630,7 +630,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'Date believed when it jumps',
+    name: 'Date trusted when it jumps',
     caughtBy: ['dateJumps'],
     edits: [
       {
@@ -641,7 +641,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'a jump of Date to the local clock believed against the times that the API serves',
+    name: 'a jump of Date to the local clock trusted against the times that the API serves',
     caughtBy: ['dateJumpsToLocalClock'],
     edits: [
       {
@@ -663,7 +663,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'first Date believed without another clock',
+    name: 'first Date trusted without another clock',
     caughtBy: ['firstDateWrong'],
     edits: [
       {
@@ -707,7 +707,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'readings taken in and delivered whatever their time is',
+    name: 'readings stored and delivered whatever their time is',
     caughtBy: ['farFuture'],
     edits: [
       {
@@ -726,7 +726,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'coverage taken back from the devices that are asked meanwhile alone',
+    name: 'coverage withdrawn only from the devices that are polled meanwhile',
     caughtBy: ['clockFallsForSeconds'],
     edits: [
       {
@@ -760,7 +760,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'names taken from today',
+    name: 'names of today used',
     caughtBy: ['renamed'],
     edits: [
       {
@@ -771,7 +771,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: '400 taken as proof against a line',
+    name: '400 counted as proof against a line',
     caughtBy: ['fullDisk'],
     edits: [
       {

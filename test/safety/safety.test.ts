@@ -48,7 +48,7 @@ const STORIES: Record<ScenarioName, string> = {
   silentBelowWanted: 'so is one that ends below the wanted range',
   emptyBesideOthers: 'an empty answer that a control supports is requested once more',
   emptyUnderSmallQuota: 'so is it where the quota is short',
-  emptyAboveHistory: 'a range believed to be empty is read again once the device has a reading',
+  emptyAboveHistory: 'a range accepted as empty is read again once the device has a reading',
   returnsWithItsBuffer: 'a scan follows late readings down to the next stored one',
   emptyFurtherDown: 'an empty answer covers nothing while other answers were seen to be false',
   emptyBelowSilence: 'an empty window of history that no stored reading supports is requested again',
