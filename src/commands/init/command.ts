@@ -166,19 +166,31 @@ const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 /** Stands for the key before the prompt; it is not sent. */
 const UNKNOWN_KEY: FoundSecret = { text: 'not-asked-for-yet', file: null };
 
+/** Prompts for the address again where a request with the key shows that the address is wrong. */
 async function promptApi(init: Init): Promise<TriedApi> {
-  const { command, print } = init;
-  const url = await retryUntilValid(init, async (isFirst) => {
-    const found = await textFor(init, {
-      flag: '--api-url',
-      given: isFirst ? command.apiUrl : null,
-      question: 'Address of the API, ending in /external/v1: ',
-      parse: apiUrl,
-    });
-    await requireReached(init, found);
-    return found;
+  return await retryUntilValid(init, async (isFirst) => {
+    const url = await promptAddress(init, isFirst);
+    const key = await promptKey(init, url);
+    if (key instanceof UserError) throw key;
+    return { url, key };
   });
-  const key = await retryUntilValid(init, async (isFirst) => {
+}
+
+async function promptAddress(init: Init, isFirst: boolean): Promise<string> {
+  const url = await textFor(init, {
+    flag: '--api-url',
+    given: isFirst ? init.command.apiUrl : null,
+    question: 'Address of the API, ending in /external/v1: ',
+    parse: apiUrl,
+  });
+  await requireReached(init, url);
+  return url;
+}
+
+/** @returns an error if the key may be right, and the API does not answer as it should */
+async function promptKey(init: Init, url: string): Promise<FoundSecret | UserError> {
+  const { command, print } = init;
+  return await retryUntilValid(init, async (isFirst) => {
     const found = await secretOf(init, {
       flag: '--api-key-file',
       file: isFirst ? command.apiKeyFile : null,
@@ -190,10 +202,11 @@ async function promptApi(init: Init): Promise<TriedApi> {
         'An API key is required: give --api-key-file FILE (- reads standard input) or set TIDEMARK_API_KEY.',
         2,
       );
-    print(await tryKey(init, { url, key: found }));
+    const tried = await tryKey(init, { url, key: found });
+    if (tried instanceof UserError) return tried;
+    print(tried);
     return found;
   });
-  return { url, key };
 }
 
 /**
@@ -214,10 +227,10 @@ async function requireReached(init: Init, url: string): Promise<void> {
 /**
  * Requests the account.
  *
- * @returns the access that the key has.
+ * @returns the access that the key has, or an error if the API does not answer as it should.
  * @throws UserError (exit 77) if the key is refused
  */
-async function tryKey(init: Init, api: TriedApi): Promise<string> {
+async function tryKey(init: Init, api: TriedApi): Promise<string | UserError> {
   const whole = configOf(init, api, null);
   // Nothing is written before every answer works: without a state of this workspace, a temporary one counts the
   // requests.
@@ -236,7 +249,9 @@ async function tryKey(init: Init, api: TriedApi): Promise<string> {
     const count = devices === null ? '' : ` (${counted(devices, 'device')})`;
     return `The key is valid for workspace ${plainText(name ?? workspaceId, 80)}${count}.`;
   } catch (error) {
-    throw error instanceof ApiFault ? untriedKey(init, error) : error;
+    const fault = error instanceof ApiFault ? untriedKey(init, error) : error;
+    if (fault instanceof UserError && fault.exitCode === 1) return fault;
+    throw fault;
   } finally {
     if (temporary !== null) rmSync(temporary, { recursive: true, force: true });
   }

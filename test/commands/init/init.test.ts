@@ -393,6 +393,38 @@ test('without a bucket, the database has to show that it is VictoriaMetrics', as
     'The database is InfluxDB, not VictoriaMetrics. Give a bucket (--influx-bucket).',
   ]);
   expect(readdirSync(directory)).toEqual([]);
+  const followed = await init(directory, ['--api-url', api.url, '--influx-url', influx, '--influx-bucket', 'b'], {
+    env,
+  });
+  expect(followed.code, followed.stderr).toBe(0);
+});
+
+test('what is told about the key, a file or the kind helps', async () => {
+  const url = ['--api-url', api.url];
+  const followed = async (broken: Promise<Ran>, advice: RegExp, ...right: Promise<Ran>[]): Promise<void> => {
+    const { code, stderr } = await broken;
+    expect([code === 0, stderr]).toEqual([false, expect.stringMatching(advice)]);
+    for (const ran of await Promise.all(right)) expect(ran.code, ran.stderr).toBe(0);
+  };
+  const file = join(place(), 'key');
+  writeFileSync(file, `${KEY}\n`);
+  const byFile = [...url, '--api-key-file', file];
+  const env = { TIDEMARK_API_KEY: KEY };
+  const advice = /give --api-key-file FILE \(- reads standard input\) or set TIDEMARK_API_KEY/;
+  await followed(init(place(), url), advice, init(place(), byFile), init(place(), url, { env }));
+  const wrong = init(place(), url, { env: { TIDEMARK_API_KEY: 'CANARY-wrong' } });
+  await followed(wrong, /give its file by --api-key-file/, init(place(), byFile));
+  const directory = init(place(), [...url, '--api-key-file', place()]);
+  await followed(directory, /Give the path of a file that holds the secret alone/, init(place(), byFile));
+  const occupied = place();
+  writeFileSync(join(occupied, 'conf'), 'a file in the way');
+  await followed(init(occupied, byFile), /Give another path with --config/, init(place(), byFile));
+  const victoria = createServer((_request, response) => response.writeHead(204, { 'x-server-hostname': 'vm' }).end());
+  await new Promise<void>((resolve) => void victoria.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void victoria.close());
+  const to = [...byFile, '--influx-url', `http://127.0.0.1:${(victoria.address() as AddressInfo).port}`];
+  const kind = init(place(), [...to, '--influx-kind', 'influxdb', '--influx-bucket', 'b']);
+  await followed(kind, /Give neither --influx-kind nor --influx-bucket/, init(place(), to));
 });
 
 test('the token is tried on a VictoriaMetrics, too', async () => {
@@ -473,6 +505,19 @@ describe('on a terminal', () => {
     ];
     for (const line of lines) expect(text).toContain(line);
     expect(modeOf(join(directory, 'conf', 'secrets', 'tidemark_influx_token'))).toBe(0o600);
+  });
+
+  test('asks for the address again where a request shows that it is wrong', async () => {
+    const server = createServer((_request, response) => void response.writeHead(404).end());
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const wrong = `http://127.0.0.1:${(server.address() as AddressInfo).port}/external/v1`;
+    const answers = [wrong, KEY, api.url, KEY, '', '1d'];
+    const { code, stderr } = await init(place(), [], { answers });
+    expect(stderr).toContain(
+      'The request for the account failed: GET /account: the server has no such endpoint. Check the address (404).',
+    );
+    expect(code, stderr).toBe(0);
   });
 
   test('a token that is the API key is refused in words of the answers, and another one is taken', async () => {
