@@ -156,12 +156,12 @@ function messageIn(body: string): string {
 
 /** The rights that reading needs beyond those for writing. */
 export const mayRead = (influx: string): string =>
-  `${influx}.token needs read permission for ${influx}.bucket as well: in InfluxDB 2 and 3 give the token that permission; in 1.8 GRANT READ (or ALL) on the database to its user`;
+  `${influx}.token needs read permission for ${influx}.bucket as well: give the token that permission (InfluxDB 2 and 3), or GRANT READ (or ALL) on the database to its user (1.8)`;
 
 function hintFor(status: number, influx: string): string {
   if (status === 401 || status === 403) return mayRead(influx);
   if (status === 404) {
-    return `${influx}.url, ${influx}.bucket: the server answers no queries for that bucket. ${mayRead(influx)}; some versions of InfluxDB 2 (an early 2.x, InfluxDB Cloud) also need a DBRP mapping for the bucket: influx v1 dbrp create`;
+    return `${influx}.url, ${influx}.bucket: the server answers no queries for that bucket. ${mayRead(influx)}; some versions of InfluxDB 2 (an early 2.x, InfluxDB Cloud) also need a DBRP mapping for the bucket: create one as docs/databases.md shows`;
   }
   return `${influx}.url: the server does not accept queries. ${mayRead(influx)}`;
 }

@@ -210,7 +210,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     note: '`New destination: …` or `Destination is configured again: …`; warn if another database had this name before',
   },
   'destination-older': warn(
-    'The state is empty, but the database already has telemetry of this workspace: the readings of devices that were renamed since will be in it twice, under the earlier and the current name. If you have an older state or a backup of one (--backup), stop, put it into data_dir and start again; else nothing needs to be done',
+    'The state is empty, but the database already has telemetry of this workspace: the readings of devices that were renamed since will be in it twice, under the earlier and the current name. If you have an older state or a backup of one (--backup), stop, copy it as tidemark.db into an empty data_dir and start again; else nothing needs to be done',
     {
       fields: ({ destination }) => ({ destination }),
       pattern: 'The state is empty, but the database already has telemetry of this workspace: …',

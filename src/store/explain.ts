@@ -79,7 +79,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
   damaged: (message) => ({
     what: `the state file is damaged (${message})`,
     remedy:
-      'Restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
+      'Restore a backup into an empty data_dir, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
   }),
   full: () => ({
     what: 'the disk is full',

@@ -178,7 +178,7 @@ function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: S
   notes.fail('integrity', {
     message: `the state is damaged: ${broken.join('; ')}`,
     remedy:
-      'Stop Tidemark and restore a backup, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
+      'Stop Tidemark and restore a backup into an empty data_dir, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
   });
 }
 

@@ -148,7 +148,7 @@ function requireNotLost(path: string, { isMarked }: Lock): void {
   throw new UserError(
     {
       what: `${path}: the state file is ${bytes === undefined ? 'missing' : 'empty'}, but other files of a state are in the same directory`,
-      remedy: `Restore a backup. To begin a new state instead, remove ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} there.`,
+      remedy: `Restore a backup into an empty data_dir. To begin a new state instead, remove ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} there.`,
     },
     1,
   );
@@ -218,7 +218,8 @@ export function newerState(path: string, version: number): UserError {
   return new UserError(
     {
       what: `${path}: this state was written by a newer Tidemark (state version ${version}, this version supports ${MIGRATIONS.length})`,
-      remedy: 'Use the newer version, or restore a backup of an older state. Nothing was changed.',
+      remedy:
+        'Use the newer version, or restore a backup of an older state into an empty data_dir. Nothing was changed.',
     },
     1,
   );
@@ -245,7 +246,7 @@ export function foreignDatabase(path: string): UserError {
   return new UserError(
     {
       what: `${path}: this is a database of another program`,
-      remedy: 'Set data_dir to another directory, or move that file away.',
+      remedy: 'Set data_dir to another directory, or move that file away, together with its -wal and -shm.',
     },
     1,
   );
@@ -352,7 +353,7 @@ function migrate(db: Database.Database, path: string): void {
       throw new UserError(
         {
           what: `${path}: this state could not be upgraded to state version ${version} (${error.message})`,
-          remedy: 'It was not changed; use the version that wrote it, or restore a backup.',
+          remedy: 'It was not changed; use the version that wrote it, or restore a backup into an empty data_dir.',
         },
         1,
       );
