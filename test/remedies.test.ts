@@ -17,7 +17,13 @@ import {
 import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import { configuredDatabases } from '../src/app/settings.ts';
+import { parseArguments } from '../src/cli/argv.ts';
+import { requireDestination } from '../src/commands/replay/job.ts';
+import { readBackfillOptions } from '../src/commands/shared/options.ts';
 import { loadConfig } from '../src/config/load.ts';
+import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../src/core/archive-room.ts';
+import { findDeviceIds } from '../src/core/device-names.ts';
 import { UserError } from '../src/core/faults.ts';
 import { openAgent } from '../src/influx/connection.ts';
 import { requireNewFile } from '../src/store/open/new-file.ts';
@@ -58,8 +64,13 @@ describe('the state', () => {
   };
   const foreign = ({ file }: Scratch): void => {
     const db = new Database(file);
+    db.pragma('journal_mode = WAL');
     db.exec('CREATE TABLE theirs (a)');
+    // As another program leaves it that was killed.
+    for (const end of ['-wal', '-shm']) writeFileSync(`${file}.killed${end}`, readFileSync(`${file}${end}`));
+    writeFileSync(`${file}.killed`, readFileSync(file));
     db.close();
+    for (const end of ['', '-wal', '-shm']) renameSync(`${file}.killed${end}`, `${file}${end}`);
   };
   const link = (place: Scratch): void => symlinkSync(join(place.path, 'not-mounted'), place.file);
   const fileInTheWay = (place: Scratch): void => writeFileSync(join(place.path, 'file'), 'mine');
@@ -75,6 +86,7 @@ describe('the state', () => {
     writeFileSync(join(place.path, 'backup'), readFileSync(place.file));
     writeFileSync(place.file, 'x'.repeat(8192));
   };
+  /** Into an empty directory: the log of another state beside it would change the backup, or damage it. */
   const restored = (place: Scratch): string => {
     const directory = other(place);
     mkdirSync(directory);
@@ -92,7 +104,11 @@ describe('the state', () => {
     ],
     [
       'of another program: moved away',
-      { broken: foreign, advice: /or move that file away/, follow: (place) => move(place, 'tidemark.db') },
+      {
+        broken: foreign,
+        advice: /or move that file away, together with its -wal and -shm/,
+        follow: (place) => move(place, 'tidemark.db', 'tidemark.db-wal', 'tidemark.db-shm'),
+      },
     ],
     [
       'that is a directory: another directory',
@@ -122,9 +138,12 @@ describe('the state', () => {
     ],
     [
       'of a newer version: a backup restored',
-      { broken: newer, advice: /restore a backup of an older state/, follow: restored },
+      { broken: newer, advice: /restore a backup of an older state into an empty data_dir/, follow: restored },
     ],
-    ['damaged: a backup restored', { broken: damaged, advice: /Restore a backup/, follow: restored }],
+    [
+      'damaged: a backup restored',
+      { broken: damaged, advice: /Restore a backup into an empty data_dir/, follow: restored },
+    ],
     [
       'damaged: its files moved away together',
       {
@@ -214,6 +233,22 @@ describe('the state', () => {
     expect(start(place.path)).toBe('');
   });
 
+  test('an older state in place of a new one: copied into an empty data_dir', () => {
+    using place = scratch();
+    const older = other(place);
+    const state = openStore(older);
+    state.store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
+    for (let n = 0; n < 3; n += 1) state.store.append([`m,device_id=d value=${n} ${n}`], 'live');
+    state.close();
+    openStore(place.path).close();
+    const directory = join(place.path, 'empty');
+    mkdirSync(directory);
+    writeFileSync(join(directory, 'tidemark.db'), readFileSync(join(older, 'tidemark.db')));
+    const followed = openStore(directory);
+    expect(followed.store.read('live', { block: 0, line: 0 }, { lines: 9, bytes: 1e6 }).lines).toHaveLength(3);
+    followed.close();
+  });
+
   test('not there yet: started once', () => {
     using place = scratch();
     expect(refusal(() => requireState(place.path))).toMatch(/Start the daemon or run --once first/);
@@ -246,6 +281,82 @@ describe('a file that a command writes', () => {
     );
     mkdirSync(join(place.path, 'none'));
     expect(reported('none', 'b')).toBe('');
+  });
+});
+
+describe('the command line', () => {
+  const parsed = (...argv: string[]): string => refusal(() => parseArguments(argv));
+
+  test.each<[string, RegExp, string[], string[]]>([
+    ['two modes: one', /Give one of them/, ['--once', '--status'], ['--once']],
+    ['a mode twice: once', /Give it once/, ['--once', '--once'], ['--once']],
+    ['a flag twice: once', /Give it once/, ['--once', '--config', 'a', '--config', 'b'], ['--once', '--config', 'a']],
+    ['a value for a flag without: no equals sign', /write it without the equals sign/, ['--once=now'], ['--once']],
+    ['a mode for the daemon: none', /run tidemark without one, with --config FILE if needed/, ['daemon'], []],
+    [
+      'a mode for the daemon: a file',
+      /without one, with --config FILE/,
+      ['daemon', '--config', 'a'],
+      ['--config', 'a'],
+    ],
+    [
+      'two devices to remove: one',
+      /Give --device once/,
+      ['--forget', '--device', 'a', '--device', 'b'],
+      ['--forget', '--device', 'a'],
+    ],
+    [
+      'a configuration of the demo: left out',
+      /leave --config out, or set TIDEMARK_ variables for it/,
+      ['--demo', '--config', 'a'],
+      ['--demo'],
+    ],
+    [
+      'the kind of no database: with its address',
+      /give --influx-url URL/,
+      ['init', '--influx-kind', 'influxdb'],
+      ['init', '--influx-kind', 'influxdb', '--influx-url', 'http://127.0.0.1:8086'],
+    ],
+  ])('%s', (_name, advice, broken, followed) => {
+    expect(parsed(...broken)).toMatch(advice);
+    expect(parsed(...followed)).toBe('');
+  });
+
+  test('a rate that is given twice, or has no end: one of both, and --max-share', () => {
+    const command = { from: '1d', to: null, finishBy: null, maxShare: null, recheck: false };
+    const read = (given: Partial<Parameters<typeof readBackfillOptions>[0]>): string =>
+      refusal(() => readBackfillOptions({ ...command, ...given }, Date.UTC(2026, 10, 21)));
+    expect(read({ finishBy: '12h', maxShare: '0.5' })).toMatch(/Give one of them/);
+    expect([read({ finishBy: '12h' }), read({ maxShare: '0.5' })]).toEqual(['', '']);
+    expect(read({ from: 'all', finishBy: '12h' })).toMatch(/Use --max-share instead/);
+    expect(read({ from: 'all', maxShare: '0.5' })).toBe('');
+  });
+
+  test('a name of two devices: the id of one', () => {
+    const devices = ['hub-1', 'hub-2'].map((deviceId) => ({ deviceId, name: 'Twin' }));
+    const found = (text: string): string => refusal(() => findDeviceIds(devices, [text]));
+    expect(found('twin')).toMatch(/Give the id of one/);
+    expect(found('hub-2')).toBe('');
+  });
+});
+
+describe('the archive that is full', () => {
+  const figures = { usedBytes: 1e9, freeBytes: 0, walBytes: 0, directory: '/data', diskFreeBytes: 1e12, refusal: null };
+  const reason = (maxBytes: number, hasDestinations: boolean, used = figures): string =>
+    judgeRoom(null, used, { maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations })?.reason ?? '';
+
+  test('has room again with a larger archive.max_size, or where a database takes its points', () => {
+    expect(reason(1e9 - 1, true)).toMatch(/until you raise archive\.max_size/);
+    expect(reason(2e9, true)).toBe('');
+    expect(reason(1e9 - 1, false)).toMatch(/until you raise archive\.max_size or configure a database/);
+    expect(reason(2e9, false)).toBe('');
+    // Delivered points are removed from the archive.
+    expect(reason(1e9, true, { ...figures, usedBytes: clearingMarks(1e9).downTo })).toBe('');
+  });
+
+  test('and a full disk with free space', () => {
+    expect(reason(2e9, true, { ...figures, diskFreeBytes: 1 })).toMatch(/free space on that disk/);
+    expect(reason(2e9, true)).toBe('');
   });
 });
 
@@ -339,6 +450,18 @@ describe('the configuration', () => {
       { ...INFLUX, TIDEMARK_INFLUX_URL: 'http://db:8086', TIDEMARK_INFLUX_TOKEN: 'user:gk7-Rw2x' },
     ],
     [
+      'the API key as a token: another value',
+      /use another value: the API key must not be sent to a database/,
+      { ...INFLUX, TIDEMARK_INFLUX_TOKEN: API.TIDEMARK_API_KEY },
+      { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'user:gk7-Rw2x' },
+    ],
+    [
+      'a key with what no header can carry: corrected',
+      /no HTTP header can carry/,
+      { TIDEMARK_API_KEY: 'key→4242' },
+      { TIDEMARK_API_KEY: 'key-4242' },
+    ],
+    [
       'no certificates in a file: another file, or none',
       /holds no certificates in PEM form/,
       { TIDEMARK_API_CA_FILE: 'key' },
@@ -374,6 +497,31 @@ describe('the configuration', () => {
       'listen_password_file: ""\n',
       'listen_password_file: key\n',
     ],
+    [
+      'an empty value: given',
+      /is empty; give a value, or remove the key/,
+      'log: {level: ""}\n',
+      'log: {level: info}\n',
+    ],
+    [
+      'an empty value: removed',
+      /is empty; give a value, or remove the key/,
+      'log: {level: ""}\n',
+      'listen: 127.0.0.1:0\n',
+    ],
+    [
+      'a reserved character: in quotes',
+      /YAML reserves; put the value in quotes/,
+      'sync: {include: @hub}\n',
+      'sync: {include: "@hub"}\n',
+    ],
+    ['a tab: spaces', /a tab is used for indentation; use spaces/, 'log:\n\tlevel: info\n', 'log:\n  level: info\n'],
+    [
+      'a key with its section before a dot: a section',
+      /write log\.level as a section: "log:" and on the next line, indented, "level:"/,
+      'log.level: info\n',
+      'log:\n  level: info\n',
+    ],
     ['a key misspelt', /did you mean log\.level\?/, 'log: {levl: info}\n', 'log: {level: info}\n'],
     [
       'a database that is called influx: another name',
@@ -384,6 +532,19 @@ describe('the configuration', () => {
   ])('%s', (_name, advice, broken, followed) => {
     expect(reported({}, broken)).toMatch(advice);
     expect(reported({}, followed)).toBe('');
+  });
+
+  test('no database for --replay: influx.url, or destinations', () => {
+    const replay = (environment: Environment, yaml = 'log: {level: info}\n'): string => {
+      const readFile = (): string => yaml;
+      const set = { TIDEMARK_API_URL: API.TIDEMARK_API_URL, TIDEMARK_API_KEY: API.TIDEMARK_API_KEY, ...environment };
+      const { config } = loadConfig({ file: 'config/tidemark.yaml', environment: set, readFile, nowMs: NOW_MS });
+      const names = configuredDatabases(config).map(({ name }) => name);
+      return refusal(() => requireDestination(names, null));
+    };
+    expect(replay({})).toMatch(/set influx\.url or destinations/);
+    expect(replay(INFLUX)).toBe('');
+    expect(replay({}, 'destinations: {second: {url: "http://127.0.0.1:8086", bucket: b}}\n')).toBe('');
   });
 
   test('a proxy that is not a URL: as http://host:port, or unset', () => {

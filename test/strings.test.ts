@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { TRIALS } from './fixtures/remedies.ts';
 import { commentsOf, deployedStrings, textsOfJson, textsOfScript, textsOfYaml } from './support/deployed-strings.ts';
-import { type PublicString, publicStrings, remedies, textsOf } from './support/public-strings.ts';
+import { imperatives, type PublicString, publicStrings, remedies, textsOf } from './support/public-strings.ts';
 
 function listed(title: string, strings: readonly PublicString[]): string {
   let page = `# ${title}\n\nMade from the sources: \`npx vitest run test/strings.test.ts -u\`\n`;
@@ -55,6 +55,17 @@ test.each([
   ["db.prepare('SELECT id FROM device WHERE id = ?')", []],
 ])('of %s, what people may see is listed', (source, texts) => {
   expect(textsOf(source)).toEqual(texts);
+});
+
+test.each([
+  ['connection refused; check api.url and that the server is up', ['Check api.url and that the server is up']],
+  ['…: this is not a file. Correct data_dir.', ['Correct data_dir']],
+  ['if this lasts, check the log', ['If this lasts, check the log']],
+  ['The next start finishes it, or run the command again.', ['Run the command again']],
+  ['Stopped. Nothing was removed. Run it again. Then raise the limit', ['Run it again']],
+  ['a check that uses the state; stopped by the user: nothing runs', []],
+])('of %s, what a person is to do is found', (text, sentences) => {
+  expect(imperatives(text)).toEqual(sentences);
 });
 
 test('every remedy is in test/fixtures/remedies.ts, and none that is not given', () => {

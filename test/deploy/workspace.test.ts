@@ -174,6 +174,16 @@ describe('for Compose', () => {
     const { code, text } = await init(folder, '--workspace', 'office');
     expect([code, text]).toEqual([1, expect.stringContaining('no compose.yaml in this directory')]);
     expect(existsSync(join(folder, 'secrets'))).toBe(false);
+    const kubernetes = ['--workspace', 'office', '--for', 'kubernetes'];
+    const away = await init(folder, ...kubernetes);
+    expect([away.code, away.text]).toEqual([
+      1,
+      expect.stringContaining('or name the directory of your list of workspaces by --config'),
+    ]);
+    // In the directory that has it, or with the list named.
+    expect((await init(checkout(), '--workspace', 'office')).code).toBe(0);
+    const list = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    expect((await init(list, ...kubernetes)).code).toBe(0);
   });
 
   test('a workspace that is there is kept, or replaced with the port that it has', async () => {
@@ -186,6 +196,10 @@ describe('for Compose', () => {
     expect((await init(folder, '--workspace', 'office', '--history', '9d', '--overwrite')).code).toBe(0);
     expect(read(file)).toBe(before.replace('"30d"', '"9d"'));
     expect(read(folder, '.env').match(/office/g)).toHaveLength(1);
+    // Another port is written into this file.
+    writeFileSync(file, read(file).replace(/127\.0\.0\.1:\d+:/, '127.0.0.1:9477:'));
+    expect((await init(folder, '--workspace', 'office', '--overwrite')).code).toBe(0);
+    expect(read(file)).toContain('"127.0.0.1:9477:9464"');
   });
 });
 
@@ -243,6 +257,11 @@ describe('for Kubernetes', () => {
     }
     writeFileSync(join(folder, 'home', 'tidemark_api_key'), 'x');
     expect(await add('shop')).not.toContain('have no key');
+    // Or its line is removed.
+    rmSync(join(folder, 'home', 'tidemark_api_key'));
+    const listFile = join(folder, 'kustomization.yaml');
+    writeFileSync(listFile, read(listFile).replace(/^ *- home\n/m, ''));
+    expect(await add('loft')).not.toContain('have no key');
   });
 
   test('without a word about a database, that of the base stays, and the output names it', async () => {

@@ -11,7 +11,7 @@ const SOURCES = join(import.meta.dirname, '..', '..', 'src');
 
 /** Statements and fragments for SQLite and InfluxQL, and style sheets. */
 const FOR_PROGRAMS =
-  /^\s*--[\s\S]*|CREATE TABLE|^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WITH|FROM|WHERE|AND|OR|ORDER|BEGIN|ATTACH|DETACH|VACUUM|REINDEX|SAVEPOINT|RELEASE|ROLLBACK|SHOW|JOIN|LEFT|UNION|VALUES|ON)\b[\s\S]*|^\s*[.:@#]?[\w-]+[^{}]*\{[^{}]*:[^{}]*\}[\s\S]*$/;
+  /^\s*--\s[\s\S]*|CREATE TABLE|^\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WITH|FROM|WHERE|AND|OR|ORDER|BEGIN|ATTACH|DETACH|VACUUM|REINDEX|SAVEPOINT|RELEASE|ROLLBACK|SHOW|JOIN|LEFT|UNION|VALUES|ON)\b[\s\S]*|^\s*[.:@#]?[\w-]+[^{}]*\{[^{}]*:[^{}]*\}[\s\S]*$/;
 
 /** A word, something between and more; or a heading of one word. */
 const READS_LIKE_WORDS = /\p{L}{2}[^\n]*\s+\S*[\p{L}…]|…[:;,.]?\s+\p{L}{2}|^\p{Lu}\p{Ll}{2,}[.:]?$/u;
@@ -31,15 +31,26 @@ export function publicStrings(): readonly PublicString[] {
   const files = globSync('**/*.{ts,tsx}', { cwd: SOURCES })
     .filter((file) => !file.startsWith('sim/') && file !== 'page/style.ts')
     .sort();
-  return files.flatMap((file) =>
-    textsOf(readFileSync(join(SOURCES, file), 'utf8')).map((text) => ({ file: `src/${file}`, text })),
-  );
+  return files.flatMap((file) => textsIn(treeOf(file)).map((text) => ({ file: `src/${file}`, text })));
+}
+
+const trees = new Map<string, unknown>();
+
+/** The syntax of a file of `src`, read once. */
+function treeOf(file: string): unknown {
+  const tree = trees.get(file) ?? parseAst(readFileSync(join(SOURCES, file), 'utf8'), { lang: 'ts' });
+  trees.set(file, tree);
+  return tree;
 }
 
 /** The texts of one source, each once, in order. */
 export function textsOf(source: string): readonly string[] {
+  return textsIn(parseAst(source, { lang: 'ts' }));
+}
+
+function textsIn(tree: unknown): readonly string[] {
   const found = new Set<string>();
-  visit(parseAst(source, { lang: 'ts' }), (text) => {
+  visit(tree, (text) => {
     for (const part of withoutTags(text)) if (READS_LIKE_WORDS.test(part)) found.add(part);
   });
   return [...found];
@@ -91,15 +102,50 @@ function isSyntax(value: unknown): value is Syntax {
 /** Members and variables that hold what a person is told to do. */
 const REMEDY_NAME = /^(?:remedy|hint)$|(?:HINT|HINTS|REMEDY|REMEDIES)$/;
 
-/** Every remedy of the sources, each once, sorted: of several words, as it stands in members and tables of that name. */
+/** Verbs with which the program tells a person what to do. A verb that it begins to use belongs here. */
+const VERBS =
+  'add|allow|ask|change|check|choose|close (?:it|that|the)|configure|copy|correct|create|delete|disable|drop|edit|enable|enlarge|enter|find|fix|free space|give(?! up)|grant|increase|install|keep|leave|let|lower|make|mount|move|name a|open (?:it|that|the)|put|raise|read its?|reduce|remove|rename|renew|repeat|replace|report it|request /|restart(?! later)|restore|retry|run|see(?! also)|send|set|shorten|start|stop(?! requested)|switch|take|try|turn|type|unset|update|upgrade|use|wait for|write';
+
+/** A sentence, or what follows a colon, a semicolon or an "or", that begins with one; a condition may stand before it. */
+const IMPERATIVE = new RegExp(
+  `(?:^|[.;:?] |, or |until you |… )((?:(?:if|when|to|for)\\b[^.;:]*?, )?(?:please )?(?:${VERBS})\\b.*?)(?=\\. |$)`,
+  'giu',
+);
+
+/** Files whose texts describe flags, keys and metrics, and advise nothing about a problem. */
+const DESCRIPTIONS = /^src\/(?:cli\/topics|cli\/flags|config\/schema|observe\/metrics-table)\.ts$/;
+
+/** The sentences of a text that tell a person what to do, in one form wherever they stand. */
+export function imperatives(text: string): readonly string[] {
+  return [...text.matchAll(IMPERATIVE)].map(([, sentence = '']) => oneForm(sentence));
+}
+
+function oneForm(sentence: string): string {
+  return sentence.charAt(0).toUpperCase() + sentence.slice(1).replace(/[.:]$/, '');
+}
+
+/**
+ * Every remedy of the sources, each once, sorted: the texts of several words in members and tables of that name, as they
+ * stand there, and the sentences of all other texts that tell a person what to do.
+ */
 export function remedies(): readonly string[] {
+  const named = namedRemedies();
+  const listed = new Set(named.map(oneForm));
+  const others = publicStrings()
+    .filter(({ file, text }) => !DESCRIPTIONS.test(file) && !named.includes(text))
+    .flatMap(({ text }) => imperatives(text))
+    .filter((sentence) => !listed.has(sentence));
+  return [...new Set([...named, ...others])].sort();
+}
+
+function namedRemedies(): readonly string[] {
   const found = new Set<string>();
   for (const file of globSync('**/*.ts', { cwd: SOURCES })) {
-    findRemedies(parseAst(readFileSync(join(SOURCES, file), 'utf8'), { lang: 'ts' }), (text) => {
+    findRemedies(treeOf(file), (text) => {
       if (/\p{L}{2}\s+\S/u.test(text)) found.add(text.trim());
     });
   }
-  return [...found].sort();
+  return [...found];
 }
 
 function findRemedies(node: unknown, add: (text: string) => void): void {

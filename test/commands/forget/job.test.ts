@@ -137,6 +137,9 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
       expect.stringMatching(/Known: often, seldom, tied\./),
     ]);
     expect(ends[2]?.message, 'what was typed is not repeated').not.toContain('xyzzy');
+    const byName = await createForgetWorker(parts)({ device: 'OFTEN' }, NEVER).end;
+    expect([byName.exitCode, byName.message]).toEqual([2, expect.stringContaining('Give its id: often.')]);
+    expect(ends[0]?.message, 'by its id it is found').not.toContain('Give its id');
     const failing = {
       ...parts,
       filter: {

@@ -190,6 +190,8 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     expect(quarantineSummaryText(summary).replaceAll('\n', ' ')).toMatch(/no longer in the configuration.*drop/);
     expect(rows(state)).toEqual(before);
     expect(await count()).toBe(0);
+    expect(summary.destinations[0]?.blocked_reason).toMatch(/configure it again to send the points, or drop them/);
+    expect(await retry(state)).toMatchObject({ exit_code: 0, destinations: [{ accepted: 43 }] });
   });
 
   test('dying at any effect of a retry leaves every point in quarantine or in the database', async () => {

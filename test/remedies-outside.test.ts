@@ -1,0 +1,260 @@
+/**
+ * Remedies that concern servers and the rights of files, followed to the letter as in `test/remedies.test.ts`: a message
+ * names the remedy, the remedy is followed, and the message is gone.
+ */
+import { execFileSync } from 'node:child_process';
+import { chmodSync, readdirSync, statSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { runHealthCommand } from '../src/commands/health/command.ts';
+import { UserError } from '../src/core/faults.ts';
+import type { WriteAnswer } from '../src/core/ports.ts';
+import { Secret } from '../src/core/secret.ts';
+import { createInfluxSink, type InfluxSinkOptions } from '../src/influx/sink.ts';
+import { explained } from '../src/store/explain.ts';
+import { openStore } from '../src/store/store.ts';
+import { TEST_CERTIFICATE, TEST_KEY } from './api/support/certificate.ts';
+import { ask, failure } from './api/support/odd-server.ts';
+import { KEY, openStage, runHere } from './commands/check/support.ts';
+import { servePage } from './page/support.ts';
+import { scratch } from './store/support.ts';
+
+/** Starts it until the end of the test; returns its address without the scheme. */
+async function started(server: Server | RequestListener, port = 0): Promise<string> {
+  const own = typeof server === 'function' ? createServer(server) : server;
+  await new Promise<void>((resolve) => void own.listen(port, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    own.closeAllConnections();
+    own.close();
+  });
+  return `127.0.0.1:${(own.address() as AddressInfo).port}`;
+}
+
+/** An address at which nothing listens any more. */
+async function closedAddress(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return `127.0.0.1:${port}`;
+}
+
+describe('the address of the API', () => {
+  test('of a server without TLS: with http://', async () => {
+    const address = await started((_request, response) => void response.end('{}'));
+    const { message } = await failure(ask(`https://${address}`));
+    expect(message).toMatch(/if that is intended, write api\.url with http:\/\//);
+    expect((await ask(`http://${address}`)).status).toBe(200);
+  });
+
+  test('at which nothing listens: corrected, or the server started', async () => {
+    const closed = await closedAddress();
+    expect((await failure(ask(`http://${closed}`))).message).toMatch(/check api\.url and that the server is up/);
+    const address = await started((_request, response) => void response.end('{}'));
+    expect((await ask(`http://${address}`)).status).toBe(200);
+    await started((_request, response) => void response.end('{}'), Number(new URL(`http://${closed}`).port));
+    expect((await ask(`http://${closed}`)).status).toBe(200);
+  });
+});
+
+describe('a database', () => {
+  const never = new AbortController().signal;
+  const TOKEN = 'sekret-token-0123456789';
+  const OPTIONS = { name: 'influx', token: new Secret(TOKEN), org: 'o', bucket: 'b', timeoutMs: 10_000 };
+
+  /** What a person reads about a write; empty if it is accepted. */
+  async function written(options: Partial<InfluxSinkOptions> & { readonly url: string }): Promise<string> {
+    const answer: WriteAnswer = await createInfluxSink({ ...OPTIONS, ...options }).write(['m v=1 1'], never);
+    if (answer.kind === 'accepted') return '';
+    return `${answer.message} ${answer.kind === 'blocked' ? answer.hint : ''}`;
+  }
+
+  test('without TLS: with http://', async () => {
+    const address = await started((_request, response) => void response.writeHead(204).end());
+    expect(await written({ url: `https://${address}` })).toMatch(
+      /if that is intended, write influx\.url with http:\/\//,
+    );
+    expect(await written({ url: `http://${address}` })).toBe('');
+  });
+
+  test('with a certificate of its own: in the file of influx.ca_file', async () => {
+    const tls = { key: TEST_KEY, cert: TEST_CERTIFICATE };
+    const url = `https://${await started(createTlsServer(tls, (_request, response) => void response.writeHead(204).end()))}`;
+    expect(await written({ url })).toMatch(/to trust it, write it into the file of influx\.ca_file \(PEM\)/);
+    expect(await written({ url, ca: TEST_CERTIFICATE })).toBe('');
+  });
+
+  test('at which nothing listens: started, or the address corrected', async () => {
+    const closed = await closedAddress();
+    const accepting: RequestListener = (_request, response) => void response.writeHead(204).end();
+    expect(await written({ url: `http://${closed}` })).toMatch(
+      /check that it is running and that influx\.url is right/,
+    );
+    expect(await written({ url: `http://${await started(accepting)}` })).toBe('');
+    await started(accepting, Number(new URL(`http://${closed}`).port));
+    expect(await written({ url: `http://${closed}` })).toBe('');
+  });
+
+  test('behind a proxy that does not connect: its host in NO_PROXY', async () => {
+    const tls = { key: TEST_KEY, cert: TEST_CERTIFICATE };
+    const url = `https://${await started(createTlsServer(tls, (_request, response) => void response.writeHead(204).end()))}`;
+    const proxy = await started((_request, response) => void response.writeHead(403).end());
+    const proxies = { HTTPS_PROXY: `http://${proxy}` };
+    const options = { url, ca: TEST_CERTIFICATE };
+    expect(await written({ ...options, proxies })).toMatch(
+      /if the database should be reached directly, add its host to NO_PROXY/,
+    );
+    expect(await written({ ...options, proxies: { ...proxies, NO_PROXY: '127.0.0.1' } })).toBe('');
+  });
+
+  /** One that has the bucket `there`, and accepts writes with some tokens only. */
+  async function guarded({ buckets, writers }: { buckets: Set<string>; writers: Set<string> }): Promise<string> {
+    const answer: RequestListener = ({ url = '', headers }, response) => {
+      const bucket = new URL(url, 'http://x').searchParams.get('bucket') ?? '';
+      response.setHeader('x-influxdb-version', '2.7.12');
+      if (!buckets.has(bucket))
+        response.writeHead(404).end(`{"code":"not found","message":"bucket \\"${bucket}\\" not found"}`);
+      else response.writeHead(writers.has(headers.authorization ?? '') ? 204 : 403).end();
+    };
+    return `http://${await started(answer)}`;
+  }
+
+  test('without the bucket: created, or influx.bucket corrected', async () => {
+    const buckets = new Set(['there']);
+    const url = await guarded({ buckets, writers: new Set([`Token ${TOKEN}`]) });
+    expect(await written({ url })).toMatch(/create it, or correct influx\.bucket and influx\.org/);
+    expect(await written({ url, bucket: 'there' })).toBe('');
+    buckets.add('b');
+    expect(await written({ url })).toBe('');
+  });
+
+  test('that lets the token not write: the permission, or another token', async () => {
+    const writers = new Set(['Token another-token-0123']);
+    const url = await guarded({ buckets: new Set(['b']), writers });
+    expect(await written({ url })).toMatch(
+      /give it that permission, or write another token into the file of influx\.token_file/,
+    );
+    expect(await written({ url, token: new Secret('another-token-0123') })).toBe('');
+    writers.add(`Token ${TOKEN}`);
+    expect(await written({ url })).toBe('');
+  });
+
+  test('without the organization: influx.org set', async () => {
+    const answer: RequestListener = ({ url = '' }, response) => {
+      const isOwn = new URL(url, 'http://x').searchParams.get('org') === 'mine';
+      response.setHeader('x-influxdb-version', '2.7.12');
+      response
+        .writeHead(isOwn ? 204 : 404)
+        .end(isOwn ? '' : '{"code":"not found","message":"organization \\"o\\" not found"}');
+    };
+    const url = `http://${await started(answer)}`;
+    expect(await written({ url })).toMatch(/set or correct influx\.org/);
+    expect(await written({ url, org: 'mine' })).toBe('');
+  });
+
+  test('of another kind: influx.kind set to influxdb, and influx.bucket', async () => {
+    const answer: RequestListener = ({ url = '' }, response) => {
+      response.setHeader('x-influxdb-build', 'OSS');
+      response.writeHead(new URL(url, 'http://x').searchParams.get('bucket') === 'there' ? 204 : 404).end();
+    };
+    const options = { ...OPTIONS, url: `http://${await started(answer)}` };
+    expect(
+      await createInfluxSink({ ...options, bucket: '' }, 'victoriametrics').write(['m v=1 1'], never),
+    ).toMatchObject({
+      hint: expect.stringMatching(/set influx\.kind to influxdb \(or remove it\) and set influx\.bucket/),
+    });
+    expect(await written({ ...options, bucket: 'there' })).toBe('');
+  });
+
+  test('at the address of another server: influx.url corrected', async () => {
+    const other = await started((_request, response) => void response.writeHead(401).end());
+    const own = await started((_request, response) => void response.writeHead(204).end());
+    expect(await written({ url: `http://${other}` })).toMatch(
+      /if another server answers at this address, correct influx\.url/,
+    );
+    expect(await written({ url: `http://${own}` })).toBe('');
+  });
+});
+
+test('a range of --plan that ends before sync.history: --from as well', async () => {
+  await using stage = await openStage();
+  const env = {
+    TIDEMARK_API_URL: stage.url,
+    TIDEMARK_API_KEY: KEY,
+    TIDEMARK_API_SHARE: '1',
+    TIDEMARK_DATA_DIR: stage.dataDir,
+  };
+  const until = ['--plan', '--to', '2020-01-01'];
+  expect(await runHere(until, { env })).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/give --from as well/),
+  });
+  expect(await runHere([...until, '--from', '2019-01-01'], { env })).toMatchObject({ code: 0 });
+});
+
+describe('the status page', () => {
+  async function health(listen: string): Promise<string> {
+    let text = '';
+    const print = (words: string): void => {
+      text += words;
+    };
+    const readFile = (): never => {
+      throw new Error('no file');
+    };
+    const command = { mode: 'health', configFile: null, json: false } as const;
+    await runHealthCommand(command, { environment: { TIDEMARK_LISTEN: listen }, readFile, print });
+    return text;
+  }
+
+  test('has a fixed port for --health, and the same address as there', async () => {
+    const page = await started((_request, response) => void response.end('{"healthy":true,"reasons":[]}'));
+    expect(await health('127.0.0.1:0')).toMatch(/set a fixed port/);
+    expect(await health(await closedAddress())).toMatch(
+      /check that the daemon is running and uses the same listen address/,
+    );
+    expect(await health(page)).toBe('healthy\n');
+  });
+
+  test('needs the id of a device', async () => {
+    await using served = await servePage();
+    for (const [path, advice] of [
+      ['device', /use \/device\?id=…/],
+      ['device.json', /use \/device\.json\?id=…/],
+    ] as const) {
+      const without = await fetch(`${served.url}${path}`);
+      expect([without.status, await without.text()]).toEqual([400, expect.stringMatching(advice)]);
+      expect((await fetch(`${served.url}${path}?id=dev-00003`)).status).toBe(200);
+    }
+  });
+});
+
+test('a state that the daemon may not write is remedied by its rights, if it is its own', () => {
+  using place = scratch();
+  openStore(place.path).close();
+  for (const name of readdirSync(place.path)) chmodSync(join(place.path, name), 0o400);
+  chmodSync(place.path, 0o500);
+  /** As for a user without the rights of root. */
+  const write = (): void => {
+    const paths = [place.path, ...readdirSync(place.path).map((name) => join(place.path, name))];
+    if (paths.some((path) => (statSync(path).mode & 0o200) === 0))
+      throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
+  };
+  const report = refusal(() => explained(place.file, write));
+  const [, command] = /Give this user write permission: (chmod -R u\+rwX '[^']+'), or set data_dir/.exec(report) ?? [];
+  execFileSync('/bin/sh', ['-c', command ?? 'false']);
+  expect(refusal(() => explained(place.file, write))).toBe('');
+});
+
+/** The message of a refusal; empty where there is none. */
+function refusal(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
+  return '';
+}
