@@ -450,6 +450,12 @@ describe('the configuration', () => {
       { ...INFLUX, TIDEMARK_INFLUX_URL: 'http://db:8086', TIDEMARK_INFLUX_TOKEN: 'user:gk7-Rw2x' },
     ],
     [
+      'the API key in another value: removed there',
+      /contains the secret of api\.key .*; remove it here/,
+      { TIDEMARK_SYNC_INCLUDE: `hub-1,${API.TIDEMARK_API_KEY}` },
+      { TIDEMARK_SYNC_INCLUDE: 'hub-1' },
+    ],
+    [
       'the API key as a token: another value',
       /use another value: the API key must not be sent to a database/,
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: API.TIDEMARK_API_KEY },
