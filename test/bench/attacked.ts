@@ -32,7 +32,7 @@ interface Period {
 /**
  * Attacks a daemon at work.
  *
- * @param seconds how long each attack takes.
+ * @param seconds the duration of each attack
  */
 export async function measureAttacked(program: string, newestMs: number, seconds: number): Promise<Measured[]> {
   const size: WorkspaceSize = { ...HISTORY, newestMs };

@@ -120,7 +120,7 @@ function peak(figure: string, runs: readonly Ended[]): Measured {
   return { figure, unit: 'MB', wanted: WANTED.peakMb, better: 'less', values };
 }
 
-/** Below so many days the shorter run is over before its memory has grown to what it takes. */
+/** Below so many days the shorter run is over before its memory has grown to its maximum. */
 const GROWN_DAYS = 30;
 
 function growth(

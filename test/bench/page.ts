@@ -47,7 +47,7 @@ async function lookAtAll(url: string, { devices }: WorkspaceSize): Promise<Measu
 async function recheck(address: string): Promise<{ readonly firstMs: number[]; readonly kilobytes: number[] }> {
   const looks = { firstMs: [] as number[], kilobytes: [] as number[] };
   for (let count = 0; count < LOOKS; count += 1) {
-    // Long enough that no look lives on what another one left.
+    // Long enough that no request uses the cache of another one.
     await sleep(BETWEEN_MS + (count % 3) * BETWEEN_MS);
     const { text, firstMs } = await ask(address);
     looks.firstMs.push(firstMs);

@@ -179,7 +179,7 @@ log: {level: debug, format: json}
       '2026-01-31T01:00:00.5+01:00',
       { kind: 'since', since: BigInt(Date.UTC(2026, 0, 31)) * 1_000_000n + 500_000_000n },
     ],
-  ])('sync.history takes %s', (text, history) => {
+  ])('sync.history accepts %s', (text, history) => {
     expect(loadWithApi({ yaml: `sync:\n  history: ${text}\n` }).config.sync.history).toEqual(history);
   });
 
@@ -187,7 +187,7 @@ log: {level: debug, format: json}
     ['localhost:0', { host: 'localhost', port: 0 }],
     ['0.0.0.0:65535', { host: '0.0.0.0', port: 65_535 }],
     ['[::]:9464', { host: '::', port: 9464 }],
-  ])('listen takes %s', (text, listen) => {
+  ])('listen accepts %s', (text, listen) => {
     expect(loadWithApi({ environment: { TIDEMARK_LISTEN: text } }).config.listen).toEqual(listen);
   });
 

@@ -207,7 +207,7 @@ describe('a secret in the wrong place', () => {
     );
   });
 
-  test('an item with a comma in it, and names that only begin like a secret, are told apart', () => {
+  test('an item with a comma in it is distinguished from names that only begin like a secret', () => {
     const token = { TIDEMARK_INFLUX_TOKEN: 'canary,0815' };
     const load = (items: string) =>
       messageOf(

@@ -144,7 +144,7 @@ describe('the state of a device', () => {
     expect(coverageOf(device(), { covered: [span(0, 100)], gaps: [] }, WANTED).state).toBe('silent');
   });
 
-  test('is catching up while anything wanted is open, whatever the device reports', () => {
+  test('is catching up while any wanted range is open, whatever the device reports', () => {
     expect(coverageOf(device(true), { covered: [span(1, 100)], gaps: [] }, WANTED).state).toBe('catching-up');
   });
 
@@ -160,19 +160,19 @@ describe('the state of a device', () => {
 });
 
 describe('the share that is covered', () => {
-  test('goes from none to all, and only what is wanted counts', () => {
+  test('goes from none to all, and only the wanted range counts', () => {
     expect(coveredShare([], WANTED)).toBe(0);
     expect(coveredShare([span(-100, 25), span(75, 300)], WANTED)).toBe(0.5);
     expect(coveredShare([span(0, 100)], WANTED)).toBe(1);
   });
 
-  test('is all of it where nothing is wanted', () => {
+  test('is all of it where the wanted range is empty', () => {
     expect(coveredShare([], { from: at(5), to: at(5) })).toBe(1);
     expect(coveredShare([], { from: at(6), to: at(5) })).toBe(1);
   });
 });
 
-describe('what is wanted of a device', () => {
+describe('the wanted range of a device', () => {
   test('ends at the coverage limit, or when the device was gone, whichever comes first', () => {
     expect(wantedOf(device(), WANTED)).toBe(WANTED);
     expect(wantedOf(device(null, nsToMs(at(40)) + 0.7), WANTED)).toEqual({ from: at(0), to: at(40) });

@@ -39,7 +39,7 @@ describe('a loop', () => {
     expect(isHealthy()).toBe(true);
   });
 
-  test('is kept alive by what it has begun, for as long as that takes at most, and never shortened by it', () => {
+  test('is kept alive by running work, for its longest duration, and never shortened by it', () => {
     const { time, beats, isHealthy } = open();
     const pulse = beats.pulse('requests');
     pulse.beat(15_000);

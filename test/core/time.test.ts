@@ -32,7 +32,7 @@ describe('reading a timestamp', () => {
     ['2000-02-29T00:00:00Z', 951_782_400n * SECOND_NS],
     ['1969-12-31T23:00:00-02:00', 3600n * SECOND_NS],
     ['2262-04-11T23:47:16.854775Z', LAST_NS],
-  ])('takes %s to the nanosecond', (text, ns) => {
+  ])('accepts %s to the nanosecond', (text, ns) => {
     expect(parseTimestamp(text)).toBe(ns);
   });
 

@@ -341,7 +341,7 @@ describe('the batch after the one under way', () => {
     expect(kept).toEqual([false]);
   });
 
-  test('is read again where it is larger than the database takes', async () => {
+  test('is read again where it is larger than the database accepts', async () => {
     using state = scratchStore();
     state.store.append(lines(0, 15), 'live');
     const tooLarge: WriteAnswer = { kind: 'too-large', message: 'HTTP 413' };

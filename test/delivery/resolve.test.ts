@@ -18,7 +18,7 @@ function line(n: number, kind = 'telemetry value'): string {
 
 const linesOf = (count: number): string[] => Array.from({ length: count }, (_, n) => line(n));
 
-/** A small model of a database: what it takes, and what goes wrong from which request on. */
+/** A small model of a database: the lines that it accepts, and the request from which on it fails. */
 interface Model {
   readonly isBad?: (line: string) => boolean;
   /** Overrides the answer to the nth request, from 0 on; `null` leaves it. */

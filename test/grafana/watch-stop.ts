@@ -2,8 +2,8 @@
  * `node test/grafana/watch-stop.ts`: one story in real time, with the parts of compose.yaml as they are configured
  * there. A daemon syncs the demo's workspace from the simulator into a real InfluxDB, beside a real Prometheus with all
  * rules and an Alertmanager; then the daemon is killed, and each view that shows it is printed with the time since. It
- * takes some 25 minutes, needs `influxd`, `prometheus` and `prometheus-alertmanager`, and exits 1 where a view is not
- * red after 20 minutes.
+ * runs for some 25 minutes, needs `influxd`, `prometheus` and `prometheus-alertmanager`, and exits 1 where a view is
+ * not red after 20 minutes.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

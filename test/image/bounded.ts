@@ -101,8 +101,8 @@ const LARGE = { file: '/usr/bin/dd', args: ['if=/dev/zero', 'of=/dev/null', 'bs=
 const KILLED = 137;
 
 /**
- * Finds out whether podman enforces a limit of memory on this machine: it has to kill a process that takes 192 MiB
- * where it may use 96, and not where it may use 512.
+ * Finds out whether podman enforces a limit of memory on this machine: it has to kill a process that uses 192 MiB where
+ * it may use 96, and not where it may use 512.
  *
  * @returns why it does not; null where it does.
  */

@@ -1,5 +1,5 @@
 /**
- * Which range a page covers: a table of pages and verdicts, one row for each branch of the judgement. Whole scans
+ * Which range a page covers: a table of pages and verdicts, one row for each branch of the judgement. Complete scans
  * against services of all kinds: `whole-scans.test.ts`.
  */
 import { describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * The rules of a page scan, one by one. Whole scans against servers of all kinds: `whole-scans.test.ts`.
+ * The rules of a page scan, one by one. Complete scans against servers of all kinds: `whole-scans.test.ts`.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

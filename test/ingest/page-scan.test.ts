@@ -270,7 +270,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(await query('SELECT * FROM workspace')).toMatchObject([{ workspace_id: 'ws-simulated', devices: 2 }]);
     expect((await query('SELECT * FROM coverage')).map(({ state }) => state)).toEqual(['live', 'live']);
     const hours = await query("SELECT * FROM coverage_hour WHERE device_id = 'calm'");
-    // Five wanted hours, begun and ended in the middle of one: four whole ones, twelve readings each.
+    // A wanted range of five hours that begins and ends in the middle of one: four complete ones, twelve readings each.
     expect(hours).toHaveLength(4);
     const counts = hours.map(({ readings }) => Number(readings));
     for (const count of counts) expect(count).toBeGreaterThanOrEqual(11);

@@ -1,6 +1,6 @@
 /**
- * Whole scans: the rules of `ingest/page-request.ts` led through gaps of every kind, against services of every habit
- * that the API document leaves open. Safety is checked after each answer (see `whole-scans.ts`).
+ * Complete scans: the rules of `ingest/page-request.ts` applied to gaps of every kind, against services of every
+ * behaviour that the API document leaves open. Safety is checked after each answer (see `whole-scans.ts`).
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -81,7 +81,7 @@ export function holdAll(range: Interval, readings: readonly Reading[]): CoveredR
 }
 
 /**
- * Closes all gaps of the wanted span, newest first.
+ * Closes all gaps of the wanted range, newest first.
  *
  * @throws Error if a range is covered whose readings were not all served, or that was not requested, and if the scan
  * needs more than `maxRequests`

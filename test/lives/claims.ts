@@ -28,7 +28,7 @@ import type { Misfortune } from './story.ts';
 import { isLate, type Moment } from './truth.ts';
 
 /**
- * What a state claims when it is opened: that is what a kill has left.
+ * The coverage of a state when it is opened, after a kill.
  *
  * @returns what of it is false.
  */
@@ -45,7 +45,7 @@ export function examineState(stage: Stage, sync: Sync): string[] {
 }
 
 /**
- * What the status claims now, and the readiness of a daemon: nobody else serves that.
+ * The current status, and the readiness of a daemon, which only the daemon serves.
  *
  * @returns what of it is false.
  *
@@ -225,7 +225,8 @@ function aheadByMs(stage: Stage): number {
 /**
  * Readings that may be missing at this moment although their range is covered:
  * - what the service has called empty, of every device and for more than half an hour, or shortly after it has shown
- *   readings of one, until that is asked for again after an hour and after a day, of a device that is away once it is back; a service that hides old readings calls
+ * readings of one, until that is requested again after an hour and after a day, of a device that is away once it is
+ * back; a service that hides old readings calls
  *   all of them empty while its clock is far ahead;
  * - what other false pages about the device hid that have to be accepted, as long ({@link believedFromMs});
  * - what a clock that was ahead, and that nothing has spoken against for a minute, had shown as passed, until it was seen
@@ -359,8 +360,8 @@ function examineReady(
   const range: Interval = { from, to: msToNs(Math.floor(nowMs - openMs)) };
   return report.devices.flatMap(({ device_id, state, gaps }) => {
     if (state === 'unreachable' || !simulator.world.has(device_id, nowMs)) return [];
-    // A gap with a reason of its own is named: nothing is claimed of it. So is as much as may be open while all is well,
-    // wherever in the day it is.
+    // A gap with a reason of its own is named: it is not reported as covered. So is as much as may be open while all is
+    // well, wherever in the day it is.
     const pending = gaps.filter(({ reason }) => reason === 'pending').map(intervalOf);
     const isMuch =
       lengthNs(intersect(normalize(pending), [range])) > msToNs(report.freshness.behind_after_seconds * 1000);

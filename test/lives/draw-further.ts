@@ -77,7 +77,7 @@ function withSilence(story: Story, chosen: DeviceLife, silence: MsRange, longer 
   });
 }
 
-/** How much later the last life begins: all that is requested again after a day has been. */
+/** How much later the last life begins: after all requests that are repeated after a day. */
 const LATER_MS = 26 * HOUR_MS;
 
 function withLaterEnd({ lives, endMs }: Story): Pick<Story, 'lives' | 'endMs'> {

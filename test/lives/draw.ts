@@ -33,7 +33,7 @@ interface Size {
   /** How far back readings reach at the start. */
   readonly worldMs: number;
   readonly pageSize: number;
-  /** Readings of all devices over the whole story. */
+  /** Readings of all devices over the complete story. */
   readonly readings: number;
 }
 

@@ -20,7 +20,7 @@ export interface Lived {
   readonly life: Life;
   readonly summary: OnceSummary;
   readonly startedMs: number;
-  /** When the first claim could be made at the earliest; `null` where the time was never known. */
+  /** The earliest time of the first coverage; `null` where the time was never known. */
   readonly passedAtMs: number | null;
   /** When the first page was committed: the wanted range had been fixed by then. */
   readonly committedAtMs: number;
@@ -47,7 +47,7 @@ export function examineRun(stage: Stage, sync: Sync, lived: Lived): string[] {
 /** Where the time is not known, no gap can be named. */
 const NOTHING: Span = { fromNs: 0n, toNs: 0n };
 
-/** The end of the last life, which nothing has disturbed. */
+/** The end of the last life, which had no fault. */
 function examineEnd(stage: Stage, { summary, requests }: Lived): string[] {
   const wrong: string[] = [];
   const { simulator, story } = stage;

@@ -1,6 +1,7 @@
 /**
- * Lives of the whole program drawn from seeds, in virtual time: the real scheduler, ingest, state and delivery, killed
- * between any two effects, judged by the truth of the simulated workspace against what the database holds.
+ * Random histories of the complete program, drawn from seeds, in virtual time: the real scheduler, ingest, state and
+ * delivery, killed between any two effects, judged by the truth of the simulated workspace against the contents of the
+ * database.
  */
 import { expect, test } from 'vitest';
 import { drawStory } from './draw.ts';

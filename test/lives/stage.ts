@@ -37,7 +37,7 @@ export interface Counts {
   kills: number;
   requests: number;
   writes: number;
-  /** Ranges that were claimed and compared with the truth. */
+  /** Ranges that were reported as covered and compared with the truth. */
   claims: number;
 }
 

@@ -119,7 +119,7 @@ export interface Life {
   readonly forMs: number;
   /** Killed so long after its beginning, at the nth effect from then on; `null`: it ends by itself or is stopped. */
   readonly kill: { readonly afterMs: number; readonly effect: number } | null;
-  /** When its claims are compared with the truth: parts of `forMs`, ascending. */
+  /** When its reports are compared with the truth: parts of `forMs`, ascending. */
   readonly looks: readonly number[];
   /** Of a backfill: how far back. */
   readonly reachMs: number;

@@ -1,5 +1,5 @@
 /**
- * The world of a story: a simulated workspace whose readings may be handed in late. All readings are made once, so that
+ * The simulated workspace of a story, whose readings may arrive late. All readings are made once, so that
  * every look at them is a search in a list.
  */
 import { type EpochNs, msToNs } from '../../src/core/time.ts';
@@ -19,7 +19,7 @@ interface Reported {
   readonly received: readonly { readonly atMs: number; readonly newest: string; readonly newestNs: EpochNs }[];
 }
 
-/** Makes the world of a story. */
+/** Makes the simulated workspace of a story. */
 export function worldOf(story: Story): World {
   const { seed, startMs, world: options, devices } = story;
   const specs = devices.map(({ spec }) => spec);

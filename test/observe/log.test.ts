@@ -282,7 +282,7 @@ describe('events', () => {
     }
   });
 
-  test('that were held back are all there on the level debug', () => {
+  test('that were suppressed are all there on the level debug', () => {
     const { logger, lines } = openLog({ level: 'debug' });
     const observe = logEvents(logger, { monoMs: () => 0 });
     for (let index = 0; index < 30; index += 1) observe({ type: 'device-gone', deviceId: 'd' });

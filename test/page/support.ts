@@ -78,7 +78,7 @@ const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 /** Every rule of axe that the page breaks, with where. */
 export async function violations(page: Page): Promise<string[]> {
-  // Past the page's policy, by the way that a debugger takes.
+  // Bypasses the page's policy, like a debugger.
   await page.evaluate(readFileSync(AXE, 'utf8'));
   const found = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as AxeResults;
   return found.violations.flatMap(({ id, nodes }) =>

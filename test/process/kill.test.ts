@@ -1,6 +1,6 @@
 /**
- * One seed in twenty of the simulated lives with real processes: the built program, killed with SIGKILL at moments that
- * are drawn, then left alone once.
+ * One seed in twenty of the random histories with real processes: the built program, killed with SIGKILL at moments
+ * that are drawn, then left alone once.
  */
 import { expect, test } from 'vitest';
 import { type KilledStory, liveKilled } from './killed-story.ts';

@@ -1,7 +1,7 @@
 /**
  * The story of a seed with real processes: its fleet, its API and its history, moved so that the present is the
  * present, and the built program over HTTP. It is killed with SIGKILL at moments that are drawn, before and after
- * answers of either side, until it is left alone once. The judge is that of the simulated lives.
+ * answers of either side, until it is left alone once. The judge is that of the random histories.
  */
 import Database from 'better-sqlite3';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

@@ -216,7 +216,7 @@ export async function openStage(options: StageOptions = {}): Promise<Stage> {
 
 /**
  * When each device had been polled once since a time. The history that is wanted begins so long before it, and not
- * before the start of the process: on a busy machine a container takes ten seconds to its first request.
+ * before the start of the process: on a busy machine a container needs ten seconds until its first request.
  */
 function firstAskedMs({ log }: Simulator, startedMs: number): number {
   const firsts = new Map<string, number>();

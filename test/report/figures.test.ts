@@ -1,5 +1,5 @@
 /**
- * The counts of a process, and how long a running job still takes, where it does not report that itself.
+ * The counts of a process, and the remaining time of a running job that does not report it itself.
  */
 import { expect, test } from 'vitest';
 import type { Job } from '../../src/core/state/jobs.ts';

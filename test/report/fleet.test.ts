@@ -26,7 +26,7 @@ interface Spec {
   readonly id: string;
   /** How long ago the coverage ends; `null`: nothing is. */
   readonly heldToAgoMs: number | null;
-  /** How long ago it begins; long before anything is wanted by default. */
+  /** How long ago it begins; by default long before the wanted range. */
   readonly heldFromAgoMs?: number;
   readonly goneSinceMs?: number;
   /** What the API reports of it beyond that it is online and active. */
@@ -217,7 +217,7 @@ describe('the list of what was found', () => {
 describe('what it costs', () => {
   const many = Array.from({ length: 1000 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 }));
 
-  test('where it takes long nobody waits for it: it is made in slices, with rests', async () => {
+  test('where it takes long no caller waits for it: it is made in slices, with rests', async () => {
     const { look, time } = lookAt(many, 0.1);
     expect(look.scan()).toBeNull();
     // The caller has waited for a few milliseconds, not for a hundred.

@@ -53,7 +53,7 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
   /** Runs until no history is left. */
   async function live({ devices: fleet, perMinute, perDay, days, lookMs, page = 200 }: Fleet) {
     using rig = await openRig(bench, {
-      // No older than it has to be: the list of alerts is as old as the world.
+      // No older than it has to be: the list of alerts is as old as the simulation.
       world: worldOf(fleet, Math.min(60, 2 * days) * DAY_MS),
       historyMs: days * DAY_MS,
       settings: {

@@ -1,4 +1,4 @@
-/** The quota: two windows of four possible kinds, counted for the whole workspace. */
+/** The quota: two windows of four possible kinds, counted for the complete workspace. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSimQuota, type WindowKind } from '../../src/sim/quota.ts';

@@ -1,4 +1,4 @@
-/** Faults are what they claim: in-process as a `TransportError` or an answer, on a socket as it really comes. */
+/** Each fault has its documented effect: in-process as a `TransportError` or an answer, and on a socket. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';

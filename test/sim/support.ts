@@ -99,7 +99,9 @@ function readAnswer(status: number, headers: Record<string, string>, text: strin
   return { status, headers, text, json };
 }
 
-/** A world of 30 days: a hub and two add-ons that report every five minutes, and alerts every six hours. */
+/**
+ * A simulated workspace of 30 days: a hub and two add-ons that report every five minutes, and alerts every six hours.
+ */
 export function smallWorld(options: Partial<WorldOptions> = {}): World {
   return createWorld({
     seed: 'small',
@@ -160,7 +162,7 @@ export async function walk(ask: Ask, path: string): Promise<{ records: unknown[]
   }
 }
 
-/** A world of a day with the one device `d`. */
+/** A simulated workspace of a day with the one device `d`. */
 export function worldOf(device: Omit<DeviceSpec, 'deviceId'>, options: Partial<WorldOptions> = {}): World {
   return createWorld({
     seed: 7,

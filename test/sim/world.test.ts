@@ -98,7 +98,7 @@ test('without jitter the readings lie on the grid, for as long as the device has
   );
 });
 
-test('the world continues after its origin, and the far future costs no more than today', () => {
+test('the simulation continues after its origin, and the far future costs no more than today', () => {
   const world = worldOf({ intervalMs: MINUTE_MS });
   const fromNs = msToNs(ORIGIN_MS + 3650 * DAY_MS);
   const [newest] = world.readingsDescending('d', { fromNs: 0n, toNs: fromNs });

@@ -240,7 +240,7 @@ describe('the requester', () => {
 });
 
 describe('the lock', () => {
-  test('can be tested as held by another process, without taking it', () => {
+  test('a test shows whether another process holds it, without taking it', () => {
     using place = scratch();
     const file = `${place.path}/tidemark.lock`;
     expect(isLocked(file), 'there is none yet').toBe(false);

@@ -32,7 +32,7 @@ const HISTORY: readonly string[] = Array.from(
 );
 
 /**
- * Most of the time it asks for ten minutes' patience; now and then it is not there at all, or accepts the request and
+ * Most of the time it requests a wait of ten minutes; now and then it is not there at all, or accepts the request and
  * never answers.
  */
 const OUTAGE: readonly Fault[] = [FAULTS.cut, FAULTS.applyAndCut, ...Array.from({ length: 8 }, () => throttled(600))];

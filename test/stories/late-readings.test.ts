@@ -79,7 +79,7 @@ describe.runIf(influxdAvailable())('readings that arrive after the grace period'
         const wantedRange = wantedNow(sync.context);
         if (wantedRange === null) throw new Error('no horizon');
         const { late, covered } = store.telemetry('often');
-        // The first of them has made the claims wait for the others.
+        // The first of them has extended the grace period for the others.
         expect(late).toMatchObject({ readings: 1, gracePeriodMs: 12 * MINUTE_MS });
         expect(limitFor(wantedRange, { late })).toBe(wantedRange.limit - 600_000_000_000n);
         expect(covered).toHaveLength(1);
@@ -91,7 +91,7 @@ describe.runIf(influxdAvailable())('readings that arrive after the grace period'
       },
     });
     expect(lateOf(events)).toMatchObject([{ deviceId: 'often', count: 1, gracePeriodMs: 12 * MINUTE_MS }]);
-    // The list says that the device was seen before its readings are served: such a page is requested again, twice, and
+    // In the list the device was seen before its readings are served: such a page is requested again, twice, and
     // what lies above its newest reading is unverified until the other device has readings that are as new.
     const gaps = events.flatMap((event) => (event.type === 'gap-recorded' ? [event.reason] : []));
     expect(new Set(gaps)).toEqual(new Set(['unverified']));
@@ -298,7 +298,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     for (const fault of [falselyEmpty, upsideDown, outsideWindow(msToNs(NOW_MS + DAY_MS))]) {
       rig.simulator.faults = onPath(/telemetry/, always(fault));
       const isWhole = await rereadDay(sync.context, day, signal);
-      // Two empty answers are as good as any: nothing is claimed by them.
+      // Two empty answers cover nothing here.
       expect([isWhole, due().includes('often')]).toEqual(fault === falselyEmpty ? [true, false] : [false, true]);
       store.saveReread('often', TODAY - 1);
     }

@@ -1,6 +1,6 @@
 /**
- * A day of many devices on a small plan, through the whole engine in virtual time: planner, rate limiter, page scans,
- * commits, delivery to a real InfluxDB.
+ * A day of many devices on a small plan, through the complete program in virtual time: planner, rate limiter, page
+ * scans, commits, delivery to a real InfluxDB.
  */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

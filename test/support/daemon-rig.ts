@@ -96,8 +96,8 @@ export const DEVICES: readonly DeviceSpec[] = [
 export const MEASURING_DEVICES: readonly DeviceSpec[] = DEVICES.map((device) => ({ ...device, sensors: sensorsOf(4) }));
 
 /**
- * A world of such devices. A device without sensors of its own gets one, or two where its readings may contradict each
- * other: each value costs as much CPU time as its reading, and most tests count requests and time only.
+ * A simulated workspace of such devices. A device without sensors of its own gets one, or two where its readings may
+ * contradict each other: each value costs as much CPU time as its reading, and most tests count requests and time only.
  *
  * @param historyMs how far back it goes.
  */

@@ -1,5 +1,5 @@
 /**
- * What a service can do wrong without saying so, each as the simulator does it, switched on and off while it runs.
+ * Quiet faults of a service, as in the simulator, switched on and off while it runs.
  */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';

@@ -152,7 +152,7 @@ async function untilReady(url: string, child: ChildProcess): Promise<void> {
   throw new Error('influxd did not answer within five minutes');
 }
 
-/** Tells the supervising shell what to do with the data, and waits until the database is gone. */
+/** Sends the supervising shell the order for the data, and waits until the database is gone. */
 async function tell(child: ChildProcess, word: 'keep' | 'remove'): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once('exit', resolve));

@@ -64,7 +64,7 @@ export async function liveFor(
   return events;
 }
 
-/** Pulls every device that is there, from a time on to what can be claimed now. */
+/** Reads every device that is there, from a time up to the coverage limit. */
 export async function pullSince({ context, scanner }: Sync, since: EpochNs, signal: AbortSignal): Promise<void> {
   const wantedRange = wantedNow(context);
   if (wantedRange === null) return;

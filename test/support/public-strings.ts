@@ -89,7 +89,7 @@ function textOf(node: Syntax): string | null {
   return parts.map((part, nth) => part + (filled[nth] ?? '')).join('');
 }
 
-/** What stands between the tags of a piece of HTML, and the whole text where there are none. */
+/** The text between the tags of a piece of HTML, or all of the text where there are none. */
 function withoutTags(text: string): readonly string[] {
   const parts = /<\/?[a-z]/.test(text) ? text.split(/<[^>]*>?|^[^<]*>/) : [text];
   return parts.map((part) => part.replace(/\s+/g, ' ').trim()).filter((part) => !FOR_PROGRAMS.test(part));
@@ -99,7 +99,7 @@ function isSyntax(value: unknown): value is Syntax {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
 }
 
-/** Members and variables that hold what a person is told to do. */
+/** Members and variables with remedies. */
 const REMEDY_NAME = /^(?:remedy|hint)$|(?:HINT|HINTS|REMEDY|REMEDIES)$/;
 
 /** Verbs with which the program tells a person what to do. A verb that it begins to use belongs here. */

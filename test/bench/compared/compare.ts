@@ -55,7 +55,7 @@ export async function compare(plan: ComparePlan): Promise<Row[]> {
     rows.push(
       rowOf(`CPU per reading, ${what}`, 'µs', { used, figureOf: usOf, most }),
       rowOf(`wall time per reading, ${what}`, 'µs', { used, figureOf: ({ wallMs }) => (wallMs * 1000) / readings }),
-      // What waits for its disk takes longer than it computes.
+      // A program that waits for its disk needs more wall time than CPU time.
       rowOf(`wall time to CPU, ${what}`, '×', {
         used: { own: used['own'] ?? [] },
         figureOf: ({ wallMs, cpuMs }) => wallMs / cpuMs,

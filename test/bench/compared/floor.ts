@@ -1,5 +1,5 @@
 /**
- * The least that a backfill takes, in one cold process: receive a page, parse it, make its lines, keep it in SQLite
+ * The minimum work of a backfill, in one cold process: receive a page, parse it, make its lines, keep it in SQLite
  * with how far it reaches (durable, a commit for so many pages), and where a database is given, pack eight pages at
  * level 1 and send them. Nothing is checked, planned, counted or repeated.
  *

@@ -1,7 +1,7 @@
 /**
- * The least that keeping a live fleet takes: poll each device once a minute, spread over the minute, for what is new
- * since ten minutes before its newest reading; parse the page, make its new lines, keep them in SQLite with how far they
- * reach (durable, a commit a poll), pack them at level 1 and send them. Nothing is checked, planned, counted, repeated or
+ * The minimum work for a live fleet: poll each device once a minute, spread over the minute, for readings since ten
+ * minutes before its newest reading; parse the page, make its new lines, keep them in SQLite with how far they reach
+ * (durable, a commit a poll), pack them at level 1 and send them. Nothing is checked, planned, counted, repeated or
  * reported.
  *
  *   node idle-floor.ts API_URL FILE INFLUX_URL

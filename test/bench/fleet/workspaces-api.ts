@@ -1,5 +1,6 @@
 /**
- * The APIs of many workspaces in one process, each under its own address with a world, a plan and a key of its own.
+ * The APIs of many workspaces in one process, each under its own address with its own simulated workspace, plan and
+ * key.
  *
  * Started by `workspaces.ts` with their number; reports the addresses and the keys, and accepts commands to break or
  * repair one: a broken API answers every request with 500.

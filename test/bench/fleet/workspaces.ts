@@ -296,7 +296,7 @@ async function allInSync(all: readonly Workspace[], beganMs: number): Promise<bo
   return false;
 }
 
-/** How long a server takes for all queries of a panel, in ms. */
+/** The time of a server for all queries of a panel, in ms. */
 async function panelMs(
   server: string,
   targets: readonly Target[],

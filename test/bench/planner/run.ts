@@ -3,7 +3,7 @@
  *
  * `node test/bench/planner/run.ts` prints a table of the runs and one of the figures, and exits 1 on a miss. `--fleet
  * N` (repeatable) selects fleets, `--plan tight|wide` one plan, `--hours N` and `--seed N` set these values;
- * `--quick` takes 24 hours, one other client less and no fleet above 1,000.
+ * `--quick` simulates 24 hours, one other client less and no fleet above 1,000.
  */
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';

@@ -1,5 +1,5 @@
 /**
- * How long the planner takes, of each of its decisions.
+ * The time of the planner for each of its decisions.
  */
 export interface Timing {
   readonly count: number;

@@ -144,7 +144,7 @@ function recordOf(of: { deviceId: string; name: string; seenMs: number; isGone: 
   });
 }
 
-/** What is claimed of a device that is in order. */
+/** The expected report of a device without problems. */
 function claimedToMs(newestMs: number): number {
   return newestMs + 4 * MINUTE_MS - SETTLE_MS;
 }

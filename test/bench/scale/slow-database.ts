@@ -64,7 +64,7 @@ while (deliverer.deliveredLines() < points) {
   marks.push({ atMs: performance.now() - beganMs, delivered: deliverer.deliveredLines() });
 }
 const tookS = (performance.now() - beganMs) / 1000;
-// Once as many batches are under way as it takes: the second half.
+// Once the maximum of concurrent batches is under way: the second half.
 const half = marks.find(({ delivered }) => delivered >= points / 2) ?? { atMs: 0, delivered: 0 };
 const steady = (points - half.delivered) / (tookS - half.atMs / 1000);
 stop.abort();

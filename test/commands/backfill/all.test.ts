@@ -100,7 +100,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
   });
 
   test.each(['refused', 'empty'] as const)(
-    'ends where the plan hides what is older (%s): that is no part of all, and not claimed',
+    'ends where the plan hides older readings (%s): these are no part of all, and not reported as covered',
     async (age) => {
       using rig = await rigOf({ plan: { ...GO, historyMaxDays: 90 }, bounds: { age } });
       const { summary } = await backfillAlone(rig, { fromMs: 'all' });

@@ -139,7 +139,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
         const summary = summaryOf(await followBackfill(rig, { fromMs: NOW_MS - HOUR_MS }));
         expect(rig.clock.nowMs() - beganMs).toBeLessThan(5 * SECOND_MS);
         expect(summary).toMatchObject({ outcome: 'complete', devices_complete: 5, missing: [], requests: 0 });
-        // It claims nothing beyond what is covered.
+        // It reports nothing as complete beyond the covered range.
         const toMs = Date.parse(summary.to);
         for (const { deviceId } of fleet) expect(coverageOf(rig, deviceId).at(-1)?.[1]).toBeGreaterThanOrEqual(toMs);
         expect(beganMs - toMs).toBeLessThan(8 * MINUTE_MS);

@@ -42,7 +42,7 @@ const hardWorlds = {
   ns: createHardWorld('ns'),
 };
 
-/** The wanted span is counted from the first answer: faults may delay that by minutes. */
+/** The wanted range is counted from the first answer: faults may delay that by minutes. */
 const FROM_NS = BigInt(NOW_MS - 3 * HOUR_MS + 5 * MINUTE_MS) * 1_000_000n;
 
 async function expectExact(rig: Rig, least: number, claim: { fromNs?: bigint } = {}): Promise<void> {

@@ -100,7 +100,7 @@ describe.runIf(influxdAvailable())('the status page after a sync', () => {
     }
   });
 
-  test('rows show the newest reading of the seed, hubs by name, and all days that are wanted', async () => {
+  test('rows show the newest reading of the seed, hubs by name, and all days of the wanted range', async () => {
     using rig = await rigOf();
     using opened = open(rig);
     const { sync } = opened;

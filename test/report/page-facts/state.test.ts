@@ -54,7 +54,7 @@ describe('the bar of a device', () => {
     expect(at(MIDNIGHT_MS + HOUR_MS)).toEqual([`${'-'.repeat(28)}#.`, '2026-05-17']);
   });
 
-  test('is blank where nothing is wanted: after a device was gone, and of one that is left out', () => {
+  test('is blank outside the wanted range: after a device was gone, and for one that is left out', () => {
     using state = scratchStore();
     list(
       state,

@@ -198,7 +198,7 @@ describe('while the daemon works', () => {
     state.store.useDestination('x', 'x');
     const before = blocks();
     at.ms += DAY_MS;
-    // Nothing is held back by a destination: every step another run of blocks is merged.
+    // No destination keeps blocks from compaction: every step merges another run of blocks.
     const readers = { configured: [1], active: [1] };
     for (const lane of ['live', 'history'] as const) {
       const end = state.store.endOf(lane);
