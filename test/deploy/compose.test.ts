@@ -59,7 +59,7 @@ const service = (all: Readonly<Record<string, Service>>, name: string): Service 
   return found;
 };
 
-/** The client of InfluxDB 2 as far as the script knows it: a token tells by whom and for what it was made. */
+/** The parts of InfluxDB 2 that the script uses: a token contains its owner and its purpose. */
 const INFLUX = `#!/bin/sh
 [ "$1 $2" = "bucket list" ] && { printf 'b1\\ttidemark\\tinfinite\\n'; exit; }
 [ "$1 $2 $3 $4" = "auth create --json --description" ] || exit 1
@@ -85,7 +85,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     expect(service(all, 'tidemark').command).toBeNull();
   });
 
-  test('without an address it says so in one sentence, and starts nothing', () => {
+  test('without an address it reports that in one sentence, and starts nothing', () => {
     const { code, stdout, stderr } = load(['compose.yaml']);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr.trim().split('\n')).toHaveLength(1);
@@ -153,7 +153,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
         expect(Number(each['mem_limit']), name).toBeGreaterThan(0);
         expect(each['logging'].options, name).toEqual({ 'max-size': '10m', 'max-file': '3' });
         for (const { host_ip: address } of each.ports ?? []) expect(address, name).toBe('127.0.0.1');
-        // Its start gives away the rights of root, which takes some; docs/databases.md names it.
+        // It drops the rights of root at its start, which needs some of them; docs/databases.md names it.
         if (name === 'influxdb') continue;
         expect(each['cap_drop'], name).toEqual(['ALL']);
         expect(each['read_only'], name).toBe(true);
@@ -186,7 +186,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
       expect(service(all, name)).toEqual(service(services(['compose.yaml']), name));
   });
 
-  test('the addition of docs/databases.md for VictoriaMetrics is what it says beside it', () => {
+  test('the addition of docs/databases.md for VictoriaMetrics matches its description', () => {
     const page = readFileSync(join(ROOT, 'docs', 'databases.md'), 'utf8');
     const [, text = ''] = /```yaml\n(services:\n[\s\S]*?)```/.exec(page) ?? [];
     writeFileSync(join(copy, 'added.yaml'), text);
@@ -250,7 +250,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     }
   });
 
-  test("speaks of Tidemark's keys, and of the database that Grafana asks", () => {
+  test("has Tidemark's keys, and the database that Grafana queries", () => {
     const all = services(['compose.yaml']);
     const keys = new Set(Object.keys(CONFIG_KEYS).map((path) => `TIDEMARK_${path.toUpperCase().replaceAll('.', '_')}`));
     const { environment = {} } = service(all, 'tidemark');
@@ -275,7 +275,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     expect(operator).toMatch(/^\/run\/operator\//);
   });
 
-  test('Prometheus reads the folder of the rules, and tells the Alertmanager, which reads its one file', () => {
+  test('Prometheus reads the folder of the rules, and notifies the Alertmanager, which reads its one file', () => {
     const all = services(['compose.yaml']);
     const { alerting, scrape_configs: jobs } = parse(readFileSync('config/prometheus/prometheus.yml', 'utf8'));
     expect(alerting.alertmanagers[0].static_configs[0].targets).toEqual(['alertmanager:9093']);

@@ -1,6 +1,6 @@
 /**
- * The manifests and the chart, rendered by the real kustomize and helm through the very commands of docs/container.md,
- * and held against the schemas of the oldest and the newest Kubernetes that they are for.
+ * The manifests and the chart, rendered by the real kustomize and helm with the commands of docs/container.md, and
+ * validated against the schemas of the oldest and the newest supported Kubernetes.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -37,8 +37,8 @@ interface Rendered {
 const AVAILABLE = toolsAvailable();
 
 /**
- * What the real kustomize and helm do in place of a cluster, by the beginning of a command: a workspace is rendered as it
- * would be applied or installed (as Kubernetes 1.29 would be asked), and the name of a secret is noted.
+ * Replacements for a cluster, by the beginning of a command: the real kustomize and helm render a workspace as it would
+ * be applied or installed (for Kubernetes 1.29), and the name of a secret is recorded.
  */
 const WITHOUT_CLUSTER: readonly (readonly [command: RegExp, instead: string])[] = [
   [/^kubectl apply -k (\S+)$/, 'kustomize build $1'],
@@ -57,7 +57,7 @@ function withoutCluster(script: string): string {
     .join('\n');
 }
 
-/** What InfluxDB answers, and what VictoriaMetrics is asked in its own language. */
+/** The dashboards for InfluxDB, and those that query VictoriaMetrics with PromQL. */
 const DASHBOARDS = ['dashboards', 'dashboards-victoriametrics'] as const;
 
 /** Commands of docs/container.md, one script a block: all but the one that begins outside of the checkout. */
@@ -112,7 +112,7 @@ function render(folder: string): string {
 
 const parsed = (text: string): Rendered[] => parseAllDocuments(text).map((document) => document.toJS());
 
-/** @returns what kubeconform says of manifests; empty where it has nothing to say. */
+/** @returns the errors of kubeconform about manifests; empty where there are none */
 function complaints(text: string, version: string): string {
   const schemas = [version, '.'].flatMap((folder) => [
     '-schema-location',
@@ -125,7 +125,7 @@ function complaints(text: string, version: string): string {
 }
 
 describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
-  test.each(KUBERNETES)('are what Kubernetes %s takes: by the recipes, the base, the monitor', (version) => {
+  test.each(KUBERNETES)('are valid for Kubernetes %s: by the recipes, the base, the monitor', (version) => {
     expect(rendered).toHaveLength(4);
     for (const text of rendered) expect(complaints(text, version)).toBe('');
     for (const folder of ['base', 'podmonitor']) expect(complaints(render(folder), version)).toBe('');
@@ -211,11 +211,11 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     const scraped = pods.filter((labels) => selects(monitors[0]?.['spec'].selector.matchLabels, labels));
     expect(scraped).toHaveLength(2);
     expect(pods.map((labels) => labels[monitors[0]?.['spec'].jobLabel])).toEqual(['tidemark', 'tidemark']);
-    // Nobody else is told to scrape them, under another job.
+    // No annotation makes another job scrape them.
     expect(rendered.join('')).not.toContain('prometheus.io/');
   });
 
-  test('the monitoring of the chart alone is that of the whole chart', () => {
+  test('the monitoring of the chart alone is that of the complete chart', () => {
     const kinds = ['ServiceMonitor', 'PrometheusRule', 'ConfigMap'];
     const monitoring = (text = ''): Rendered[] =>
       parsed(text).filter((each) => kinds.includes(each?.kind) && !each.metadata.name.endsWith('-tidemark'));
@@ -518,7 +518,7 @@ workspaces:
     expect(limits).toEqual(['256Mi', '1Gi', '256Mi']);
   });
 
-  test('takes a name that YAML takes for another value, and no label for the dashboards', () => {
+  test('accepts a name that YAML reads as another value, and no label for the dashboards', () => {
     const own = `workspaces: { "no": { config: { TIDEMARK_API_URL: x } } }
 dashboards: { enabled: true, labels: { grafana_dashboard: null } }
 `;
@@ -548,7 +548,7 @@ dashboards: { enabled: true, labels: { grafana_dashboard: null } }
     expect(Object.assign({}, ...maps.map(({ data }) => data))).toEqual(dashboardsIn(DASHBOARDS[0]));
   });
 
-  test('brings those for VictoriaMetrics where they are wanted', () => {
+  test('adds those for VictoriaMetrics on request', () => {
     const own = `workspaces: { home: { config: { TIDEMARK_API_URL: x } } }
 dashboards: { enabled: true, victoriametrics: true }
 `;

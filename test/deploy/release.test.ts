@@ -119,7 +119,7 @@ describe.runIf(toolsAvailable())('`npm run rehearse`', () => {
     expect(texts.slice(0, 2)).toEqual([expect.stringContaining('actions/checkout@'), 'npm ci']);
   });
 
-  test('a tag of another version, and a file that speaks of one, are named', () => {
+  test('a tag of another version, and a file with one, are named', () => {
     const tagged = script('release.mjs', ['version'], { GITHUB_REF_TYPE: 'tag', GITHUB_REF_NAME: 'v9.9.9' });
     expect([tagged.status, tagged.stdout]).toEqual([1, expect.stringContaining('the tag does not speak of')]);
     const before = file('Dockerfile');
@@ -134,7 +134,7 @@ describe('actions and images', () => {
   const pins = () => JSON.parse(file('config/release/pins.json'));
   const texts = (): [string, string][] => namingFiles().map((name: string) => [name, file(name)]);
 
-  test('stand in one file, as every file that names one says', () => {
+  test('stand in one file, and every file with one matches it', () => {
     expect(faults(texts(), pins(), { resolved: false })).toEqual([]);
     const named = texts().flatMap(([, text]) => namedIn(text));
     // Every line that names one is understood, so that none escapes.
@@ -189,7 +189,7 @@ describe('actions and images', () => {
     expect(asked).toContain('git ls-remote https://github.com/actions/checkout refs/tags/v5 refs/tags/v5^{}');
     expect(() => resolvedPins(before, answering('unauthorized'))).toThrow('"unauthorized" is no digest');
 
-    // And they are written into the files, where the check takes them.
+    // And they are written into the files, where the check accepts them.
     const open = { ...before, actions: Object.fromEntries(Object.keys(before.actions).map((name) => [name, ''])) };
     writeFileSync(join(copy, 'config/release/pins.json'), JSON.stringify(open));
     const refused = script('pins.mjs', ['check', '--resolved']);
@@ -201,7 +201,7 @@ describe('actions and images', () => {
   });
 });
 
-test('changed digests are proposed by a token that may change workflows, else the job says what to do', () => {
+test('changed digests are proposed by a token that may change workflows, else the job shows how to do it', () => {
   const [, job] = Object.entries(parse(readFileSync(join(ROOT, '.github/workflows/pins.yml'), 'utf8')).jobs)[0] ?? [];
   const { steps } = job as { steps: readonly { name?: string; env?: Record<string, string>; run?: string }[] };
   const propose = steps.find(({ name }) => name === 'Propose what has changed');
@@ -241,7 +241,7 @@ test('the names of the image: a candidate is not the latest', () => {
   expect(of('1.2.0-rc.1').TAGS).toBe('ghcr.io/some/tidemark:1.2.0-rc.1');
 });
 
-test('the registry of a rehearsal takes only what has the digest that it is named by', async () => {
+test('the registry of a rehearsal accepts only content that matches its digest', async () => {
   const registry = await openRegistry();
   try {
     const { headers } = await fetch(`http://${registry.host}/v2/a/b/blobs/uploads/`, { method: 'POST' });

@@ -326,7 +326,8 @@ describe.runIf(available())('the installation for systemd', () => {
   });
 
   test('--all restarts one workspace after the other, and stops at the first that is not healthy', async () => {
-    // As on the machine itself, without --root: its folders are those of the test, systemd is a script that takes notes.
+    // As on the machine itself, without --root: its folders are those of the test, systemd is a script that records its
+    // calls.
     const here = (file: string, ...more: readonly (readonly [string | RegExp, string])[]): string =>
       more.reduce<string>(
         (text, [from, to]) => text.replaceAll(from, to),
@@ -459,7 +460,7 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(stdout).toMatch(/^Installs Tidemark .*\n[\s\S]* {2}sudo config\/systemd\/install\.sh --back home /);
   });
 
-  test('--remove takes a workspace away, keeps its settings, and takes the program with the last one', () => {
+  test('--remove removes a workspace, keeps its settings, and removes the program with the last one', () => {
     const there = (...path: string[]): boolean => existsSync(join(root, ...path));
     const removed = install('--root', root, '--remove', 'barn');
     expect([removed.status, removed.stderr]).toEqual([0, '']);

@@ -1,5 +1,5 @@
 /**
- * The programs that read the deployment files as their own world does: kustomize, helm, kubeconform, Compose's own
+ * The programs that parse the deployment files in production: kustomize, helm, kubeconform, Compose's own
  * loader, actionlint. `tools.sh` installs them; the versions are in `tools.txt`.
  */
 import { spawnSync } from 'node:child_process';

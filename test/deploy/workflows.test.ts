@@ -17,7 +17,7 @@ describe.runIf(AVAILABLE)('the workflows', () => {
     expect([code, stdout + stderr]).toEqual([0, '']);
   });
 
-  test('the release tests the image and the roots, with the packages that these ask for', () => {
+  test('the release tests the image and the roots, with the packages that these need', () => {
     const { steps } = parse(readFileSync(join(folder, 'release.yml'), 'utf8')).jobs.roots as {
       steps: { run?: string }[];
     };

@@ -225,7 +225,7 @@ describe('for Kubernetes', () => {
     expect(Buffer.from(secret.data.tidemark_api_key, 'base64').toString()).toBe(KEY);
   });
 
-  test.runIf(TOOLS)('a name that YAML takes for another value stays a name', async () => {
+  test.runIf(TOOLS)('a name that YAML reads as another value stays a name', async () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     for (const overwrite of [[], ['--overwrite']]) {
       const { code, text } = await init(folder, '--workspace', 'no', '--for', 'kubernetes', ...overwrite);
@@ -303,7 +303,7 @@ describe('for Kubernetes', () => {
         'TIDEMARK_INFLUX_BUCKET=',
       ]),
     );
-    // The daemon takes the empty token file for no token.
+    // The daemon treats the empty token file as no token.
     expect(read(folder, 'barn', 'tidemark_influx_token')).toBe('');
   });
 
@@ -532,7 +532,7 @@ describe('for systemd', () => {
     }
   });
 
-  test('the files that init has written for the first workspace are replaced only if that is asked for', async () => {
+  test('the files that init has written for the first workspace are replaced only on request', async () => {
     const folder = checkout();
     const given = ['--workspace', 'home', '--for', 'systemd'];
     expect((await init(folder, ...given)).code).toBe(0);
@@ -575,7 +575,7 @@ test.each(['compose', 'systemd', 'kubernetes'] as const)(
 test.each([
   [['--workspace', 'Office'], /a-z, 0-9/],
   [['--workspace', '../x'], /a-z, 0-9/],
-  // What Kubernetes takes for no name of a service, or no label.
+  // Names that Kubernetes does not accept for a service or a label.
   [['--workspace', '2nd'], /beginning with a letter/],
   [['--workspace', 'office-'], /"-" not at its end/],
   [['--workspace', 'a'.repeat(21)], /at most 20 characters/],

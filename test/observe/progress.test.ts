@@ -31,7 +31,7 @@ function openTerminal(columns?: number) {
 }
 
 describe('the words', () => {
-  test('tell the most telling first', () => {
+  test('show the most important first', () => {
     expect(progressText(FACTS, 90_000)).toBe(
       '43 % covered, ETA 90 s, 1,234,567 new readings, 1,200,000 points delivered, 12/40 devices complete, 321 requests',
     );
@@ -44,7 +44,7 @@ describe('the words', () => {
     );
   });
 
-  test('tell what is pending, and a wait in place of an estimate', () => {
+  test('show pending work, and a wait in place of an estimate', () => {
     expect(progressText({ ...FACTS, pointsPending: 5, wait: { ms: 61_000, ofAll: true } }, 90_000)).toBe(
       '43 % covered, quota used up, requests resume in 61 s, 1,234,567 new readings, 1,200,000 points delivered, 5 waiting, 12/40 devices complete, 321 requests',
     );
@@ -54,14 +54,14 @@ describe('the words', () => {
     );
   });
 
-  test('tell of points only where there are any', () => {
+  test('show points only where there are any', () => {
     expect(progressText({ ...FACTS, pointsDelivered: 0 }, null)).toMatch(/1,234,567 new readings, 12\/40 devices/);
     expect(progressText({ ...FACTS, pointsDelivered: 0, pointsPending: 5 }, null)).toMatch(
       /1,234,567 new readings, 5 points waiting, 12\/40 devices/,
     );
   });
 
-  test('say 100 % only when it is true, and nothing of it before anything is wanted', () => {
+  test('show 100 % only when it is true, and no percentage before the wanted range is known', () => {
     expect(progressText({ ...FACTS, coveredShare: 0.99999 }, null)).toMatch(/^99 %/);
     expect(progressText({ ...FACTS, coveredShare: 1 }, 0)).toMatch(/^100 % covered, (?!.*ETA)/);
     expect(progressText({ ...FACTS, coveredShare: null }, null)).toMatch(
@@ -81,7 +81,7 @@ describe('on a terminal', () => {
     expect(raw().split('\r').length - 1).toBe(5);
   });
 
-  test('has whole parts only, as many as fit into the terminal, 80 columns where that is not known', () => {
+  test('has complete parts only, as many as fit into the terminal, 80 columns where the width is not known', () => {
     const whole = `[######----------] ${progressText(FACTS, null)}`;
     for (const columns of [...Array.from({ length: 141 }, (_, index) => index + 60), undefined]) {
       const { line, screen } = openTerminal(columns);
@@ -92,7 +92,7 @@ describe('on a terminal', () => {
     }
   });
 
-  test('log lines stay whole above it', () => {
+  test('log lines stay intact above it', () => {
     const { line, screen } = openTerminal();
     line.write('first\n');
     line.draw('at 1');
@@ -104,7 +104,7 @@ describe('on a terminal', () => {
     expect(screen()).toEqual(['first', 'second', 'third', '']);
   });
 
-  test('the end takes the line away', () => {
+  test('the end removes the line', () => {
     const { line, screen } = openTerminal();
     const progress = createProgress(line);
     progress.show(FACTS, 0);
@@ -262,7 +262,7 @@ describe('the estimate', () => {
     expect(shownAfter([0.5, 0.6, 0.7, 0.8, 0.2, 0.25, 0.3, 0.35])).toMatch(/ETA 1[34] s/);
   });
 
-  test('says nothing where nothing is known: at once, while nothing moves, and when the work grew', () => {
+  test('shows no estimate where none is known: at once, while nothing moves, and when the work grew', () => {
     expect(shownAfter([0])).not.toContain('ETA');
     expect(shownAfter([0.3, 0.3, 0.3, 0.3])).not.toContain('ETA');
     expect(shownAfter([0.5, 0.6, 0.7, 0.8, 0.2])).not.toContain('ETA');
@@ -293,7 +293,7 @@ describe('work of any kind', () => {
     ]);
   });
 
-  test('that waits for what nobody can tell names that in place of an estimate', () => {
+  test('that waits for an unknown time names the wait in place of an estimate', () => {
     expect(progressText({ ...FACTS, waitsFor: 'waits for 2 devices that cannot be reached' }, 90_000)).toMatch(
       /covered, waits for 2 devices that cannot be reached, (?!.*ETA)/,
     );

@@ -1,5 +1,5 @@
 /**
- * What the program knows of the API by what was noted, the events of each change, and the report that is made of it.
+ * The state of the API from the recorded results, the events of each change, and the report of it.
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
@@ -187,7 +187,7 @@ describe('a stream whose scope is missing from the key', () => {
     expect([alerts()?.state, countOf('stream-on')]).toEqual(['on', 1]);
   });
 
-  test('stays off where work for it had nothing to ask', () => {
+  test('stays off where work for it had nothing to request', () => {
     const { clock, state, countOf } = life();
     noteOff(state, 'telemetry', 'telemetry:read');
     clock.nowMs = MINUTE_MS;

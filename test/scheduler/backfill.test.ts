@@ -84,7 +84,7 @@ describe('the range of a backfill', () => {
 
 const NO_READINGS = { first: null, last: null };
 
-/** A device with one covered range, of which everything from 0 to 100 is wanted. */
+/** A device with one covered range, and a wanted range from 0 to 100. */
 function gapsWith(facts: Partial<BackfillGapFacts>) {
   return backfillGaps({
     covered: [{ from: 40n, to: 60n, ...NO_READINGS }],
@@ -103,7 +103,7 @@ function gapNamed(reason: 'over_quota' | 'page_rejected', retryAtMs: number) {
 }
 
 describe('the gaps that a backfill requests', () => {
-  test('are what is wanted and not covered, up to the coverage limit of the device', () => {
+  test('are the wanted ranges that are not covered, up to the coverage limit of the device', () => {
     expect(gapsWith({})).toEqual([
       { from: 0n, to: 40n },
       { from: 60n, to: 100n },

@@ -56,7 +56,7 @@ function list(state: ScratchStore, { clock }: Daemon, ...records: DeviceRecord[]
   state.store.saveInventory({ listed, missing: [], atMs: clock.nowMs() });
 }
 
-/** A device of which the list says nothing about when it was seen: only what is covered counts. */
+/** A device without a last-seen time in the list: only its coverage counts. */
 const mute = (deviceId: string): DeviceRecord => device(deviceId, { lastSeenAt: null });
 
 /** Covers a device from a time to another, in ms since 1970. */

@@ -37,7 +37,7 @@ function sendAll(first: DayBudget, [fromMs, untilMs]: readonly [number, number],
 }
 
 describe("the day's budget", () => {
-  test('does not change by being asked when a request may go', () => {
+  test('does not change when the time of the next request is read', () => {
     const { day } = sendAll(dayOf(FIGURES), [0, HOUR_MS]);
     const freeMs = freeAtMs(day, false, HOUR_MS);
     expect(freeMs).toBeGreaterThan(HOUR_MS);
@@ -51,7 +51,7 @@ describe("the day's budget", () => {
     // Half an hour brings 81 requests by the old budget. By the new one it would be 8,000, more than the reserve.
     day = withFigures(day, { ...FIGURES, limit: 500_000, budget: 400_000 }, HOUR_MS / 2);
     expect(spareAt(day, HOUR_MS / 2)).toBe(0);
-    // What it lacks has come when the first request below live work may go.
+    // The missing requests have been refilled when the first request below live work may go.
     const deficit = deficitAt(day, HOUR_MS / 2);
     expect(deficit).toBeGreaterThan(0);
     const freeMs = freeAtMs(day, false, HOUR_MS / 2);

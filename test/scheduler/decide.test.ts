@@ -11,7 +11,7 @@ import { SETTINGS } from '../bench/planner/clients.ts';
 
 const NOW = 100 * DAY_MS;
 
-/** A state in which everything there is wants a request: what the order says is taken first. */
+/** A state in which every lane has work: the order decides which one is first. */
 function busyState(): PlannerState {
   const state = createPlannerState(SETTINGS);
   for (const stream of ['account', 'alerts', 'devices'] as const)
@@ -92,7 +92,7 @@ describe('the order of decisions', () => {
     expect(said(state)).toBe('devices inventory');
   });
 
-  test('puts a stream that somebody asks for before all others', () => {
+  test('puts a stream that somebody requests before all others', () => {
     const state = busyState();
     expect(said(state)).toBe('account inventory');
     state.streams.alerts = streamEvents.hastened(state.streams.alerts);

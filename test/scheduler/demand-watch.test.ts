@@ -37,7 +37,7 @@ function rig(begun: { readonly perDay: number | null } | null) {
   };
 }
 
-/** Devices that report every minute, and are asked every minute. */
+/** Devices that report every minute, and are polled every minute. */
 function asked(devices: number, intervalMs = MINUTE_MS): SchedulerDemand {
   const settings = {
     freshnessMs: MINUTE_MS,

@@ -52,8 +52,8 @@ describe('the requests that the schedules need', () => {
   });
 });
 
-describe('where the schedules do not fit', () => {
-  test('all are slowed down evenly until they fit, and no further', () => {
+describe('where the demand of the schedules exceeds the budget', () => {
+  test('all are slowed down evenly until they fit the budget, and no further', () => {
     fc.assert(
       fc.property(FLEETS, (fleet) => {
         const demand = demandOf({ ...USUAL, ...fleet });
@@ -92,10 +92,10 @@ describe('where the schedules do not fit', () => {
   });
 });
 
-describe('where not even the readings fit', () => {
+describe('where the readings alone exceed the budget', () => {
   const crowded = { ...USUAL, intervalsMs: Array.from({ length: 1000 }, () => 10 * SECOND_MS), perDay: 5000 };
 
-  test('says what is made and carried, and how long a turn is', () => {
+  test('reports how many readings are made and read, and how long a turn is', () => {
     const demand = demandOf(crowded);
     expect(demand.readingsFit).toBe(false);
     expect(demand.readingsMade).toBe(8_640_000);
@@ -105,7 +105,7 @@ describe('where not even the readings fit', () => {
     expect(totalOf(demand.planned)).toBeCloseTo(4000);
   });
 
-  test('few carry on as many as fit, whatever the fleet', () => {
+  test('the readings that are read stay within the budget, in a fleet of any size', () => {
     fc.assert(
       fc.property(FLEETS, fc.integer({ min: 1, max: 50 }), (fleet, perDay) => {
         const demand = demandOf({ ...USUAL, ...fleet, perDay });

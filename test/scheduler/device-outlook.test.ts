@@ -34,7 +34,7 @@ const RULES: OutlookRules = {
 };
 const EVERY_TEN = { intervalMs: 10 * SECOND_MS, deviationMs: 0 };
 
-/** A device that reported every ten seconds until it was asked just now. */
+/** A device that reported every ten seconds until it was polled just now. */
 function reporting(changes: Partial<DeviceFacts> = {}): DeviceFacts {
   return { ...unknownDevice(), newestMs: NOW, polledMs: NOW, rate: EVERY_TEN, ...changes };
 }
@@ -42,7 +42,7 @@ function reporting(changes: Partial<DeviceFacts> = {}): DeviceFacts {
 const EMPTY = { newReadings: 0, instantsMs: [], liveGap: null };
 
 describe('the outlook', () => {
-  test('of a device that was never asked: only a sign of life makes it due, at once, the newest sign first', () => {
+  test('of a device that was never polled: only a sign of life makes it due, at once, the newest sign first', () => {
     const never = unknownDevice();
     expect(outlookOf(never, RULES)).toBeNull();
     noteListed(never, NOW - HOUR_MS, NOW);
@@ -164,7 +164,7 @@ describe('signs of life in the listing', () => {
     expect(noteListed(facts, NOW + SECOND_MS, NOW + HOUR_MS)).toBe(false);
   });
 
-  test('that three times no reading follows are not believed any more', () => {
+  test('that three times no reading follows are not trusted any more', () => {
     const facts = reporting();
     const dropped = [1, 2, 3].map((nth) => {
       noteListed(facts, NOW + nth * HOUR_MS, NOW + nth * HOUR_MS);
@@ -204,7 +204,7 @@ describe('answers and failures', () => {
     });
   });
 
-  test('a page further down says nothing of the newest end', () => {
+  test('a page further down shows nothing about the newest end', () => {
     const facts = reporting({ liveGap: { fromMs: NOW - HOUR_MS, toMs: NOW } });
     notePollAnswer(facts, { newReadings: 5, instantsMs: [NOW - MINUTE_MS], liveGap: null }, NOW + HOUR_MS);
     expect(facts).toMatchObject({ newestMs: NOW, isQuiet: false, liveGap: null });

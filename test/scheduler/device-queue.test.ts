@@ -123,7 +123,7 @@ const PLACES: Readonly<Record<DeviceState, string>> = {
   polling: '',
 };
 
-/** Expects that each device is where its state says, and nothing else is anywhere. */
+/** Expects each device in the heaps of its state, and nothing else in any heap. */
 function expectPlaced(queue: DeviceQueue): void {
   for (const { state, slot } of queue.devices.values()) {
     expect(state, 'a device that is absent is not kept').not.toBe('absent');

@@ -7,7 +7,7 @@ import { viewOf } from '../../src/scheduler/device-view.ts';
 
 const NOW = 100 * DAY_MS;
 
-/** A range that is held, in ms, with the newest reading in it. */
+/** A covered range, in ms, with the newest reading in it. */
 function span(fromMs: number, toMs: number, lastMs: number | null = toMs - 1000): CoveredRange {
   const last = lastMs === null ? null : { at: msToNs(lastMs), digest: 'x' };
   return { from: msToNs(fromMs), to: msToNs(toMs), first: last, last };

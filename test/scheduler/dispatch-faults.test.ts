@@ -19,7 +19,9 @@ const FAULT = new ApiFault('server-fault', 'odd', { request: 'GET /x', retriedMs
 const LIMIT_NS = msToNs(START_MS - 2 * MINUTE_MS - SECOND_MS);
 const DAY_NS = msToNs(DAY_MS);
 
-/** A world with one device, whose first request does something and then fails; then the loop is stopped. */
+/**
+ * A simulated workspace with one device, whose first request does something and then fails; then the loop is stopped.
+ */
 function createWorld(state: ReturnType<typeof scratchStore>) {
   listBefore(state, [mute('a')]);
   const world = createSessionWorld(state);

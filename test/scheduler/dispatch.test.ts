@@ -24,7 +24,7 @@ interface Life {
   readonly concurrency?: number;
   /** When the state is full, in ms of the clock. */
   readonly fullFromMs?: number;
-  /** How long it takes until a request may be sent. */
+  /** The time until a request may be sent. */
   readonly turnMs?: number;
   /** Whether the turn comes in the moment of an abort, and wins. */
   readonly isTurnSure?: boolean;
@@ -32,7 +32,7 @@ interface Life {
   readonly stopMs?: number;
 }
 
-/** One life of the loop: its tasks, what the planner was told of them, and how it ended. */
+/** One run of the loop: its tasks, the calls to the planner about them, and how it ended. */
 async function live({
   scripts,
   concurrency = 4,

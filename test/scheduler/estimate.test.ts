@@ -124,14 +124,14 @@ describe('the cost of a range', () => {
     expect(need({ devices: [] })).toEqual(none);
   });
 
-  test('a quiet device has no readings since; one that never reported takes two empty answers', () => {
+  test('a quiet device has no readings since; one that never reported needs two empty answers', () => {
     const since = { ...device, isQuiet: true, lastSignMs: NOW - 10 * DAY_MS };
     expect(need({ devices: [since] }).readings).toBe(20 * 1440);
     const never = { ...device, isQuiet: true, lastSignMs: null };
     expect(need({ devices: [never] })).toMatchObject({ readings: 0, requests: 6 });
   });
 
-  test('dense readings: the slack takes a part of each page, a cursor the rest', () => {
+  test('dense readings: the slack uses a part of each page, a cursor the rest', () => {
     const dense = { ...device, intervalMs: 10 };
     const range = { from: NOW_NS - DAY_NS, to: NOW_NS };
     expect(need({ devices: [dense], range }).requests).toBe(86_400);

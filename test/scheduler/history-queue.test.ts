@@ -65,7 +65,7 @@ describe('history', () => {
     expect(lanes.filter((lane) => lane === 'backfill')).toHaveLength(50);
   });
 
-  test('what cannot be asked rests, and the others get their turns', () => {
+  test('a range that cannot be requested rests, and the others get their turns', () => {
     const queue = createHistoryQueue();
     for (const id of ['bad', 'good']) setOpenHistory(queue, id, { ...NOTHING_OPEN, day: 5 });
     pauseHistory(queue, 'bad');
@@ -80,7 +80,7 @@ describe('history', () => {
     expect(queue.openMs).toEqual(NOTHING_OPEN);
   });
 
-  test('what is open is counted right, and nothing that is done is asked, whatever happens', () => {
+  test('open ranges are counted right, and nothing that is done is requested, whatever happens', () => {
     const open = fc.record({ day: fc.nat(2), week: fc.nat(2), rest: fc.nat(2) });
     const changeOf = fc.record({ kind: fc.constantFrom('open', 'gone', 'hold', 'release'), id: fc.nat(8), open });
     fc.assert(
@@ -113,7 +113,7 @@ function change(
   else removeHistory(queue, deviceId);
 }
 
-/** The queue as plainly as it can be said. */
+/** The queue in its simplest implementation. */
 function createModel() {
   const opens = new Map<string, OpenHistory>();
   const held = new Set<string>();

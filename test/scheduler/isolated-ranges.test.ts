@@ -1,4 +1,4 @@
-/** A backfilled range that ends before the present leaves the time after it alone, unless that time is owed. */
+/** A backfilled range that ends before the present leaves the time after it alone, unless that time is wanted. */
 import { expect, test } from 'vitest';
 import type { TelemetryState } from '../../src/core/state/telemetry.ts';
 import { createIsolatedRanges, goesOnFrom, noteIsolated } from '../../src/scheduler/isolated-ranges.ts';

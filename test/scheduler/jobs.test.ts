@@ -226,7 +226,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
       schedules: { account: cron('0 0 * * *') },
       meanwhile: async () => {
         await rig.clock.sleep(11 * MINUTE_MS);
-        // The fall is believed ten minutes later: a minute after the job has begun, while its account is waited for.
+        // The fall is accepted ten minutes later: a minute after the job has begun, while its account is waited for.
         rig.simulator.settings.time.offsetMs = -10 * MINUTE_MS;
         await rig.clock.sleep(9 * MINUTE_MS);
         isOut = true;
@@ -348,7 +348,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     sync.close();
   });
 
-  test('is abandoned by its follower if the process that holds the state no longer takes jobs', async () => {
+  test('is abandoned by its follower if the process that holds the state no longer accepts jobs', async () => {
     using rig = await rigOf();
     const sync = rig.open();
     const following = follow(rig).catch((error: unknown) => error);

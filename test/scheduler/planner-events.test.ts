@@ -92,7 +92,7 @@ describe('the next decision', () => {
 });
 
 describe('a decision that begins', () => {
-  test('takes its device out of the queues, and ends the postponement', () => {
+  test('removes its device from the queues, and ends the postponement', () => {
     state.postpone = 'alerts';
     noteBegan(state, HISTORY, NOW);
     expect([stateOf('a'), pickOf('first-history'), pickOf('backfill')]).toEqual(['polling', undefined, undefined]);
@@ -140,7 +140,7 @@ describe('a committed poll', () => {
     expect(state.devices.devices.get('a')?.facts).toMatchObject({ newestMs: NOW, polledMs: NOW, liveGap: gap });
   });
 
-  test('leaves the gap below its page alone while the readings do not fit', () => {
+  test('leaves the gap below its page alone while the readings exceed the budget', () => {
     overcommit();
     notePollCommitted(state, POLL, { newReadings: 200, instantsMs: [NOW], liveGap: gap }, NOW);
     expect(state.devices.devices.get('a')?.facts.liveGap).toBeNull();
@@ -280,7 +280,7 @@ describe('a booked request', () => {
     expect(state.credit.alerts, 'no work').toBe(0);
   });
 
-  test('earns the lanes less while the readings do not fit', () => {
+  test('gives the lanes less while the readings exceed the budget', () => {
     overcommit();
     noteRequestBooked(state, backfill, NOW);
     expect(state.credit['first-history']).toBe(NARROW_RESERVES['first-history']);
@@ -295,7 +295,7 @@ describe('a booked request', () => {
   });
 });
 
-test('the figures of the day decide whether the readings fit, and so the rules for devices', () => {
+test('the figures of the day decide whether the readings fit the budget, and so the rules for devices', () => {
   expect(state.devices.rules.isInTurn).toBe(false);
   overcommit();
   expect([state.commitment.isOver, state.devices.rules.isInTurn]).toEqual([true, true]);

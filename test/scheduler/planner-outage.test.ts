@@ -29,7 +29,7 @@ describe('after a failure', () => {
     expect(countOf(made, 'bad'), 'it is tried again with the next turn').toBeGreaterThan(30);
   });
 
-  test.each(['devices', 'alerts', 'live'])('of the whole service, more than one stream tries it: %s', (failing) => {
+  test.each(['devices', 'alerts', 'live'])('of the complete service, more than one stream tries it: %s', (failing) => {
     const made = pair().run({
       fromMs: 0,
       untilMs: 10 * MINUTE_MS,

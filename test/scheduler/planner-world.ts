@@ -15,7 +15,7 @@ export interface EvenDevice {
   readonly intervalMs: number;
   /** Its last reading; none after it. */
   readonly untilMs?: number;
-  /** What the listing says instead of its newest reading; `null`: nothing. */
+  /** The last-seen time in the listing instead of that of its newest reading; `null`: nothing. */
   readonly seenAt?: (atMs: number) => number | null;
 }
 
@@ -37,7 +37,7 @@ export function evenDevice(deviceId: string, { intervalMs, untilMs = Infinity, s
   };
 }
 
-/** What became of a request: answered, refused for the allowance's sake, or failed by a fault of its own. */
+/** The result of a request: answered, refused for lack of quota, or failed by a fault of its own. */
 export type Fate = 'answered' | 'refused' | 'failed';
 
 export interface Made {
@@ -50,7 +50,7 @@ export interface Made {
 
 export interface World {
   readonly planner: Planner;
-  /** Tells what is stored of a device: all up to `atMs`, asked then. */
+  /** Reports the stored data of a device: all up to `atMs`, when it was polled. */
   storeUpTo(deviceId: string, atMs: number): void;
   open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
   /**
@@ -61,7 +61,7 @@ export interface World {
   run(how: { fromMs: number; untilMs: number; everyMs?: number; fate?: (decision: Decision) => Fate }): readonly Made[];
 }
 
-/** A page of history takes a day of it. */
+/** A page of history covers a day of it. */
 export function createWorld(devices: readonly WorldDevice[], settings: Partial<PlannerSettings> = {}): World {
   const planner = createPlanner(createPlannerState({ ...SETTINGS, ...settings }));
   const allStored = new Map<string, StoredReadings>();
@@ -161,7 +161,7 @@ export function newestOf(
   );
 }
 
-/** How often a device was asked in the live lane. */
+/** How often a device was polled in the live lane. */
 export function countOf(made: readonly Made[], deviceId: string): number {
   return newestOf(made).filter((each) => each.deviceId === deviceId).length;
 }

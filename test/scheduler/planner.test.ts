@@ -107,14 +107,14 @@ describe('a hint', () => {
       evenDevice('silent', SILENT),
     ]);
     for (const deviceId of ['lies', 'silent']) world.storeUpTo(deviceId, 0);
-    // The list is read before either is due: it says of both that there is nothing new.
+    // The list is read before either is due: it shows nothing new for both.
     const made = world.run({ fromMs: 5 * MINUTE_MS, untilMs: HOUR_MS });
     expect(countOf(made, 'lies')).toBeGreaterThan(50);
     expect(countOf(made, 'silent')).toBe(0);
     expect(world.planner.figures().droppedHints).toBe(1);
   });
 
-  test('of life without readings is believed three times', () => {
+  test('of life without readings is trusted three times', () => {
     const beats = evenDevice('beats', { ...SILENT, seenAt: (atMs) => atMs });
     const world = createWorld([beats]);
     world.storeUpTo('beats', 0);
@@ -124,7 +124,7 @@ describe('a hint', () => {
     expect(countOf(made, 'beats')).toBeLessThan(14);
   });
 
-  test('of life without readings is not believed where empty answers were confirmed for good', () => {
+  test('of life without readings is not trusted where empty answers were confirmed for good', () => {
     const beats = evenDevice('beats', { ...SILENT, seenAt: (atMs) => atMs });
     const world = createWorld([beats]);
     const day = { fromMs: MINUTE_MS, untilMs: DAY_MS };
@@ -151,7 +151,7 @@ describe('a hint', () => {
   test('of a quiet device makes it polled with the next listing', () => {
     const speaks = evenDevice('speaks', { intervalMs: 10 * HOUR_MS });
     const world = createWorld([speaks]);
-    // It is taken for one of every minute that has fallen silent.
+    // It counts as one of every minute that has fallen silent.
     world.storeUpTo('speaks', 0);
     world.planner.noteDeviceStored('speaks', {
       newestMs: 0,

@@ -92,7 +92,7 @@ describe('the start', () => {
     expect('isToLearn' in decision, 'without a list its page is to show the rate').toBe(!areListed);
   });
 
-  test('of a one-off takes in the devices of its goal alone, and the streams that it names', () => {
+  test('of a one-off includes only the devices of its goal, and the streams that it names', () => {
     using state = scratchStore();
     const { planning } = createWorld(state);
     const { goal } = countingGoal('b');

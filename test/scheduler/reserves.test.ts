@@ -26,7 +26,7 @@ function purposeOfLane(lane: Lane): Pick<Purpose, 'lane' | 'stream'> {
   return { lane, stream: lane === 'alerts' ? 'alerts' : 'telemetry' };
 }
 
-/** Counts how long each has waited with work at hand, and expects that it is no longer than its reserve says. */
+/** Counts how long each has waited with work at hand, and expects that it is no longer than its reserve allows. */
 function noteWaits(waits: Map<Lane, number>, lane: Lane, hasWork: (lane: Lane) => boolean): void {
   for (const each of RESERVED_LANES) {
     waits.set(each, each === lane || !hasWork(each) ? 0 : (waits.get(each) ?? 0) + 1);
@@ -37,7 +37,7 @@ function noteWaits(waits: Map<Lane, number>, lane: Lane, hasWork: (lane: Lane) =
 }
 
 describe('reserves', () => {
-  test('whatever work comes and goes, a lane that has it waits no longer than its reserve says', () => {
+  test('whatever work comes and goes, a lane with work waits no longer than its reserve allows', () => {
     const work = fc.array(fc.subarray([...RESERVED_LANES]), { minLength: 200, maxLength: 600 });
     const others = fc.infiniteStream(fc.constantFrom(...LANES));
     fc.assert(
@@ -89,7 +89,7 @@ describe('when a page is worth a request', () => {
   });
 });
 
-describe('whether the readings fit', () => {
+describe('whether the readings fit the budget', () => {
   const usual = {
     freshnessMs: MINUTE_MS,
     polls: POLLS,

@@ -41,7 +41,7 @@ export interface Script {
   readonly roomFromMs?: number;
 }
 
-/** A device of which the list says nothing about when it was seen. */
+/** A device without a last-seen time in the list. */
 export const mute = (deviceId: string): DeviceRecord => device(deviceId, { lastSeenAt: null });
 
 /** The parts of a session over a state. `log` has the requests, each with its second. */
@@ -116,7 +116,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
   return { clock, log, context, planning, parts, hear };
 }
 
-/** Lists devices as an earlier life of the program did. */
+/** Lists devices as in an earlier run of the program. */
 export function listBefore({ store }: ScratchStore, records: readonly DeviceRecord[]): void {
   store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
   const listed = records.map((record) => ({ record, name: record.deviceId, line: null, digest: '' }));

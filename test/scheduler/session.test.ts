@@ -115,7 +115,7 @@ describe('the session of a one-off', () => {
 
 const REFUSED = new ApiFault('unauthorized', 'refused', { request: 'GET /account' });
 
-/** A daemon that lives so long. `keyFromMs`: when there is another key. */
+/** A daemon that runs so long. `keyFromMs`: when there is another key. */
 async function runSessions(
   script: Script,
   { keyFromMs = Number.POSITIVE_INFINITY, forMs = 2 * MINUTE_MS, isFixed = false } = {},

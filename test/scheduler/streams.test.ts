@@ -22,7 +22,7 @@ const USUAL = {
 };
 
 describe('how often the list is read', () => {
-  test('takes a page for every 200 devices, at least one', () => {
+  test('needs a page for every 200 devices, at least one', () => {
     expect([0, 1, 200, 201, 10_000].map((devices) => listPages(devices, 200))).toEqual([1, 1, 1, 2, 50]);
     expect(listPages(101, 50)).toBe(3);
   });
@@ -86,7 +86,7 @@ describe('when a stream is due', () => {
       return (dueMs(stream, MINUTE_MS) - DAY_MS) / SECOND_MS;
     });
     expect(rests).toEqual([5, 10, 20, 40, 80, 120, 120]);
-    // Or less, for whoever has not that long.
+    // Or less, for callers with less time.
     expect(dueMs(streamEvents.failed(stream, true, DAY_MS, MINUTE_MS), MINUTE_MS)).toBe(DAY_MS + MINUTE_MS);
     expect(streamEvents.done(DAY_MS).failures).toBe(0);
   });

@@ -1,5 +1,5 @@
 /**
- * A day point by point: what is missing, different, extra, known to be missing, and what a sum alone can tell.
+ * A day point by point: missing, different, extra and known to be missing points, and the facts of a sum alone.
  */
 import { describe, expect, test } from 'vitest';
 import {

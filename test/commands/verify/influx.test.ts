@@ -154,7 +154,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(await verifyAt(rig, place, hiding(22))).toMatchObject({ verdict: EQUAL, hidden: [], estimate: null });
   });
 
-  test('points that a database accepts and hides for their age are told from lost ones, and a repair ends', async () => {
+  test('points that a database accepts and hides for their age are distinguished from lost ones, and a repair ends', async () => {
     const { rig, place } = await filled();
     using _ = rig;
     const first = await verifyAt(rig, place, hiding(24));
@@ -193,7 +193,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const place: Place = { kind: 'influxdb', options };
     using rig = await openRig(bench, { world: worldOf(), historyMs: HISTORY_MS });
     await rig.once({ destinations: [destinationAt(rig, place)] });
-    // It has accepted them all and shows none; right after the sync that proves nothing.
+    // It has accepted them all and shows none; right after the sync that is no evidence.
     const young = await verifyAt(rig, place, { repair: true });
     expect(young).toMatchObject({ hidden: [], verdict: { outcome: 'different', known_missing: 0 } });
     await rig.clock.sleep(2 * HOUR_MS, new AbortController().signal);
@@ -261,7 +261,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     });
     expect(verdict.unknown_devices).toEqual(['stranger']);
     expect(verdict.differences).toMatchObject([{ device_id: 'fast', day: '2026-06-15', extra: 1 }]);
-    // Where a span is asked for, days of which nothing is kept are looked at too.
+    // With a requested range, days without archived points are compared too.
     const wide = await verifyAt(rig, place, { from: BigInt(old), deviceIds: ['fast'] });
     expect(wide.verdict).toMatchObject({ extra: 2, extra_in_gaps: 1, unknown_devices: [] });
     expect(verifyText({ from: null, to: null, repair: false, destinations: [wide.verdict], sample: null })).toContain(
@@ -337,7 +337,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(pending.verdict).toMatchObject({ ...EQUAL, pending: gone + 1 });
   });
 
-  test.each(['s', 'ms', 'us'] as const)('times served in %s are told apart as they are', async (precision) => {
+  test.each(['s', 'ms', 'us'] as const)('times served in %s are compared exactly', async (precision) => {
     const { rig, place } = await filled(precision);
     using _ = rig;
     expect((await verifyAt(rig, place)).verdict).toMatchObject(EQUAL);
@@ -373,7 +373,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(missing).toBeGreaterThan(100);
   });
 
-  test('stopped at any question it says so, and run again it finds the same', async () => {
+  test('stopped at any query it reports that, and run again it finds the same', async () => {
     const { rig, place } = whole;
     await bench.influxd.query(rig.database, `DELETE FROM telemetry WHERE time > ${ns(NOW_MS - 10 * HOUR_MS)}`);
     const found = await verifyAt(rig, place);
@@ -404,7 +404,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
           write: async (lines, signal) => {
             sent += 1;
             const answer = await sink.write(lines, signal);
-            // Written, and killed before anybody knew.
+            // Written, and killed before the answer.
             if (sent === nth) stop.abort(new Error('stopped'));
             return answer;
           },
@@ -419,7 +419,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect([missing.slice(0, 3), invented.slice(0, 3)]).toEqual([[], []]);
   });
 
-  test('a database that fails for a moment is asked again, one that stays away ends it', async () => {
+  test('a query is repeated while a database fails for a moment; one that stays away ends it', async () => {
     const { rig, place } = whole;
     const failing = (fails: (nth: number) => boolean) => {
       let nth = 0;

@@ -1,6 +1,6 @@
 /**
- * `--verify` as a process, with a real InfluxDB: what it prints where, how it ends, alone and beside a daemon, and what
- * it takes to fetch again what no archive keeps.
+ * `--verify` as a process, with a real InfluxDB: its output and exit codes, alone and beside a daemon, and the requests
+ * for points that the archive no longer has.
  */
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import Database from 'better-sqlite3';
@@ -142,7 +142,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     expect(without.stderr).toMatch(/the missing points cannot be requested again: api\.url and api\.key are not set/);
     expect(requestsOf(stage)).toBe(before);
     expect(lacksIn(stage)).toHaveLength(2);
-    // Known to be lacking is no difference any more, and named.
+    // A point that is known to be missing is no difference any more, and is named.
     const lacking = await stage.run(['--verify'], { env: NO_API });
     expect([lacking.code, lacking.stdout]).toEqual([
       0,
@@ -162,7 +162,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
   });
 
   test('hours of a skipped range are sent too, and stay missing where the archive was cleared', async () => {
-    // In the first minutes of an hour the last one is not covered whole.
+    // In the first minutes of an hour the last one is not completely covered.
     await using stage = await filled(bench, 3 * HOUR_MS);
     const hours = async (): Promise<number> => {
       const query = "SELECT count(readings) FROM coverage_hour WHERE device_id = 'walk'";

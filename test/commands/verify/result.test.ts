@@ -67,7 +67,7 @@ describe('what is gathered of a destination', () => {
     expect(verdict).not.toHaveProperty('not_in_archive');
   });
 
-  test('extra points before sync.history ask for the backfill again, those in gaps for patience', () => {
+  test('extra points before sync.history lead to the advice to backfill again, those in gaps to wait', () => {
     const textOf = (findings: Parameters<typeof found>[1]): string => {
       const destinations = [verdictOf(INFLUX, compared(found('a', findings)))];
       return verifyText({ from: null, to: null, repair: false, destinations, sample: null }).replace(/\s+/g, ' ');

@@ -172,7 +172,7 @@ test('where something was not compared, nothing is concluded', () => {
   expect(search([OLD, EQUAL], { isAsked: false })).toMatchObject({ before: null, sums: { missing: 50 } });
 });
 
-test('the words say what to do, or what it means', () => {
+test('the text has a remedy, or the meaning', () => {
   const counts = { pending: 0, quarantined: 0, points_compared: 20 };
   const verdict = { hidden_before: '2026-01-01T00:00:00Z', missing: 9, known_missing: 0, ...counts };
   expect(adviceOnHidden(verdict, false).join()).toContain('Run --verify again in an hour');

@@ -1,5 +1,5 @@
 /**
- * The restatement audit where the plan hides what is old: what is not shown is not said to be restated.
+ * The restatement audit where the plan hides old readings: hidden readings are not reported as restated.
  */
 import { join } from 'node:path';
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
@@ -56,7 +56,7 @@ describe.runIf(influxdAvailable())('a sample', () => {
   });
 
   for (const age of ['empty', 'refused'] as const) {
-    test(`where old windows are ${age}, tells nothing of what the plan hides, and all of what it shows`, async () => {
+    test(`where old windows are ${age}, reports nothing about readings that the plan hides, and all that it shows`, async () => {
       const world = (originMs: number) =>
         createWorld({
           seed: 5,

@@ -63,7 +63,7 @@ export interface VerifyOptions {
   readonly source?: (source: PointSource) => PointSource;
   readonly sink?: (sink: Sink) => Sink;
   readonly signal?: AbortSignal;
-  /** Whether waits are waited; they are unless it says otherwise. */
+  /** Whether waits are waited; true by default. */
   readonly sleeps?: boolean;
 }
 

@@ -132,7 +132,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
     expect(sums.cleared.every(({ deviceId }) => deviceId === 'tied')).toBe(true);
   });
 
-  test('a value that is not the archived one is told where the archive keeps it', async () => {
+  test('a value that is not the archived one is reported where the archive still has it', async () => {
     const { rig, place } = await filled('ms');
     using _ = rig;
     inState(rig, 'DELETE FROM time_offset');
