@@ -10,11 +10,11 @@ import type { Learnt, QuotaUse } from '../../core/quota.ts';
 import { type Account, alertPollRequests, type DevicePage, type OpenAlerts, pageSizeOf } from '../../core/records.ts';
 import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
-import { DAY_MS, type EpochMs, nsToMs, SECOND_MS } from '../../core/time.ts';
+import { type EpochMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
-import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { demandOf, totalOf } from '../../scheduler/demand.ts';
 import { periodsOf } from '../../scheduler/estimate.ts';
+import { historyText, planHistoryAdvice } from '../shared/command.ts';
 import type { CheckLine, CheckNotes } from './report.ts';
 
 /** The scopes that are used. Without the first two nothing can be synced. */
@@ -54,13 +54,10 @@ export function noteHistory(
   { plan: { historyMaxDays: maxDays } }: Account,
   { settings, clock }: { readonly settings: Pick<SyncSettings, 'history'>; readonly clock: Clock },
 ): CheckLine {
-  const wantedMs = clock.nowMs() - nsToMs(wantedFrom(settings, clock.nowMs()));
-  const wanted = `sync.history goes back ${duration(wantedMs / 1000)}`;
-  if (maxDays === null || wantedMs <= maxDays * DAY_MS) return notes.ok('history', `${wanted}: within the plan`);
-  return notes.warn('history', {
-    message: `${wanted}, but history_max_days of the plan is ${counted(maxDays, 'day')}: older readings are synced only if the API serves them`,
-    remedy: 'Nothing to do, or take a larger plan. Gaps that remain have the reason beyond_plan.',
-  });
+  const nowMs = clock.nowMs();
+  const advice = planHistoryAdvice(settings.history, { maxDays, nowMs });
+  if (advice === null) return notes.ok('history', `${historyText(settings.history, nowMs)}: within the plan`);
+  return notes.warn('history', { message: advice.what, remedy: advice.remedy });
 }
 
 /**

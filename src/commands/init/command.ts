@@ -38,7 +38,7 @@ import { retentionAdvice } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { ListenError, requireFree } from '../../observe/server.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
-import { fetchAccount } from '../shared/command.ts';
+import { fetchAccount, planHistoryAdvice } from '../shared/command.ts';
 import {
   configOf,
   type FoundSecret,
@@ -86,7 +86,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const page = await listenOf(init);
   const api = await promptApi(init);
   const database = await promptDatabase(init, api);
-  const wanted = await promptHistory(init, database);
+  const wanted = await promptHistory(init, { key: api.key, database });
   const keyFile = api.key.file ?? keyPath;
   const token = database?.token ?? null;
   const tokenFile = token === null ? null : (token.file ?? tokenPath);
@@ -142,7 +142,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
     database,
     token: database?.token?.text ?? null,
     isTried: database?.facts != null,
-    history: await promptHistory(init, database, target === 'kubernetes'),
+    history: await promptHistory(init, { key: api.key, database }, target === 'kubernetes'),
     listen: page,
   });
   writeFiles([...files.own, ...files.shared]);
@@ -166,8 +166,13 @@ const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 /** Stands for the key before the prompt; it is not sent. */
 const UNKNOWN_KEY: FoundSecret = { text: 'not-asked-for-yet', file: null };
 
+/** A key that the API has accepted, and `history_max_days` of its plan; `null` if there is no limit, or it is unknown. */
+type AcceptedKey = FoundSecret & { readonly historyMaxDays: number | null };
+
+type Tried = { readonly key: AcceptedKey; readonly database: TriedDatabase | null };
+
 /** Prompts for the address again where a request with the key shows that the address is wrong. */
-async function promptApi(init: Init): Promise<TriedApi> {
+async function promptApi(init: Init): Promise<TriedApi & { readonly key: AcceptedKey }> {
   return await retryUntilValid(init, async (isFirst) => {
     const url = await promptAddress(init, isFirst);
     const key = await promptKey(init, url);
@@ -188,12 +193,11 @@ async function promptAddress(init: Init, isFirst: boolean): Promise<string> {
 }
 
 /** @returns an error if the key may be right, and the API does not answer as it should */
-async function promptKey(init: Init, url: string): Promise<FoundSecret | UserError> {
-  const { command, print } = init;
+async function promptKey(init: Init, url: string): Promise<AcceptedKey | UserError> {
   return await retryUntilValid(init, async (isFirst) => {
     const found = await secretOf(init, {
       flag: '--api-key-file',
-      file: isFirst ? command.apiKeyFile : null,
+      file: isFirst ? init.command.apiKeyFile : null,
       variable: isFirst ? 'TIDEMARK_API_KEY' : '',
       question: 'Workspace API key (not shown): ',
     });
@@ -202,10 +206,8 @@ async function promptKey(init: Init, url: string): Promise<FoundSecret | UserErr
         'An API key is required: give --api-key-file FILE (- reads standard input) or set TIDEMARK_API_KEY.',
         2,
       );
-    const tried = await tryKey(init, { url, key: found });
-    if (tried instanceof UserError) return tried;
-    print(tried);
-    return found;
+    const historyMaxDays = await tryKey(init, { url, key: found });
+    return historyMaxDays instanceof UserError ? historyMaxDays : { ...found, historyMaxDays };
   });
 }
 
@@ -225,12 +227,12 @@ async function requireReached(init: Init, url: string): Promise<void> {
 }
 
 /**
- * Requests the account.
+ * Requests the account, and prints the access that the key has.
  *
- * @returns the access that the key has, or an error if the API does not answer as it should.
+ * @returns `history_max_days` of the plan, or an error if the API does not answer as it should.
  * @throws UserError (exit 77) if the key is refused
  */
-async function tryKey(init: Init, api: TriedApi): Promise<string | UserError> {
+async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserError> {
   const whole = configOf(init, api, null);
   // Nothing is written before every answer works: without a state of this workspace, a temporary one counts the
   // requests.
@@ -244,10 +246,13 @@ async function tryKey(init: Init, api: TriedApi): Promise<string | UserError> {
       const { signal } = init.ports;
       return await fetchAccount(context, signal);
     });
-    if (account === null) return 'The key is valid, but does not have the scope account:read.';
-    const { workspaceId, name, devices } = account;
-    const count = devices === null ? '' : ` (${counted(devices, 'device')})`;
-    return `The key is valid for workspace ${plainText(name ?? workspaceId, 80)}${count}.`;
+    const count = account?.devices == null ? '' : ` (${counted(account.devices, 'device')})`;
+    init.print(
+      account === null
+        ? 'The key is valid, but does not have the scope account:read.'
+        : `The key is valid for workspace ${plainText(account.name ?? account.workspaceId, 80)}${count}.`,
+    );
+    return account?.plan.historyMaxDays ?? null;
   } catch (error) {
     const fault = error instanceof ApiFault ? untriedKey(init, error) : error;
     if (fault instanceof UserError && fault.exitCode === 1) return fault;
@@ -267,7 +272,7 @@ function untriedKey(init: Init, fault: ApiFault): UserError {
 }
 
 /** @param isOfBase whether a workspace of Kubernetes is written: no answer (`''`) leaves the history to the base. */
-async function promptHistory(init: Init, database: TriedDatabase | null, isOfBase = false): Promise<string> {
+async function promptHistory(init: Init, { key, database }: Tried, isOfBase = false): Promise<string> {
   const text = await retryUntilValid(init, async (isFirst) => {
     return await textFor(init, {
       flag: '--history',
@@ -279,9 +284,10 @@ async function promptHistory(init: Init, database: TriedDatabase | null, isOfBas
   });
   const nowMs = realClock.nowMs();
   const wanted = history(text, nowMs);
-  if (!(wanted instanceof Unfit) && database?.facts != null) {
-    warn(init, retentionAdvice(database.facts, nowMs - nsToMs(wantedFrom({ history: wanted }, nowMs))));
-  }
+  if (wanted instanceof Unfit) return text;
+  warn(init, planHistoryAdvice(wanted, { maxDays: key.historyMaxDays, nowMs }));
+  const wantedMs = nowMs - nsToMs(wantedFrom({ history: wanted }, nowMs));
+  warn(init, database?.facts == null ? null : retentionAdvice(database.facts, wantedMs));
   return text;
 }
 

@@ -4,12 +4,15 @@
  */
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
+import type { History } from '../../config/values.ts';
 import { findDeviceIds, type NamedDevice } from '../../core/device-names.ts';
-import { type ApiFault, lackedScope, refusalText, scopeText, UserError } from '../../core/faults.ts';
+import { type Advice, type ApiFault, lackedScope, refusalText, scopeText, UserError } from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';
 import { type Secret, scrubbedJson } from '../../core/secret.ts';
-import { capitalized } from '../../core/text.ts';
+import { capitalized, counted, duration } from '../../core/text.ts';
+import { DAY_MS, type EpochMs, nsToMs } from '../../core/time.ts';
 import type { SyncContext } from '../../ingest/context.ts';
+import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { readDeviceNames } from '../../store/views/read-state.ts';
 
 /** One run of a command: the command line, the configuration, and the output. */
@@ -97,4 +100,24 @@ export async function fetchAccount(
     // The stored account, which the rate limiter uses as well.
     return store.account();
   }
+}
+
+/** `sync.history` in words. */
+export function historyText(history: History, nowMs: EpochMs): string {
+  if (history.kind === 'age' && history.isAll === true) return 'sync.history is all';
+  return `sync.history goes back ${duration((nowMs - nsToMs(wantedFrom({ history }, nowMs))) / 1000)}`;
+}
+
+/** What to know about a history that is longer than the plan's `history_max_days`; `null` where it is not. */
+export function planHistoryAdvice(
+  history: History,
+  { maxDays, nowMs }: { readonly maxDays: number | null; readonly nowMs: EpochMs },
+): Advice | null {
+  const isAll = history.kind === 'age' && history.isAll === true;
+  const wantedMs = nowMs - nsToMs(wantedFrom({ history }, nowMs));
+  if (maxDays === null || !(isAll || wantedMs > maxDays * DAY_MS)) return null;
+  return {
+    what: `${historyText(history, nowMs)}, but history_max_days of the plan is ${counted(maxDays, 'day')}: older readings are synced only if the API serves them`,
+    remedy: 'Nothing to do, or take a larger plan. Gaps that remain have the reason beyond_plan.',
+  };
 }

@@ -223,6 +223,10 @@ describe('the plan, the clock, the quota', () => {
     expect(bad(report)).toEqual(['warn history']);
     expect(line(report, 'history').message).toMatch(/back 20 days, but history_max_days of the plan is 7 days/);
     expect(report.exit_code).toBe(0);
+    const all = line(await stage.report({ TIDEMARK_SYNC_HISTORY: 'all' }), 'history');
+    expect(all.message).toMatch(/^sync\.history is all, but history_max_days of the plan is 7 days/);
+    const within = line(await stage.report({ TIDEMARK_SYNC_HISTORY: '7d' }), 'history');
+    expect(within).toMatchObject({ status: 'ok', message: 'sync.history goes back 7 days: within the plan' });
   });
 
   test('schedules that the plan does not carry are warned of, with the figures', async () => {

@@ -581,6 +581,20 @@ describe('on a terminal', () => {
     );
   });
 
+  test.each([
+    ['366d', 'sync.history goes back 366 days'],
+    ['all', 'sync.history is all'],
+    ['365d', null],
+  ])('gets a warning about a history beyond the plan: %s', async (wanted, words) => {
+    const { code, stderr } = await init(place(), [], { answers: [api.url, KEY, '', wanted] });
+    expect(code, stderr).toBe(0);
+    if (words === null) expect(stderr).not.toContain('Warning');
+    else
+      expect(stderr).toContain(
+        `Warning: ${words}, but history_max_days of the plan is 365 days: older readings are synced only if the API serves them. Nothing to do, or take a larger plan. `,
+      );
+  });
+
   test('gets a warning about a VictoriaMetrics without deduplication, or with a retention shorter than the history', async () => {
     const flags = '-storageDataPath="data"\n-retentionPeriod="1"\n';
     const victoria = createServer(({ url }, response) => {
