@@ -5,11 +5,11 @@
 import type { Store } from '../core/state/state.ts';
 import { HOUR_MS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
-import { type SchedulerDemand, type Shortfall, shortfallNow, shortfallText } from './demand.ts';
+import { meanIntervalMs, type SchedulerDemand, type Shortfall, shortfallNow, shortfallText } from './demand.ts';
 
 export interface DemandWatch {
   /** Compares the demand with the plan, and reports a change. */
-  check(current: SchedulerDemand): void;
+  check(current: Omit<SchedulerDemand, 'lastIntervalMs'>): void;
   /** How old readings become as a rule, in ms: by the schedule, or by the quota where it is too small for that. */
   staleMs(): number;
 }
@@ -27,6 +27,12 @@ function saveStale(store: Pick<Store, 'fact' | 'saveFact'>, ms: number): void {
   const text = String(Math.round(ms));
   if ((store.fact(STALE) ?? '0') !== text) store.saveFact(STALE, text);
 }
+
+/** The fact that holds the last `meanIntervalMs`, for the next process: it reports a shortage before it has measured. */
+const INTERVAL = 'report_interval_ms';
+
+/** The stored interval is written anew when it has changed by this factor. */
+const KEEP_FACTOR = 1.1;
 
 /** The figures are reported again when they have changed by this factor, and at most this often. */
 const REPORT_FACTOR = 1.25;
@@ -54,7 +60,10 @@ export function createDemandWatch(
   return {
     check: (current) => {
       const plan = store.account()?.plan;
-      const shortfall = plan === undefined ? null : shortfallNow(current, plan);
+      const rates = current.rates();
+      const lastIntervalMs = keptInterval(store, meanIntervalMs(rates, current.settings.freshnessMs));
+      const known = { ...current, rates: () => rates, lastIntervalMs };
+      const shortfall = plan === undefined ? null : shortfallNow(known, plan);
       if (shortfall === null) {
         if (reported !== null) observe({ type: 'quota-enough' });
         reported = null;
@@ -71,13 +80,26 @@ export function createDemandWatch(
   };
 }
 
-/** Whether to report again: another kind of shortfall or another plan at once, another size only now and then. */
+/** Stores a measured interval. @returns the one that is stored, in ms; `null` for none. */
+function keptInterval(store: Pick<Store, 'fact' | 'saveFact'>, measuredMs: number | null): number | null {
+  const kept = Number(store.fact(INTERVAL) ?? 0);
+  const keptMs = kept > 0 && Number.isFinite(kept) ? kept : null;
+  if (measuredMs === null || (keptMs !== null && !hasMoved(keptMs, measuredMs, KEEP_FACTOR))) return keptMs;
+  store.saveFact(INTERVAL, String(Math.round(measuredMs)));
+  return measuredMs;
+}
+
+/**
+ * Whether to report again: another kind of shortfall or another plan at once, and another size only now and then, unless
+ * more of it is measured.
+ */
 function hasChanged(before: Reported, now: Reported): boolean {
   const [was, is] = [before.shortfall, now.shortfall];
   if (was.of !== is.of || hasMoved(was.available, is.available)) return true;
-  return now.atMs - before.atMs >= REPORT_EVERY_MS && hasMoved(was.needed, is.needed);
+  const isBetterKnown = (is.assumed?.devices ?? 0) < (was.assumed?.devices ?? 0);
+  return (isBetterKnown || now.atMs - before.atMs >= REPORT_EVERY_MS) && hasMoved(was.needed, is.needed);
 }
 
-function hasMoved(before: number, after: number): boolean {
-  return Math.max(before, after) > REPORT_FACTOR * Math.min(before, after);
+function hasMoved(before: number, after: number, factor = REPORT_FACTOR): boolean {
+  return Math.max(before, after) > factor * Math.min(before, after);
 }

@@ -10,7 +10,7 @@
 import { ASSUMED_INTERVAL_MS, percentile } from '../core/fleet.ts';
 import { budgetOf } from '../core/quota.ts';
 import type { Plan } from '../core/records.ts';
-import { duration, grouped, percent } from '../core/text.ts';
+import { counted, duration, grouped, percent } from '../core/text.ts';
 import { DAY_MS, MINUTE_MS } from '../core/time.ts';
 import type { Rates } from './device-queue.ts';
 import type { PlannerSettings } from './planner-types.ts';
@@ -229,6 +229,8 @@ export interface Shortfall {
   readonly share: number;
   readonly freshnessTargetMs: number;
   readonly freshness: Freshness;
+  /** Devices whose report rate was not measured yet, and the assumed interval. */
+  readonly assumed: { readonly devices: number; readonly intervalMs: number } | null;
   /** Readings a day. */
   readonly readingsMade: number;
   readonly readingsCovered: number;
@@ -245,7 +247,7 @@ export interface Shortfall {
 }
 
 /** @returns `null` where the demand fits. */
-export function shortfallOf(input: DemandInput): Shortfall | null {
+export function shortfallOf(input: DemandInput, assumed: Shortfall['assumed'] = null): Shortfall | null {
   const demand = demandOf(input);
   if (demand.fits) return null;
   const of = demand.readingsFit ? 'schedules' : 'readings';
@@ -258,6 +260,7 @@ export function shortfallOf(input: DemandInput): Shortfall | null {
     share: input.share,
     freshnessTargetMs: input.freshnessMs,
     freshness: demand.freshness,
+    assumed,
     readingsMade: demand.readingsMade,
     readingsCovered: demand.readingsCovered,
     remedies: {
@@ -273,12 +276,19 @@ export function shortfallOf(input: DemandInput): Shortfall | null {
 /** Describes the shortage in one line. */
 export function shortfallText(shortfall: Shortfall): string {
   const { needed, available, freshness, freshnessTargetMs, readingsMade, readingsCovered, share } = shortfall;
-  const head = `the schedules need ${grouped(Math.round(needed))} requests a day, but the budget is ${grouped(Math.round(available))} (${percent(share)} of the quota, minus the requests of other clients)`;
+  const head = `the schedules need ${grouped(Math.round(needed))} requests a day${assumedText(shortfall.assumed)}, but the budget is ${grouped(Math.round(available))} (${percent(share)} of the quota, minus the requests of other clients)`;
   const result =
     shortfall.of === 'schedules'
       ? `the lag of the median device is about ${duration(freshness.medianMs / 1000)} (p95: ${duration(freshness.p95Ms / 1000)}), and its target is ${duration(freshnessTargetMs / 1000)}`
       : `the quota is too small for all readings: of ${grouped(Math.round(readingsMade))} a day, ${grouped(Math.round(readingsCovered))} can be read; Tidemark reads the newest page of each device about every ${duration(freshness.medianMs / 1000)}, and the rest become gaps (over_quota)`;
   return `${head}: ${result}. ${remedyText(shortfall)}`;
+}
+
+/** What an estimate assumes; empty where every rate was measured. */
+export function assumedText(assumed: Shortfall['assumed']): string {
+  if (assumed === null) return '';
+  const { devices, intervalMs } = assumed;
+  return ` if ${counted(devices, 'device')} ${devices === 1 ? 'has' : 'have'} a reading every ${duration(intervalMs / 1000)}`;
 }
 
 function remedyText({ of, share, remedies }: Shortfall): string {
@@ -318,6 +328,8 @@ export interface SchedulerDemand {
   readonly settings: PlannerSettings;
   /** @returns how fast the devices report; checks every device. */
   readonly rates: () => Rates;
+  /** The mean interval that was measured last, in ms, for devices of which nothing is known yet; `null`: none was. */
+  readonly lastIntervalMs: number | null;
   /** The requests of one poll of the alerts. */
   readonly alertRequests: number;
   /** Requests a day. */
@@ -326,32 +338,29 @@ export interface SchedulerDemand {
 
 /** @returns the shortfall of a plan; `null` if the demand fits, or nothing is known about it. */
 export function shortfallNow(
-  { settings, rates, alertRequests, othersPerDay }: SchedulerDemand,
+  { settings, rates, lastIntervalMs, alertRequests, othersPerDay }: SchedulerDemand,
   plan: Plan,
 ): Shortfall | null {
-  const known = rates();
-  if (known.knownMs.length + known.unknown === 0) return null;
-  const { requestsPerMinute: perMinute, requestsPerDay: perDay } = plan;
-  return shortfallOf(demandInput(settings, known, { perMinute, perDay, alertRequests, othersPerDay }));
+  const { knownMs, unknown, quiet } = rates();
+  if (knownMs.length + unknown === 0) return null;
+  const intervalMs = percentile(Float64Array.from(knownMs).sort(), 0.5) ?? lastIntervalMs ?? ASSUMED_INTERVAL_MS;
+  const { freshnessMs, devicesMs, alertsMs, accountMs, polls, pageSize, share } = settings;
+  const input = {
+    intervalsMs: [...knownMs, ...Array.from({ length: unknown }, () => intervalMs)],
+    quietDevices: quiet,
+    ...{ freshnessMs, devicesMs, alertsMs, accountMs, polls, pageSize, share },
+    ...{ perMinute: plan.requestsPerMinute, perDay: plan.requestsPerDay, alertRequests, othersPerDay },
+  };
+  return shortfallOf(input, unknown === 0 ? null : { devices: unknown, intervalMs });
 }
 
-function demandInput(
-  { freshnessMs, devicesMs, alertsMs, accountMs, polls, pageSize, share }: PlannerSettings,
-  { knownMs, unknown, quiet }: Rates,
-  limits: Pick<DemandInput, 'perMinute' | 'perDay' | 'alertRequests' | 'othersPerDay'>,
-): DemandInput {
-  const middleMs = percentile(Float64Array.from(knownMs).sort(), 0.5) ?? ASSUMED_INTERVAL_MS;
-  const intervalsMs = [...knownMs, ...Array.from({ length: unknown }, () => middleMs)];
-  return {
-    intervalsMs,
-    quietDevices: quiet,
-    freshnessMs,
-    devicesMs,
-    alertsMs,
-    accountMs,
-    polls,
-    pageSize,
-    share,
-    ...limits,
-  };
+/**
+ * The interval at which as many devices would need as many polls.
+ *
+ * @returns in ms; `null` while fewer than half of the devices are known.
+ */
+export function meanIntervalMs({ knownMs, unknown }: Rates, freshnessMs: number): number | null {
+  if (knownMs.length === 0 || knownMs.length < unknown) return null;
+  const pollsPerMs = knownMs.reduce((sum, intervalMs) => sum + 1 / Math.max(freshnessMs, intervalMs), 0);
+  return knownMs.length / pollsPerMs;
 }

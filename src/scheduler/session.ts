@@ -11,6 +11,7 @@
  *
  * A one-off runs the same session with one goal and without these two loops.
  */
+import { unlessFull } from '../core/archive-room.ts';
 import { firstOf, pollUntil, repeat } from '../core/async.ts';
 import { ApiFault, refusalText } from '../core/faults.ts';
 import type { Stream } from '../core/ports.ts';
@@ -25,7 +26,7 @@ import { noteAccepted, noteFailed, noteRead, noteRefused, noteStreamFailed, note
 import { writeCoveragePoints } from './coverage-points.ts';
 import { type DispatchParts, followPlan, passingFault, untilRoom } from './dispatch.ts';
 import type { StreamDecision } from './planner-types.ts';
-import { beginLoneWork, beginPlanning, LONE_REST_MS, type LoneWork } from './planning.ts';
+import { beginLoneWork, beginPlanning, checkDemand, LONE_REST_MS, type LoneWork } from './planning.ts';
 
 export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
 
@@ -154,6 +155,8 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
   // The planner uses the server's time, so that must be known first.
   await persist(parts, { stream: 'telemetry', work: everyMinute }, signal);
   beginPlanning(planning, { areListed });
+  // A shortage is reported at once, before the rates are measured.
+  unlessFull(() => checkDemand(planning), context.stateFull);
   onStarted();
   const rereading = createRereading(context);
   return await firstOf(

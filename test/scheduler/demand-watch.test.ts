@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { SchedulerDemand } from '../../src/scheduler/demand.ts';
+import { meanIntervalMs, type SchedulerDemand } from '../../src/scheduler/demand.ts';
 import { createDemandWatch, staleMsOf } from '../../src/scheduler/demand-watch.ts';
 import { POLLS } from '../support/defaults.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
@@ -18,16 +18,15 @@ function rig(begun: { readonly perDay: number | null } | null) {
     account: () => (plan === null ? null : { plan: { requestsPerMinute: null, requestsPerDay: plan.perDay } }),
     fact: (key: string) => kept.get(key) ?? null,
     saveFact: (key: string, text: string) => {
-      writes.push(text);
+      if (key === 'stale_ms') writes.push(text);
       kept.set(key, text);
     },
   };
   const parts = { store, clock, observe: (event: AppEvent) => void events.push(event) };
   const watch = createDemandWatch(parts as unknown as Parameters<typeof createDemandWatch>[0], MINUTE_MS);
   return {
+    ...parts,
     watch,
-    store,
-    clock,
     events,
     writes,
     setPlan: (next: typeof begun) => {
@@ -50,6 +49,11 @@ function asked(devices: number, intervalMs = MINUTE_MS): SchedulerDemand {
   };
   const rates = () => ({ knownMs: Array.from({ length: devices }, () => intervalMs), unknown: 0, quiet: 0 });
   return { settings, rates, alertRequests: 1, othersPerDay: 0 } as unknown as SchedulerDemand;
+}
+
+/** Devices of which nothing is known yet but that they report. */
+function unmeasured(devices: number): SchedulerDemand {
+  return { ...asked(0), rates: () => ({ knownMs: [], unknown: devices, quiet: 0 }) };
 }
 
 const ENOUGH = { perDay: 100_000 };
@@ -97,6 +101,31 @@ describe('a shortage', () => {
     expect(types()).toHaveLength(2);
   });
 
+  test('before the rates are measured names what it assumes, and is reported again once they are', () => {
+    const { watch, events, types } = rig(SHORT);
+    watch.check(unmeasured(40));
+    watch.check(unmeasured(40));
+    expect(types()).toEqual(['schedules']);
+    expect(events[0]).toMatchObject({
+      message: expect.stringMatching(
+        / requests a day if 40 devices have a reading every 60 s, but the budget is 8,000 /,
+      ),
+    });
+    watch.check(asked(40, 2 * MINUTE_MS));
+    expect(types()).toEqual(['schedules', 'schedules']);
+    expect(events[1]).not.toMatchObject({ message: expect.stringContaining(' if ') });
+    watch.check(asked(40));
+    expect(types(), 'not within the hour').toHaveLength(2);
+  });
+
+  test('is estimated by the next process from the rates that the last one has measured', () => {
+    const parts = rig(SHORT);
+    parts.watch.check(asked(10, 10 * MINUTE_MS));
+    const next = createDemandWatch(parts as never, MINUTE_MS);
+    next.check(unmeasured(10));
+    expect(parts.events).toEqual([]);
+  });
+
   test('is not known without a plan or without devices', () => {
     const without = rig(null);
     without.watch.check(asked(1000));
@@ -105,6 +134,15 @@ describe('a shortage', () => {
     expect([without.events, empty.events]).toEqual([[], []]);
     expect([without.writes, empty.writes], 'the schedule is known').toEqual([['60000'], ['60000']]);
   });
+});
+
+test.each([
+  [{ knownMs: [], unknown: 0, quiet: 3 }, null],
+  [{ knownMs: [HOUR_MS], unknown: 2, quiet: 0 }, null],
+  [{ knownMs: [SECOND_MS, SECOND_MS], unknown: 2, quiet: 0 }, MINUTE_MS],
+  [{ knownMs: [MINUTE_MS, HOUR_MS], unknown: 0, quiet: 0 }, (2 * 60 * MINUTE_MS) / 61],
+])('the mean interval of %j is %j', (rates, ms) => {
+  expect(meanIntervalMs(rates, MINUTE_MS)).toEqual(ms === null ? null : expect.closeTo(ms, 3));
 });
 
 test.each([

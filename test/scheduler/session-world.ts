@@ -3,6 +3,7 @@
  * shares.
  */
 import { createTurns } from '../../src/core/async.ts';
+import type { AppEvent } from '../../src/core/events.ts';
 import type { Api } from '../../src/core/ports.ts';
 import type { Account, DeviceRecord } from '../../src/core/records.ts';
 import { createServerClock } from '../../src/core/server-clock.ts';
@@ -44,7 +45,7 @@ export interface Script {
 /** A device without a last-seen time in the list. */
 export const mute = (deviceId: string): DeviceRecord => device(deviceId, { lastSeenAt: null });
 
-/** The parts of a session over a state. `log` has the requests, each with its second. */
+/** The parts of a session over a state. `log` has the requests, each with its second, and a shortage of the quota. */
 export function createSessionWorld({ store }: ScratchStore, script: Script = {}) {
   const clock = createVirtualClock(START_MS);
   const log: string[] = [];
@@ -77,7 +78,9 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
     clock,
     serverClock,
     random: () => 0.5,
-    observe: nothing,
+    observe: (event: AppEvent) => {
+      if (event.type === 'quota-short') log.push(`${event.message.split(', but ')[0]}`);
+    },
     answeredAtMs: outage.answeredAtMs,
     quota: () => ({ minute: {}, day: {} }),
     settings: syncSettings({ history: { kind: 'age', ageMs: 8 * DAY_MS } }),

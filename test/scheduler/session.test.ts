@@ -8,7 +8,7 @@ import { MINUTE_MS } from '../../src/core/time.ts';
 import type { LoneWork } from '../../src/scheduler/planning.ts';
 import { runDaemon, runLoneWork, runSession } from '../../src/scheduler/session.ts';
 import { scratchStore } from '../store/support.ts';
-import { createSessionWorld, listBefore, mute, type Script } from './session-world.ts';
+import { ACCOUNT, createSessionWorld, listBefore, mute, type Script } from './session-world.ts';
 
 const fault = (kind: ApiFaultKind): ApiFault => new ApiFault(kind, kind, { request: 'GET /x' });
 const DOWN = fault('server-fault');
@@ -31,6 +31,20 @@ describe('the session of the daemon', () => {
     expect(log.slice(0, 4)).toEqual(['account 0', 'workspace known', 'devices 0', 'started 0']);
     expect(log.slice(4).toSorted()).toEqual(['alerts 0', 'scan a 0', 'scan b 0']);
     expect([error, devices]).toEqual([new Error('over'), 2]);
+  });
+
+  test('reports at its start that the quota is too small for the devices', async () => {
+    const account = { ...ACCOUNT, plan: { ...ACCOUNT.plan, requestsPerDay: 1000 } };
+    for (const knows of [[], ['a', 'b']]) {
+      const { log } = await live({ account }, { knows });
+      expect(log.slice(0, 5)).toEqual([
+        'account 0',
+        'workspace known',
+        'devices 0',
+        expect.stringMatching(/^the schedules need [\d,]+ requests a day if 2 devices have a reading every 60 s$/),
+        'started 0',
+      ]);
+    }
   });
 
   test.each<[ApiFaultKind, 'account' | 'devices']>([
