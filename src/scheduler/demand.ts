@@ -284,7 +284,7 @@ export function shortfallText(shortfall: Shortfall): string {
   return `${head}: ${result}. ${remedyText(shortfall)}`;
 }
 
-/** What an estimate assumes; empty where every rate was measured. */
+/** The assumption of an estimate, as a part of its sentence; empty where every rate was measured. */
 export function assumedText(assumed: Shortfall['assumed']): string {
   if (assumed === null) return '';
   const { devices, intervalMs } = assumed;

@@ -10,12 +10,14 @@ import { withQuestions } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { linkAbort } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
+import { createFilter } from '../../core/filter.ts';
 import { isRecord } from '../../core/json.ts';
 import { duration } from '../../core/text.ts';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { StateInUseError } from '../../store/open/lock.ts';
 import { readOpenAlerts } from '../../store/views/read-state.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
+import { ratesOfState } from '../shared/state-report.ts';
 import { noteSchedules, SCOPES } from './findings.ts';
 import { checkApi } from './job.ts';
 import { type ApiFindings, type CheckNotes, createNotes, errorText, readApiFindings } from './report.ts';
@@ -40,12 +42,16 @@ export async function apiLines(
   }
   try {
     const found = await fetchFindings({ config, terminal }, signal);
-    const plan = found.checks.find(({ name }) => name === 'plan')?.facts;
+    const factsOf = (of: string) => found.checks.find(({ name }) => name === of)?.facts;
+    const plan = factsOf('plan');
+    const schedules = createNotes('api');
     if (plan !== undefined) {
-      const openAlerts = readOpenAlerts(config.dataDir);
-      noteSchedules(notes, plan, config, { nowMs: realClock.nowMs(), openAlerts });
+      const nowMs = realClock.nowMs();
+      const fleet = ratesOfState(config.dataDir, createFilter(config.sync.leftOut))(nowMs);
+      const listed = Number(factsOf('devices:read')?.['devices'] ?? 0);
+      noteSchedules(schedules, { plan, fleet, listed, openAlerts: readOpenAlerts(config.dataDir), nowMs }, config);
     }
-    return { requests: found.requests, checks: [...notes.lines, ...found.checks] };
+    return { requests: found.requests, checks: [...notes.lines, ...found.checks, ...schedules.lines] };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;

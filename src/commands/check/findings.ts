@@ -5,6 +5,7 @@
 
 import type { Config } from '../../config/config.ts';
 import { type ApiFault, type ApiFaultKind, KEY_REFUSED, SCOPE_OF, type Scope } from '../../core/faults.ts';
+import type { FleetRates } from '../../core/fleet.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Learnt, QuotaUse } from '../../core/quota.ts';
 import { type Account, alertPollRequests, type DevicePage, type OpenAlerts, pageSizeOf } from '../../core/records.ts';
@@ -12,7 +13,7 @@ import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { type EpochMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
-import { demandOf, totalOf } from '../../scheduler/demand.ts';
+import { assumedText, type DemandInput, demandOf, type Shortfall, totalOf } from '../../scheduler/demand.ts';
 import { periodsOf } from '../../scheduler/estimate.ts';
 import { historyText, planHistoryAdvice } from '../shared/command.ts';
 import type { CheckLine, CheckNotes } from './report.ts';
@@ -60,43 +61,74 @@ export function noteHistory(
   return notes.warn('history', { message: advice.what, remedy: advice.remedy });
 }
 
+/** The input of the estimate of the requests. */
+interface ScheduleFacts {
+  /** The facts of the line of the plan. */
+  readonly plan: NonNullable<CheckLine['facts']>;
+  /** The devices of the state; none before the first sync. */
+  readonly fleet: FleetRates;
+  /** How many devices the API listed, for a state without devices and an account that does not count them. */
+  readonly listed: number;
+  readonly openAlerts: OpenAlerts;
+  readonly nowMs: EpochMs;
+}
+
 /**
- * Whether the plan carries the scheduled lists and idle polls, whatever the devices report. The live polls depend on
- * how often the devices report: `--plan` estimates them.
+ * Whether the plan carries the schedules, by the estimate of `--plan`: devices report at their measured rate, or at the
+ * rate of the measured ones, or once a minute.
  */
 export function noteSchedules(
   notes: CheckNotes,
-  plan: NonNullable<CheckLine['facts']>,
+  { plan, fleet, listed, openAlerts, nowMs }: ScheduleFacts,
   { sync: { schedules, polls }, api: { share } }: Pick<Config, 'sync' | 'api'>,
-  { nowMs, openAlerts }: { readonly nowMs: EpochMs; readonly openAlerts: OpenAlerts },
 ): void {
   const figureOf = (name: string): number | null => (typeof plan[name] === 'number' ? plan[name] : null);
   const pageSize = pageSizeOf({ maxDevicesPerPage: figureOf('max_devices_per_page') });
-  const demand = demandOf({
+  const { assumed, ...devices } = devicesOf(fleet, figureOf('devices') ?? listed);
+  const input = {
     ...periodsOf(schedules, nowMs),
+    ...devices,
     polls,
     share,
-    intervalsMs: [],
-    quietDevices: figureOf('devices') ?? 0,
     pageSize,
     perMinute: figureOf('external_requests_per_minute'),
     perDay: figureOf('external_requests_per_day'),
     alertRequests: alertPollRequests(openAlerts, pageSize),
     othersPerDay: 0,
-  });
-  const { live: _live, ...requests } = demand.needed;
-  const total = Math.ceil(totalOf({ ...requests, live: 0 }));
-  if (total <= demand.budget) return;
-  const facts = { requests_per_day: total, budget_per_day: demand.budget };
-  const parts = SCHEDULE_KEYS.map(([lane, key]) => `${key} ${grouped(Math.ceil(requests[lane]))}`);
+  };
+  const { needed, budget, fits, readingsFit } = demandOf(input);
+  if (fits) return;
+  const total = Math.ceil(totalOf(needed));
+  const parts = SCHEDULE_KEYS.map(([lane, key]) => `${key} ${grouped(Math.ceil(needed[lane]))}`);
+  const effect = readingsFit
+    ? 'all intervals are lengthened until they fit'
+    : 'it does not carry all readings, so gaps will remain (over_quota)';
   notes.warn('schedules', {
-    message: `the schedules need ${grouped(total)} requests a day (${parts.join(', ')}), but the budget (api.share of the quota) is ${grouped(demand.budget)}: all intervals are lengthened until they fit`,
+    message: `the schedules need ${grouped(total)} requests a day${assumedText(assumed)} (${parts.join(', ')}), but the budget (api.share of the quota) is ${grouped(budget)}: ${effect}`,
     remedy: 'Set a longer interval for the schedule with the most requests. tidemark --plan shows what fits.',
-    facts,
+    facts: { requests_per_day: total, budget_per_day: budget },
   });
 }
 
+type DevicesOfDemand = Pick<DemandInput, 'intervalsMs' | 'quietDevices'> & Pick<Shortfall, 'assumed'>;
+
+/** @param count how many devices there are, if the state has none. */
+function devicesOf({ devices, assumedMs: intervalMs }: FleetRates, count: number): DevicesOfDemand {
+  if (devices.length === 0) {
+    const intervalsMs = Array.from({ length: count }, () => intervalMs);
+    return { intervalsMs, quietDevices: 0, assumed: count === 0 ? null : { devices: count, intervalMs } };
+  }
+  const reporting = devices.filter(({ isQuiet }) => !isQuiet);
+  const unmeasured = reporting.filter(({ isMeasured }) => !isMeasured).length;
+  return {
+    intervalsMs: reporting.map((device) => device.intervalMs),
+    quietDevices: devices.length - reporting.length,
+    assumed: unmeasured === 0 ? null : { devices: unmeasured, intervalMs },
+  };
+}
+
 const SCHEDULE_KEYS = [
+  ['live', 'sync.telemetry'],
   ['alerts', 'sync.alerts'],
   ['inventory', 'sync.devices'],
   ['account', 'sync.account'],

@@ -131,7 +131,8 @@ async function requestAccount(
 }
 
 function noteDevices(notes: CheckNotes, { devices, nextCursor }: DevicePage): void {
-  notes.ok('devices:read', `granted: ${countOf(devices.length, nextCursor !== null, 'device')} listed`);
+  const message = `granted: ${countOf(devices.length, nextCursor !== null, 'device')} listed`;
+  notes.ok('devices:read', message, { devices: devices.length });
 }
 
 /** An id that no workspace has: with the scope it is answered by 404. */

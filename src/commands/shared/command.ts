@@ -108,7 +108,7 @@ export function historyText(history: History, nowMs: EpochMs): string {
   return `sync.history goes back ${duration((nowMs - nsToMs(wantedFrom({ history }, nowMs))) / 1000)}`;
 }
 
-/** What to know about a history that is longer than the plan's `history_max_days`; `null` where it is not. */
+/** The warning about a history that is longer than `history_max_days` of the plan; `null` where it is not. */
 export function planHistoryAdvice(
   history: History,
   { maxDays, nowMs }: { readonly maxDays: number | null; readonly nowMs: EpochMs },

@@ -10,6 +10,7 @@ import { describe, expect, test } from 'vitest';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from '../../api/support/certificate.ts';
+import { device } from '../../store/support.ts';
 import { always, onPath } from '../../support/faults.ts';
 import { patient } from '../../support/patience.ts';
 import { bad, type CheckStage, KEY, line, openStage, serve } from './support.ts';
@@ -231,11 +232,13 @@ describe('the plan, the clock, the quota', () => {
 
   test('schedules that the plan does not carry are warned of, with the figures', async () => {
     await using stage = await openStage({ settings: { plan: { requestsPerMinute: 30, requestsPerDay: 1000 } } });
-    const report = await stage.report({ TIDEMARK_SYNC_ALERTS: '* * * * *', TIDEMARK_SYNC_ACCOUNT: '0 0 * * *' });
+    const seldom = { TIDEMARK_SYNC_TELEMETRY: '0 * * * *' };
+    const often = { ...seldom, TIDEMARK_SYNC_ALERTS: '* * * * *' };
+    const report = await stage.report({ ...often, TIDEMARK_SYNC_ACCOUNT: '0 0 * * *' });
     expect(line(report, 'schedules')).toMatchObject({
       status: 'warn',
       message: expect.stringMatching(
-        /need [\d,]+ requests a day \(sync\.alerts 1,440, sync\.devices \d+, sync\.account 1, sync\.idle_poll \d+\), but the budget \(api\.share of the quota\) is 1,000:/,
+        /need [\d,]+ requests a day if 1 device has a reading every 60 s \(sync\.telemetry 24, sync\.alerts 1,440, sync\.devices \d+, sync\.account 1, sync\.idle_poll \d+\), but the budget \(api\.share of the quota\) is 1,000:/,
       ),
     });
     // As --plan counts it: a poll reads the list down to the oldest open alert.
@@ -244,10 +247,45 @@ describe('the plan, the clock, the quota', () => {
       VALUES (?, ?, '', 0, ?, 1)`);
     for (let id = 1; id <= 700; id += 1) insert.run(id, id, id >= 251 && id % 2 === 1 ? 1 : 0);
     db.close();
-    const deeper = await stage.report({ TIDEMARK_SYNC_ALERTS: '* * * * *' });
+    const deeper = await stage.report(often);
     expect(line(deeper, 'schedules').message).toContain('sync.alerts 4,320');
-    const slow = await stage.report({ TIDEMARK_SYNC_ALERTS: '0 * * * *', TIDEMARK_SYNC_DEVICES: '0 * * * *' });
+    const lists = { TIDEMARK_SYNC_ALERTS: '0 * * * *', TIDEMARK_SYNC_DEVICES: '0 * * * *' };
+    const slow = await stage.report({ ...seldom, ...lists });
     expect(slow.checks.filter(({ name }) => name === 'schedules')).toEqual([]);
+  });
+
+  test('a sync.telemetry that the plan does not carry for so many devices is warned of, with the figures', async () => {
+    const devices = Array.from({ length: 3 }, (_, n) => ({ deviceId: `hub-${n}`, intervalMs: 30_000 }));
+    await using stage = await openStage({
+      devices,
+      settings: { plan: { requestsPerDay: 5000 } },
+    });
+    const report = await stage.report();
+    expect(line(report, 'schedules')).toMatchObject({
+      status: 'warn',
+      message: expect.stringMatching(
+        /need 5,\d+ requests a day if 3 devices have a reading every 60 s \(sync\.telemetry 4,320, sync\.alerts 720, .*, but the budget \(api\.share of the quota\) is 5,000: all intervals are lengthened until they fit$/,
+      ),
+    });
+    const fits = await stage.report({ TIDEMARK_SYNC_TELEMETRY: '*/2 * * * *' });
+    expect(fits.checks.filter(({ name }) => name === 'schedules')).toEqual([]);
+    // Once the state has the devices, those that are left out do not count.
+    {
+      const { store, close } = openStore(stage.dataDir);
+      store.pinWorkspace({ apiId: 'ws-simulated', tag: 'ws-simulated' });
+      const seen = { lastSeenAt: BigInt(Date.now()) * 1_000_000n };
+      const listed = devices.map(({ deviceId }) => ({
+        record: device(deviceId, seen),
+        name: deviceId,
+        line: null,
+        digest: '',
+      }));
+      store.saveInventory({ listed, missing: [], atMs: Date.now() });
+      close();
+    }
+    const left = await stage.report({ TIDEMARK_SYNC_EXCLUDE: 'hub-1' });
+    expect(left.checks.filter(({ name }) => name === 'schedules')).toEqual([]);
+    expect(line(await stage.report(), 'schedules').message).toContain('if 3 devices have a reading every 60 s');
   });
 
   test('429 with a long wait: one request, reported at once, and the wait is stored', async () => {
