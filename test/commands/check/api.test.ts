@@ -231,7 +231,7 @@ describe('the plan, the clock, the quota', () => {
   });
 
   test('schedules that the plan does not carry are warned of, with the figures', async () => {
-    await using stage = await openStage({ settings: { plan: { requestsPerMinute: 30, requestsPerDay: 1000 } } });
+    await using stage = await openStage({ settings: { plan: { requestsPerDay: 1000 } } });
     const seldom = { TIDEMARK_SYNC_TELEMETRY: '0 * * * *' };
     const often = { ...seldom, TIDEMARK_SYNC_ALERTS: '* * * * *' };
     const report = await stage.report({ ...often, TIDEMARK_SYNC_ACCOUNT: '0 0 * * *' });
