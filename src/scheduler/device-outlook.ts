@@ -74,6 +74,8 @@ export interface DeviceFacts {
   readonly hint: Hint;
   /** Whether its life cycle lets readings be expected; otherwise only a hint or an idle poll has it polled. */
   isActive: boolean;
+  /** Whether the listing shows it as offline. */
+  isOffline: boolean;
   /** Nothing is predicted any more until there is a sign of life. */
   isQuiet: boolean;
   /** Whether it reported again after a rest, so that its rate does not show how many readings there are. */
@@ -94,6 +96,7 @@ export function unknownDevice(): DeviceFacts {
     rate: UNKNOWN_RATE,
     hint: { trust: 'untested', seenMs: NEVER_MS, listedMs: NEVER_MS, emptySeenMs: NEVER_MS, falseSigns: 0 },
     isActive: true,
+    isOffline: false,
     isQuiet: false,
     isBack: false,
     emptiesInARow: 0,
@@ -143,10 +146,10 @@ export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | nu
   }
   const certainMs = certainFromMs(facts, rules);
   if (certainMs === Number.POSITIVE_INFINITY) return null;
-  // Never polled: before all others, those with the newest signs of life first.
+  // Never polled: before all others, those with the newest signs of life first and those without one last.
   if (facts.newestMs === NEVER_MS)
     return {
-      oldestMs: -facts.hint.seenMs,
+      oldestMs: Math.min(0, -facts.hint.seenMs),
       dueMs: Math.max(facts.polledMs, facts.restMs),
       fullMs: Number.POSITIVE_INFINITY,
     };
@@ -226,12 +229,21 @@ function hasHint(facts: DeviceFacts): boolean {
 function certainFromMs(facts: DeviceFacts, rules: OutlookRules): number {
   const { polls } = rules;
   if (hasHint(facts)) return NEVER_MS;
-  if (facts.newestMs === NEVER_MS || !facts.isActive) return Number.POSITIVE_INFINITY;
+  if (!facts.isActive) return Number.POSITIVE_INFINITY;
+  if (facts.newestMs === NEVER_MS) return isUnseen(facts) ? NEVER_MS : Number.POSITIVE_INFINITY;
   if (isToLearn(facts, rules)) return facts.polledMs;
   if (facts.isQuiet && (isFollowed(facts, rules) || wasSilent(facts, polls))) return Number.POSITIVE_INFINITY;
   const byRateMs = byRateFromMs(facts);
   // However seldom it reports, its idle poll comes first: it may report more often by now.
   return byRateMs >= idlePollDueMs(facts.polledMs, polls) ? Number.POSITIVE_INFINITY : byRateMs;
+}
+
+/**
+ * Whether a device was never polled, and the listing shows neither when it was seen nor that it is offline: it may have
+ * readings.
+ */
+function isUnseen({ hint, polledMs, isOffline }: DeviceFacts): boolean {
+  return polledMs === NEVER_MS && hint.listedMs !== NEVER_MS && hint.seenMs === NEVER_MS && !isOffline;
 }
 
 /**

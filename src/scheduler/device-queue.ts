@@ -172,6 +172,8 @@ export interface ListedDevice {
    * Whether its life cycle lets readings be expected: a paused, shelved or retired one is polled by hint and idle poll.
    */
   readonly isActive: boolean;
+  /** Whether the listing shows it as offline; by default it does not. */
+  readonly isOffline?: boolean;
 }
 
 /** Adds a device with its stored facts. */
@@ -197,11 +199,11 @@ export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: S
  */
 export function noteDeviceListed(
   queue: DeviceQueue,
-  { deviceId, seenMs, isActive }: ListedDevice,
+  { deviceId, seenMs, isActive, isOffline = false }: ListedDevice,
   nowMs: number,
 ): boolean {
   const device = deviceOf(queue, deviceId);
-  device.facts.isActive = isActive;
+  Object.assign(device.facts, { isActive, isOffline });
   const hasNewReadings = noteListed(device.facts, seenMs, nowMs);
   move(queue, device, 'listed');
   return hasNewReadings;

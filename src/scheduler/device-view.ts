@@ -114,10 +114,11 @@ export function fromBefore(
 
 /** Returns a device of the current listing in the planner's form. */
 export function toListed({ record }: KnownDevice): ListedDevice {
-  const { deviceId, lastSeenAt, lifecycleStatus } = record;
+  const { deviceId, lastSeenAt, lifecycleStatus, online } = record;
   return {
     deviceId,
     seenMs: lastSeenAt === null ? null : nsToMs(lastSeenAt),
     isActive: lifecycleStatus === null || !RESTING.has(lifecycleStatus),
+    isOffline: online === false,
   };
 }

@@ -49,6 +49,18 @@ describe('the outlook', () => {
     expect(outlookOf(never, RULES)).toEqual({ oldestMs: -(NOW - HOUR_MS), dueMs: NEVER_MS, fullMs: Infinity });
   });
 
+  test('of a device that was never polled and that the list does not show as seen: due once, unless it is offline', () => {
+    const unseen = (changes: Partial<DeviceFacts>) => {
+      const facts = Object.assign(unknownDevice(), changes);
+      noteListed(facts, null, NOW);
+      return outlookOf(facts, RULES);
+    };
+    expect(unseen({}), 'after those with a sign of life').toEqual({ oldestMs: 0, dueMs: NEVER_MS, fullMs: Infinity });
+    expect(unseen({ isOffline: true })).toBeNull();
+    expect(unseen({ isActive: false })).toBeNull();
+    expect(unseen({ polledMs: NOW })).toBeNull();
+  });
+
   test('of a device that reports: due after the freshness, full when a page is', () => {
     expect(outlookOf(reporting(), RULES)).toEqual({
       oldestMs: NOW + 10 * SECOND_MS,

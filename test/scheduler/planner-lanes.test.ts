@@ -85,6 +85,22 @@ test.each([400, 800, 1200, 1440])(
   },
 );
 
+test('devices that were never polled wait for no history where the list does not show when they were seen', () => {
+  const known = Array.from({ length: 20 }, (_, index) => evenDevice(`k${index}`, { intervalMs: MINUTE_MS }));
+  const fresh = Array.from({ length: 30 }, (_, index) =>
+    evenDevice(`f${index}`, { intervalMs: 10 * MINUTE_MS, seenAt: () => null }),
+  );
+  const world = createWorld([...known, ...fresh]);
+  for (const { deviceId } of known) {
+    world.storeUpTo(deviceId, -HOUR_MS);
+    world.open('first-history', deviceId, MUCH);
+  }
+  world.planner.setDay({ limit: 5000, budget: 4000, spent: 0, others: null }, 0);
+  const made = newestOf(world.run({ fromMs: 0, untilMs: HOUR_MS }));
+  const firstMs = fresh.map((device) => made.find(({ deviceId }) => deviceId === device.deviceId)?.atMs ?? Infinity);
+  expect(Math.max(...firstMs)).toBeLessThan(5 * MINUTE_MS);
+});
+
 describe('spare quota', () => {
   test('goes to history before idle polls, and live work does not wait for it', () => {
     const world = createWorld(['a', 'b'].map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));

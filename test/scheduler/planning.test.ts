@@ -92,6 +92,22 @@ describe('the start', () => {
     expect('isToLearn' in decision, 'without a list its page is to show the rate').toBe(!areListed);
   });
 
+  test('polls a device that was never seen with the live work, unless the list shows it as offline', () => {
+    using state = scratchStore();
+    const unseen = { lastSeenAt: null };
+    listBefore(state, [device('on', { ...unseen, online: null }), device('off', { ...unseen, online: false })]);
+    const { planning, hear } = createSessionWorld(state);
+    hear();
+    beginPlanning(planning, { areListed: true });
+    const { planner } = planning;
+    const polls: string[] = [];
+    for (let decision = planner.next(START_MS); decision.kind !== 'rest'; decision = planner.next(START_MS)) {
+      if (decision.kind === 'poll') polls.push(`${decision.lane} ${decision.deviceId}`);
+      planner.noteBegan(decision, START_MS);
+    }
+    expect(polls).toEqual(['live on', 'idle-poll off']);
+  });
+
   test('of a one-off includes only the devices of its goal, and the streams that it names', () => {
     using state = scratchStore();
     const { planning } = createWorld(state);
