@@ -82,7 +82,7 @@ test('docs/troubleshooting.md quotes messages that the program has', () => {
     const words = wordsOf(line);
     for (const [at, word] of words.entries()) known.add(`${word} ${words[at + 1] ?? ''}`);
   }
-  // What varies in a message, the words of other programs, and commands.
+  // Words that vary in a message, the words of other programs, and commands.
   const varies =
     /[\d…/<>-]|^(?:HTTP|GET|ECONNREFUSED|ms|s|of|influx|delivery|once|newer|older|requests|listen|tidemark|Waiting|[a-z]+[.:][a-z_]+|)$/;
   const foreign =

@@ -122,9 +122,9 @@ test('every file that a text names without its folder is there', () => {
 /** A comment that begins with a clause in place of a noun: it does not name the thing that it is about. */
 const NAMELESS = /^\s*(?:\/\*\*|\*|\/\/) (?:What|Whatever|Whoever|That which) [^?]*$/;
 
-test('every comment of the sources names its subject', () => {
+test('every comment of sources and tests names its subject', () => {
   const lines = tracked
-    .filter((path) => /^src\/.*\.(?:ts|js)$/.test(path))
+    .filter((path) => /^(?:src|test)\/.*\.(?:ts|js)$/.test(path) && path !== 'test/references.test.ts')
     .flatMap((path) =>
       readFileSync(join(ROOT, path), 'utf8')
         .split('\n')

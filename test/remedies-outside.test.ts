@@ -65,7 +65,7 @@ describe('a database', () => {
   const TOKEN = 'sekret-token-0123456789';
   const OPTIONS = { name: 'influx', token: new Secret(TOKEN), org: 'o', bucket: 'b', timeoutMs: 10_000 };
 
-  /** What a person reads about a write; empty if it is accepted. */
+  /** The message about a write; empty if it is accepted. */
   async function written(options: Partial<InfluxSinkOptions> & { readonly url: string }): Promise<string> {
     const answer: WriteAnswer = await createInfluxSink({ ...OPTIONS, ...options }).write(['m v=1 1'], never);
     if (answer.kind === 'accepted') return '';

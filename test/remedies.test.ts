@@ -45,7 +45,7 @@ function refusal(work: () => unknown): string {
 const start = (directory: string): string => refusal(() => openStore(directory).close());
 
 describe('the state', () => {
-  /** What is broken, which words advise what, and how that is followed. */
+  /** The broken setup, the advice, and the steps that follow it. */
   interface Trial {
     readonly broken: (place: Scratch) => void;
     readonly advice: RegExp;

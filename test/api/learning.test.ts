@@ -1,4 +1,4 @@
-/** What is noted of answers on their way through. */
+/** The facts that passing answers add to the accounting. */
 import { expect, test } from 'vitest';
 import { createLearning } from '../../src/api/learning.ts';
 import type { HttpAnswer } from '../../src/core/ports.ts';

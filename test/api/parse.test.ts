@@ -1,4 +1,4 @@
-/** What an answer of the API means: pages of telemetry, devices and the account, and what is refused of them. */
+/** The meaning of an answer of the API: pages of telemetry, devices and the account, and refused parts of them. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -33,7 +33,7 @@ function parse(body: unknown, limit?: TimeLimit): TelemetryPage {
   return step.value;
 }
 
-/** What `JSON.parse` gives for a text: the only way in which an answer comes in. */
+/** The result of `JSON.parse` for a text: the only way in which an answer arrives. */
 const telemetry = (json: string) => parseTelemetryPage(JSON.parse(json), REQUEST);
 
 describe('a telemetry page', () => {

@@ -78,7 +78,7 @@ const STATES: readonly ThrottleState[] = days.flatMap((day) =>
   ),
 );
 
-/** What an event does besides: the pause that it sets and the factor of the pace, where it changes them. */
+/** The other effects of an event: the pause that it sets and the factor of the pace, where it changes them. */
 const EFFECTS: Readonly<Record<Kind, (before: ThrottleState) => Partial<ThrottleState>>> = {
   'day-ample': () => ({}),
   'day-scarce': () => ({}),

@@ -1,4 +1,4 @@
-/** What stays open where a step of the end fails: nothing. */
+/** Nothing stays open where a step of the end fails. */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';

@@ -20,7 +20,7 @@ interface House extends Disposable {
   readonly state: ScratchStore;
   readonly parts: MaintenanceParts;
   readonly events: AppEvent[];
-  /** What is free on the disk. */
+  /** The free space of the disk. */
   disk: { freeBytes: number | null };
   /** Opens a destination and configures it. */
   open(name: string): number;

@@ -5,7 +5,7 @@
 import { Agent, get } from 'node:http';
 import { connect, type Socket } from 'node:net';
 
-/** What is attacked. */
+/** The attacked server. */
 export interface Target {
   readonly host: string;
   readonly port: number;
@@ -110,7 +110,7 @@ export function keepAlive(target: Target): Attack {
   };
 }
 
-/** What a client with a connection of its own waits for an answer, in ms; `null` where none comes. */
+/** The time that a client with a connection of its own waits for an answer, in ms; `null` where none arrives. */
 export function answerMs({ host, port }: Target, path: string): Promise<number | null> {
   const beganMs = performance.now();
   return new Promise((resolve) => {

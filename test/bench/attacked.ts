@@ -1,5 +1,5 @@
 /**
- * What clients that want too much of the HTTP server (`test/attacks`) do to the sync and to `/healthz`, each beside the
+ * The effect of clients that overload the HTTP server (`test/attacks`) on the sync and on `/healthz`, each beside the
  * same attack on a bare `http` server.
  */
 import { fork } from 'node:child_process';

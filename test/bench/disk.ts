@@ -80,7 +80,7 @@ async function ratioOf(dataDir: string, what: string, say: (text: string) => voi
 
 type Bytes = Readonly<Record<'block' | 'request' | 'others', number>>;
 
-/** What the blocks, the ledger and all other tables take, with their indexes. */
+/** The size of the blocks, the ledger and all other tables, with their indexes. */
 function bytesOf(dataDir: string): Bytes {
   const rows = readState(
     dataDir,

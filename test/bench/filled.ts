@@ -97,7 +97,7 @@ async function beside<T>(
   }
 }
 
-/** What an address answers. */
+/** The answer at an address. */
 export interface Asked {
   readonly text: string;
   /** Until the first byte, and the last. */

@@ -1,6 +1,6 @@
 /**
- * What a device and a reading cost with ten times the devices and ten times the history: processor time of a backfill
- * and of an idle daemon, and memory, as ratios.
+ * The cost of a device and of a reading with ten times the devices and ten times the history: processor time of a
+ * backfill and of an idle daemon, and memory, as ratios.
  */
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { type Backfill, backfill } from './figures.ts';

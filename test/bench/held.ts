@@ -10,7 +10,7 @@ import { databaseEnv, type Ended, runProgram, startNullInflux } from './parts.ts
 import { fillState } from './scale/state.ts';
 import type { Measured } from './table.ts';
 
-/** What is measured, and how often. */
+/** The measured commands, and how often they run. */
 export interface HeldPlan {
   readonly runs: number;
   readonly devices: number;

@@ -22,7 +22,7 @@ import {
 } from './parts.ts';
 import { type Measured, median } from './table.ts';
 
-/** What is run. */
+/** The runs. */
 export interface Command {
   readonly file: string;
   readonly args: readonly string[];
@@ -38,7 +38,9 @@ export interface Idle {
   readonly cpuMsPerPoll: number;
   readonly bytesPerPoll: number;
   readonly pollsPerHour: number;
-  /** What belongs to this process alone (smaps) but for Node's file, in bytes: the largest of the looks; RSS beside it. */
+  /**
+   * The private memory of this process (smaps) except Node's file, in bytes: the largest of the looks; RSS beside it.
+   */
   readonly privateBytes: number;
   /** All of these looks, one after the other. */
   readonly privateLooks: readonly number[];
@@ -64,7 +66,7 @@ export interface IdleOptions {
 
 const HISTORY_MS = 6 * HOUR_MS;
 
-/** What a daemon logs when all devices are complete for the first time. */
+/** The log line of a daemon when all devices are complete for the first time. */
 const SYNCED = '"initial-sync-done"';
 
 /** How often the memory is looked at. */
@@ -130,7 +132,7 @@ interface Running {
   end(): Promise<void>;
 }
 
-/** What of a log is kept to search in, which is more than is written between two searches. */
+/** The part of a log that is kept for searches, which is more than is written between two searches. */
 const LOG_CHARACTERS = 100_000;
 
 function start({ file, args, findPid, ...options }: Command): Running {

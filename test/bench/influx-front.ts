@@ -11,7 +11,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 
-/** What has passed. */
+/** The traffic so far. */
 export interface FrontCounts {
   readonly writes: number;
   /** Those that the database did not take. */

@@ -1,6 +1,6 @@
 /**
- * What kills cost: a backfill that is killed again and again with requests under way, and the pages that are fetched a
- * second time for it.
+ * The cost of kills: a backfill that is killed again and again with requests under way, and the pages that are fetched
+ * a second time for it.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { crc32, gunzipSync } from 'node:zlib';
 import type { LineSum } from './workspace.ts';
 
-/** What was sent: lines of telemetry, of all else, and in how many requests. */
+/** The received data: lines of telemetry, all others, and the number of requests. */
 export interface SinkCounts {
   readonly telemetry: LineSum;
   readonly otherLines: number;

@@ -1,6 +1,6 @@
 /**
  * The processes of a measurement: the API, the database that keeps nothing, and the compiled program between them.
- * Whatever is started here is ended when it is disposed.
+ * Everything that is started here ends when it is disposed.
  */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -61,7 +61,7 @@ async function startPart<Counts>(file: string, path: string, args: readonly stri
 /** The program, as `npm run build` makes it. */
 export const PROGRAM = join(import.meta.dirname, '..', '..', 'dist', 'main.js');
 
-/** What a run of the program took. */
+/** The resources of a run of the program. */
 export interface Ended {
   readonly code: number | null;
   readonly stdout: string;
@@ -86,7 +86,7 @@ export interface ProgramOptions {
 }
 
 /**
- * What the program is run with wherever we start it (`npm start`, the image, the unit file): glibc otherwise keeps a
+ * The environment of the program wherever we start it (`npm start`, the image, the unit file): glibc otherwise keeps a
  * pool of freed memory for each thread that compresses, and the larger what is freed is, the more of it.
  */
 export const AS_SHIPPED = {
@@ -173,7 +173,7 @@ function watchUse(child: ChildProcess): { end(): Pick<Ended, 'cpuMs' | 'peakByte
   };
 }
 
-/** What belongs to a process alone, in bytes. */
+/** The private memory of a process, in bytes. */
 export function privateBytesOf(pid: number | undefined): number {
   return mappedBytes(pid, 'Private_Clean') + mappedBytes(pid, 'Private_Dirty');
 }
@@ -186,7 +186,7 @@ export function ownBytesOf(pid: number | undefined): number {
   const file = readlinkSync(`/proc/${pid}/exe`);
   const mappings = readFileSync(`/proc/${pid}/smaps`, 'utf8').split(/^(?=[\da-f]+-[\da-f]+ )/m);
   const ofFile = mappings.filter((mapping) => mapping.slice(0, mapping.indexOf('\n')).endsWith(` ${file}`));
-  // What it has changed is "Anonymous", whatever file it began as.
+  // Changed pages are "Anonymous", whatever file they began as.
   const unchanged = ofFile.map(
     (mapping) => bytesIn(mapping, 'Private_Clean') + bytesIn(mapping, 'Private_Dirty') - bytesIn(mapping, 'Anonymous'),
   );

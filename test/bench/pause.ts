@@ -1,5 +1,5 @@
 /**
- * What answers of the API that are as large as they may be do to a daemon: the longest time in which it answers nothing
+ * The effect of API answers of the largest allowed size on a daemon: the longest time in which it answers nothing
  * else, the processor time of its longest turn, which is the same on a busy machine, and its memory.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

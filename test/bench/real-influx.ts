@@ -20,7 +20,7 @@ export interface InfluxPlan {
 
 const BUCKET = 'bench';
 
-/** What each delivery begins with, and what the first one has sent. */
+/** The starting point of each delivery, and the lines that the first one has sent. */
 interface Prepared extends Pick<InfluxPlan, 'program' | 'size'> {
   readonly influxd: Influxd;
   readonly api: string;
@@ -86,7 +86,7 @@ async function once(program: string, env: Readonly<Record<string, string>>): Pro
   return cpuMs;
 }
 
-/** What the front of the database counted, and the processor time of the sender, in ms. */
+/** The counts of the database's front, and the processor time of the sender, in ms. */
 interface Sent extends FrontCounts {
   readonly cpuMs: number;
 }

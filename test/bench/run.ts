@@ -66,7 +66,7 @@ const FIGURES = [
 ] as const;
 type Figure = (typeof FIGURES)[number];
 
-/** What is run, and how often. */
+/** The runs, and how often. */
 interface Plan {
   readonly figures: ReadonlySet<Figure>;
   readonly runs: number;

@@ -6,7 +6,7 @@ import { ask, withFleet } from './filled.ts';
 import { runProgram } from './parts.ts';
 import type { WorkspaceSize } from './workspace.ts';
 
-/** What was measured, in ms each. */
+/** The measured times, in ms each. */
 export interface Scraped {
   readonly scrapes: readonly number[];
   /** The same with `metrics.per_device`, which reports the first thousand. */

@@ -2,7 +2,7 @@
  * The output of the bench: a line for each figure, with its target and whether it is met.
  */
 
-/** What was measured of a figure: once for each run. */
+/** The measured values of a figure: one for each run. */
 export interface Measured {
   readonly figure: string;
   readonly unit: string;

@@ -105,7 +105,7 @@ function timeText(ms: number): string {
   return text;
 }
 
-/** What a database must have been sent of the telemetry, line by line. */
+/** The telemetry that a database must have received, line by line. */
 export function expectedLines(size: WorkspaceSize): LineSum {
   const { devices, readings, intervalMs, newestMs } = size;
   const stamps = Array.from({ length: readings }, (_, back) => `${BigInt(newestMs - back * intervalMs) * MS_NS}`);

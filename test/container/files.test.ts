@@ -1,5 +1,5 @@
 /**
- * What surrounds the program where it is deployed: the Dockerfile, the examples, the manifests and the unit contain
+ * The files around the program in a deployment: the Dockerfile, the examples, the manifests and the unit contain
  * nothing that the program does not understand. (The image itself is built and run by `npm run test:image`.)
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';

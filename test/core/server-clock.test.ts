@@ -269,7 +269,7 @@ describe('a server that was put right', () => {
     w.ask();
     expect(w.serverMs() - (w.serverClock.highestPassedMs() ?? 0)).toBeGreaterThan(HOUR_MS - 10 * SECOND_MS);
     w.ask();
-    // What two clocks may drift apart within the hour is left as room.
+    // The possible drift of two clocks within the hour is left as room.
     expect(w.serverMs() - (w.serverClock.highestPassedMs() ?? 0)).toBeLessThanOrEqual(1600 + 1800);
   });
 

@@ -100,7 +100,7 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
           liveOn();
         }
       }
-      // What was recorded as sent is there; the rest is sent now.
+      // The points that were recorded as sent are there; the rest is sent now.
       const summary = await replay(rig);
       expect(summary.outcome).toBe('complete');
       expect(await contents(rig), `killed at effect ${effects}`).toEqual(before);

@@ -52,7 +52,7 @@ function modelSink(model: Model): Sink & { readonly stored: Set<string>; readonl
   };
 }
 
-/** What holds whatever happens. */
+/** Invariants that always hold. */
 function checkAlways(resolution: Resolution, lines: readonly string[], sink: ReturnType<typeof modelSink>): void {
   const { resolved, rejected, acceptedLines, requests } = resolution;
   expect(requests).toBe(sink.requests.length);

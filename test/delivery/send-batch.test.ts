@@ -1,5 +1,5 @@
 /**
- * What became of a batch is reported in the lines of the log, in whatever dialect it was sent.
+ * The result of a batch is reported in the lines of the log, in whatever dialect it was sent.
  */
 import { gunzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';

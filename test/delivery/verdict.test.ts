@@ -1,4 +1,4 @@
-/** What each answer to a write means: for the lines of the request, and as the answer to a control line. */
+/** The meaning of each answer to a write: for the lines of the request, and as the answer to a control line. */
 import { describe, expect, test } from 'vitest';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { judge, RETRY_HINT, type Verdict } from '../../src/delivery/destination.ts';

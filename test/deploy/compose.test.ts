@@ -13,10 +13,10 @@ import { runTool, toolsAvailable } from './tools.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const ADDRESS = { TIDEMARK_API_URL: 'https://monitoring.example/external/v1' };
-/** What everything around Tidemark consists of. */
+/** The services around Tidemark. */
 const AROUND = ['alertmanager', 'generate', 'grafana', 'influxdb', 'prometheus', 'tokens'];
 
-/** What compose-load prints of a service, as far as it is looked at. */
+/** The tested part of compose-load's output about a service. */
 interface Service {
   readonly image: string;
   readonly build?: { readonly context: string };
@@ -43,7 +43,7 @@ afterAll(() => rmSync(copy, { recursive: true, force: true }));
 
 const load = (files: readonly string[], env: Readonly<Record<string, string>> = {}, cwd = ROOT) =>
   runTool('compose-load', files, { cwd, env });
-/** What is started by the files, as the loader merges them. */
+/** The services that the files start, as the loader merges them. */
 function services(
   files: readonly string[],
   env: Readonly<Record<string, string>> = ADDRESS,
@@ -98,7 +98,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
       tokens: { condition: 'service_completed_successfully', required: true },
       check: { condition: 'service_completed_successfully', required: true },
     });
-    // What it ends with: test/commands/check/startup.test.ts.
+    // Its exit code: test/commands/check/startup.test.ts.
     const command = ['--check', '--startup'];
     expect(service(all, 'check')).toMatchObject({ restart: 'no', healthcheck: { disable: true }, command });
     expect(service(all, 'check')['entrypoint']).toBeNull();
@@ -305,7 +305,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     try {
       for (const name of ['tidemark', 'operator']) mkdirSync(join(folder, name));
       writeFileSync(join(folder, 'influx'), INFLUX, { mode: 0o755 });
-      // What an earlier version had given to all.
+      // The settings that an earlier version had given to all.
       writeFileSync(join(folder, 'tidemark', 'influx-token'), 'of-before');
       run('generate');
       expect(read('operator/influx-token')).toBe('of-before');

@@ -29,7 +29,7 @@ const KUBERNETES = ['v1.29.0', 'v1.37.0'];
 interface Rendered {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace?: string; readonly [member: string]: unknown };
-  // What is rendered is a tree of a foreign kind.
+  // The rendered tree has no types.
   // biome-ignore lint/suspicious/noExplicitAny: see above
   readonly [member: string]: any;
 }
@@ -71,7 +71,9 @@ function recipes(): { readonly scripts: readonly string[]; readonly values: stri
 }
 
 let copy: string;
-/** What each of the recipes renders, in their order: kustomize with one workspace, with two, helm, and its monitoring alone. */
+/**
+ * The output of each recipe, in their order: kustomize with one workspace, with two, helm, and its monitoring alone.
+ */
 let rendered: readonly string[];
 beforeAll(() => {
   if (!AVAILABLE) return;
@@ -366,7 +368,7 @@ function selects(selector: Readonly<Record<string, string>>, labels: Readonly<Re
   return Object.entries(selector).every(([name, value]) => labels[name] === value);
 }
 
-/** What both ways render, without what is each one's own: names by content, whose an object is, the restart by a checksum. */
+/** The common output of both ways: names by content, the owner of an object, the restart by a checksum. */
 function common(text: string): Readonly<Record<string, unknown>> {
   const owner = [
     'annotations',
@@ -398,7 +400,7 @@ describe.runIf(AVAILABLE)('the chart', () => {
   );
   const { values } = recipes();
   const chart = (args: readonly string[], input = values) => runTool('helm', args, { input });
-  /** What the monitoring of the recipe consists of. */
+  /** The parts of the recipe's monitoring. */
   const ofKind = (kind: string): Rendered[] => parsed(rendered[2] ?? '').filter((each) => each?.kind === kind);
 
   test('has nothing that helm lint dislikes, with and without values', () => {

@@ -52,7 +52,7 @@ const script = (name: string, args: readonly string[], env: Readonly<Record<stri
 const file = (name: string): string => readFileSync(join(copy, name), 'utf8');
 
 describe.runIf(toolsAvailable())('`npm run rehearse`', () => {
-  /** What it finds beside helm: Git, and what a test puts there. */
+  /** The programs beside helm: Git, and those that a test adds. */
   let path: string;
   beforeAll(() => {
     path = join(copy, 'path');

@@ -176,7 +176,7 @@ describe.runIf(available())('the installation for systemd', () => {
     const bin = join(place, 'bin');
     mkdirSync(bin, { recursive: true });
     writeFileSync(join(bin, 'setpriv'), '#!/bin/sh\nprintf "%s\\n" "$@"\n', { mode: 0o755 });
-    // What systemd makes of these for the daemon (systemd.exec, "EnvironmentFile="), they are for a command, too.
+    // A command reads these values like systemd does for the daemon (systemd.exec, "EnvironmentFile=").
     appendFileSync(
       settings('office', 'tidemark.env'),
       [
@@ -217,7 +217,7 @@ describe.runIf(available())('the installation for systemd', () => {
       `${root}/opt/tidemark/workspaces/office/dist/main.js`,
       ...['--status', '--device', 'a b'],
     ]);
-    // What has no variable is in a file, which the demo and a file of one's own leave out.
+    // Settings without a variable are in a file, which the demo and a file of one's own leave out.
     writeFileSync(settings('office', 'tidemark.yaml'), '');
     const file = settings('office', 'tidemark.yaml');
     const last = (...args: readonly string[]) =>
@@ -317,7 +317,7 @@ describe.runIf(available())('the installation for systemd', () => {
     expect([has('home'), program() === newer]).toEqual([false, false]);
     expect(install('--root', root, '--all').status).toBe(0);
     expect([has('home'), has('office')]).toEqual([true, true]);
-    // What no workspace runs or ran before is gone.
+    // Programs that no workspace runs or ran before are gone.
     expect(readdirSync(join(root, 'opt', 'tidemark', 'programs'))).toHaveLength(2);
     const none = install('--root', join(place, 'nothing'), '--all');
     expect([none.status, none.stderr]).toEqual([1, 'install.sh: no workspace is installed\n']);

@@ -52,7 +52,7 @@ function checkout(): string {
   return folder;
 }
 
-/** What the last run showed beside that. */
+/** The other output of the last run. */
 let shown = '';
 
 /** @returns what is printed, or the words of the error and its exit code. */

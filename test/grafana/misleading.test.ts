@@ -1,6 +1,6 @@
 /**
- * What would mislead an owner, against a real InfluxDB: devices that are gone, left out, paused, renamed or of one
- * name, ids that tags alter, ranges that are shorter than a step or no whole number of them.
+ * Cases that would mislead an owner, against a real InfluxDB: devices that are gone, left out, paused, renamed or of
+ * one name, ids that tags alter, ranges that are shorter than a step or no whole number of them.
  */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -35,7 +35,7 @@ function states(of: DeviceRecord, fromHours: number, toHours = 0, minute = 10): 
 }
 
 /**
- * What was reported of a device five minutes ago.
+ * The report about a device five minutes ago.
  *
  * @param lagMs how old its watermark is now; `null` where it has none.
  */
@@ -178,7 +178,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
       const online = ['fleet', 'Online over time'] as const;
       const { fields } = await pictureOf(panelOf(...online), await look(online, ms));
       const [times, values] = fields.map(({ cells }) => cells.map(({ value }) => value));
-      // What is shown, and the step before it.
+      // The shown step, and the one before it.
       const shown = (values ?? []).filter((_, index) => Number(times?.[index]) >= NOW_MS - ms - 2 * HOUR_MS);
       expect(shown.length).toBeGreaterThan(0);
       expect(new Set(shown)).toEqual(new Set([1]));
@@ -310,7 +310,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
       const viewer = await openBoard(board('device'), { place: place(), range, choose });
       const { target } = board('device').annotations.list.find(({ name }) => name === 'Renames') ?? {};
       const [frame] = await viewer.ask({ refId: 'Anno', resultFormat: 'table' }, viewer.text(target?.query ?? ''));
-      // What lies before the range is not drawn.
+      // Points before the range are not drawn.
       const isDrawn = (_: unknown, row: number): boolean => Number(frame?.fields[0]?.values[row]) >= range.fromMs;
       return frame === undefined ? [] : column(frame, 'label').filter(isDrawn);
     };

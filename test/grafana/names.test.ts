@@ -1,4 +1,4 @@
-/** What the queries of the dashboards name is what the program writes, and nothing of that goes unused. */
+/** The names in the queries of the dashboards are those that the program writes, and none of these goes unused. */
 import { describe, expect, test } from 'vitest';
 import { QUERIES } from './support/asked.ts';
 import { ALL_KEYS, ALL_MEASUREMENTS, keysOf, measurementsOf } from './support/names.ts';

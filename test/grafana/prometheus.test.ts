@@ -21,7 +21,7 @@ const QUERIES = readBoards()
     ),
   );
 
-/** What scrapes add to the labels of every metric. */
+/** The labels that scrapes add to every metric. */
 const SCRAPED = ['instance', 'job', 'le'];
 
 const KNOWN: ReadonlyMap<string, readonly string[]> = new Map([

@@ -305,7 +305,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
         Online: 'Not online, red',
         Lag: 'silent, orange',
       });
-      // What somebody took out of service needs none.
+      // A device that somebody retired needs none.
       expect(new Set(calm.map(({ Lifecycle }) => Lifecycle))).toEqual(new Set(['active, green']));
       for (const { Online, Lag } of calm) expect(`${Online} ${Lag}`).toMatch(/^Not online|hours?|days?|weeks?/);
       const stopped = await at(20 * 60).table('start', 'Devices that need attention');

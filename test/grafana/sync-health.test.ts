@@ -19,7 +19,7 @@ const ALERTS = readFileSync('config/prometheus/tidemark-alerts.yml', 'utf8');
 
 const [BOARD] = readBoards().filter((board) => !asksInflux(board));
 
-/** What stands in a panel of the present, as Grafana's library shows it. */
+/** The content of a panel of the present, as Grafana's library shows it. */
 async function shown(url: string, title: string): Promise<string[]> {
   const toMs = Date.now();
   if (BOARD === undefined) throw new Error('no dashboard');
@@ -152,7 +152,7 @@ test.runIf(prometheusAvailable() && victoriaAvailable())(
         );
         return delivered.size > 0;
       });
-      // What is delivered first are facts of the workspace, before any device is in a state.
+      // The first delivered points are facts of the workspace, before any device is in a state.
       await until('devices are in a state', async () => (await ask('tidemark_devices > 0')).size > 0);
       const empty: string[] = [];
       for (const { title, targets = [] } of PANELS) {

@@ -1,4 +1,4 @@
-/** What a number is where its queries are answered nothing: not known, so in no colour of calm. */
+/** A number whose queries return nothing is unknown, so it has no colour of calm. */
 import { expect, test } from 'vitest';
 import { FOLDER, readBoards, shownPanels, VICTORIA_FOLDER } from './support/boards.ts';
 import { valuesOf } from './support/grafana.ts';

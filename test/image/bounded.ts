@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from '../bench/idle.ts';
 import { type Done, type Engine, HARDENED, openEngine } from './engine.ts';
 
-/** What a container gets. */
+/** The limits of a container. */
 export interface Bounds {
   /** It is killed beyond that; there is nothing to swap to. */
   readonly memoryMib: number;
@@ -24,7 +24,7 @@ export interface Bounds {
   readonly withinMs: number;
 }
 
-/** What is run in it: this Node, or a tool below `/usr`. */
+/** The program in it: this Node, or a tool below `/usr`. */
 type Program = Pick<Command, 'file' | 'args' | 'env'>;
 
 /** Such containers, which are all gone before it is disposed. */

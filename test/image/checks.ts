@@ -1,5 +1,5 @@
 /**
- * What the image has to be, one check after the other; each throws where it is not so.
+ * Requirements of the image, one check after the other; each throws where it is not so.
  */
 import assert from 'node:assert/strict';
 import { chmodSync, chownSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { type Done, type Engine, HARDENED, run } from './engine.ts';
 import { fleet } from './fleet.ts';
 import { detached, directory, IMAGE } from './life.ts';
 
-/** What the image may be larger than its base and Node, uncompressed. */
+/** The size by which the image may exceed its base and Node, uncompressed. */
 const MOST_BYTES = 60_000_000;
 
 export interface Check {

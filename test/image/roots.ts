@@ -150,7 +150,10 @@ async function statusNow(): Promise<StatusReport | null> {
   }
 }
 
-/** What the database returns has to be the workspace's: as many series as the query of the documentation counts, and its samples. */
+/**
+ * The database has to return the workspace's data: as many series as the query of the documentation counts, and its
+ * samples.
+ */
 async function returned(answer: string): Promise<void> {
   const series = Number(JSON.parse(answer).data.result[0]?.value[1] ?? 0);
   const query = new URLSearchParams({ query: 'sum(count_over_time({__name__=~"telemetry_(value|flag)"}[31d]))' });
@@ -329,7 +332,7 @@ async function bareDebian(): Promise<void> {
   const inside = (line: string) => ['chroot', [root, '/bin/sh', '-ec', script([line])]] as const;
   const isolated = ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc', `--root=${root}`];
   const install = commands('container.md', '--no-install-recommends git npm');
-  // What the unit of the package does, where no systemd runs.
+  // The steps of the package's unit, where no systemd runs.
   const server = "sh -c '. /etc/default/victoria-metrics; exec victoria-metrics $ARGS' &";
   const demo = commands('container.md', 'sudo apt-get install victoria-metrics').map((line) =>
     line === 'sudo systemctl restart victoria-metrics' ? server : line,

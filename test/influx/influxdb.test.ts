@@ -22,7 +22,7 @@ function line(n: number, value: FieldValue, field: 'value' | 'text' | 'flag' = '
   return encodeLine({ measurement: 'telemetry', tags, fields: [[field, value]], at }) ?? '';
 }
 
-/** What a bug of another writer would send: text in the field of numbers. */
+/** The line of a bug in another writer: text in the field of numbers. */
 function clash(n: number): string {
   return line(n, 'oops', 'text').replace(' text=', ' value=');
 }

@@ -45,7 +45,7 @@ const anyInstant = fc.oneof(
 );
 const anyReadings = fc.array(anyReading(anyInstant), { maxLength: 25 });
 
-/** What the day sums have to be, counted from the lines alone. */
+/** The expected day sums, counted from the lines alone. */
 function countDays(lines: readonly string[]): Omit<DaySum, 'readings'>[] {
   const days = new Map<number, { points: number; high: bigint; low: bigint }>();
   for (const line of lines) {

@@ -1,4 +1,4 @@
-/** What the commit of a judged page writes and reports, on a real state. */
+/** The writes and reports of the commit of a judged page, on a real state. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import type { AppEvent } from '../../src/core/events.ts';

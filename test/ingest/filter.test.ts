@@ -91,12 +91,12 @@ function isLeftOut({ include = [], exclude = [] }: Partial<FilterSpec>, device: 
 
 interface Expected {
   readonly filter: Partial<FilterSpec>;
-  /** What has to be there of the seed, in the server's milliseconds. */
+  /** The expected part of the seed, in the server's milliseconds. */
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-/** What the seed has of a device, but for the sensors that are left out, as texts that identify points. */
+/** The seed's readings of a device, but for the sensors that are left out, as texts that identify points. */
 function seedOf(rig: Rig, deviceId: string, { filter, fromMs, toMs }: Expected): string[] {
   const { excludeSensors = [] } = filter;
   const [from, to] = [BigInt(Math.floor(fromMs)) * 1_000_000n, BigInt(Math.floor(toMs)) * 1_000_000n];

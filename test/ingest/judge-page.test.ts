@@ -33,7 +33,7 @@ const atNs = (...instants: EpochNs[]): Reading[] => instants.map((instant) => re
 const more = (...list: readonly Reading[]): TelemetryPage => pageOf(list, 'more');
 const last = (...list: readonly Reading[]): TelemetryPage => pageOf(list);
 
-/** What is known beside the page. */
+/** The facts beside the page. */
 const seenEmpty = { emptyBefore: 1 };
 const waived = { accepts: 'any' } as const;
 const restated = { accepts: 'replaced' } as const;
@@ -218,7 +218,7 @@ describe('a page covers', () => {
       { ...waived, ...seenEmpty },
       { covers: GAP, next: 'done' },
     ],
-    // What the plan may hide.
+    // The range that the plan may hide.
     [
       'an end of the data only as far back as the plan surely shows readings',
       ask(ALONE),

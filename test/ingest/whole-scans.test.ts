@@ -115,9 +115,9 @@ type Lie = keyof typeof LIES;
 
 interface Asked {
   readonly request: PageRequest;
-  /** What an honest service would answer. */
+  /** The answer of a correct service. */
   readonly page: TelemetryPage;
-  /** What one that sorts the wrong way would answer. */
+  /** The answer of a service with the wrong order. */
   readonly oldestFirst: TelemetryPage;
 }
 

@@ -11,7 +11,7 @@ import { judgePage } from '../../src/ingest/judge-page.ts';
 import { nextRequest, type PageRequest, requestFor, type WindowLimits } from '../../src/ingest/page-request.ts';
 import { edgeOf } from '../core/support/readings.ts';
 
-/** What the API document leaves open, and a service may do either way. */
+/** The variants that the API document leaves open to a service. */
 export interface ServiceHabits {
   readonly pageSize: number;
   readonly afterIncluded: boolean;

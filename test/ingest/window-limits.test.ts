@@ -1,5 +1,5 @@
 /**
- * What is learnt of the windows that the service allows, and for how long it holds.
+ * The windows that the service allows, as learnt from its answers, and for how long that is valid.
  */
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';

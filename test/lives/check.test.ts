@@ -302,7 +302,7 @@ describe('what is excused', () => {
     const story = quietStory({}, ahead);
     const seen = { datedMs: [at + 130 * MINUTE_MS, at + 140 * MINUTE_MS] };
     const grace = Math.ceil(story.program.gracePeriodMs / MINUTE_MS);
-    // What was shown before the end may also have been called empty while it was.
+    // Readings shown before the end may also have been called empty in that time.
     const laterOf = (stage: Stage): number[] => excusedOf(stage).filter((minute) => minute > 120);
     expect(laterOf(stageAt(8 * HOUR_MS, story, seen))).toEqual(range(121, 181));
     expect(laterOf(stageAt(10 * HOUR_MS, story, seen))).toEqual([]);

@@ -144,7 +144,7 @@ function aheadNow(stage: Stage): (Misfortune & { readonly byMs: number })[] {
 }
 
 /**
- * What a plan hides that nobody could know it to hide: without a `Date`, while the local clock is behind, the newest
+ * Readings that a plan hides without any sign of it: without a `Date`, while the local clock is behind, the newest
  * time that was served is all that is known of the present.
  */
 function hiddenUnknown(stage: Stage): Interval[] {
@@ -342,7 +342,7 @@ function examineCovered(
   return wrong;
 }
 
-/** What a poll that is due may still bring. */
+/** The readings that a due poll may still bring. */
 const DUE_MS = 2 * MINUTE_MS;
 
 function examineReady(

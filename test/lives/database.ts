@@ -11,7 +11,7 @@ import { asVersion2, FAULTS, type Fault, type UpstreamAnswer } from '../support/
 interface DatabaseParts {
   /** The only token that is let in. */
   readonly token: string;
-  /** What happens to the next write; `null` for nothing. */
+  /** The fault of the next write; `null` for none. */
   readonly fault: () => Fault | null;
   readonly write: (bucket: string, body: string) => UpstreamAnswer;
 }

@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { ApiScope, SettingsOverrides } from '../../src/sim/settings.ts';
 import type { Dice } from './dice.ts';
 
-/** What of the plan the rest of a story depends on. */
+/** The part of the plan that the rest of a story depends on. */
 export interface DrawnPlan {
   readonly historyMaxDays: number | null;
   readonly pageSize: number;
@@ -24,7 +24,7 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
   const isSizeUntold = missingFields > 0 || lacked === 'account:read';
   const untold = missingFields > 0 ? 'clamped' : 'refused';
   const foreignPerMinute = dice.pick([0, 0, 0, 5, 20]);
-  // What others spend in a day is a third of it at the most.
+  // Others spend at most a third of a day.
   const leastPerDay = foreignPerMinute * 3 * (DAY_MS / MINUTE_MS);
   return {
     bounds: drawBounds(dice),
@@ -72,7 +72,7 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
     plan: {
       historyMaxDays: plan.historyMaxDays,
       maxDevicesPerPage: plan.pageSize,
-      // What others spend in a minute is half of it at the most.
+      // Others spend at most half of a minute.
       requestsPerMinute: Math.max(dice.pick([20, 60, 120, 120, 600]), foreignPerMinute * 2),
       requestsPerDay: Math.max(dice.pick([5000, 20_000, 100_000]), leastPerDay),
     },

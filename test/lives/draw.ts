@@ -2,7 +2,7 @@
  * Draws a story from a seed: an API, a fleet with its events, a configuration, runs with kills, and the faults
  * meanwhile.
  *
- * What is drawn stays within what the program promises to stand.
+ * Every draw stays within the faults that the program promises to survive.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
@@ -24,7 +24,7 @@ import {
 /** When the stories begin, but for some hours that are drawn. */
 const EPOCH_MS = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
 
-/** What is sized before the rest is drawn. */
+/** The sizes that are fixed before the rest is drawn. */
 interface Size {
   readonly devices: number;
   readonly startMs: number;

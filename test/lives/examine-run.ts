@@ -15,7 +15,7 @@ import type { Stage } from './stage.ts';
 import type { Life } from './story.ts';
 import { isLate } from './truth.ts';
 
-/** What a run came to, and when, by the clock of the story. */
+/** The result of a run, and when, by the clock of the story. */
 export interface Lived {
   readonly life: Life;
   readonly summary: OnceSummary;
@@ -106,7 +106,7 @@ function examineReadings(stage: Stage, sync: Sync, lived: Lived, { span, listedA
   const isUnnamed = ({ deviceId, at }: Place): boolean => {
     if (isOff) return false;
     if (!isIn({ from: span.fromNs, to: span.toNs }, at)) return false;
-    // What was never listed cannot be known, let alone be named.
+    // A device that was never listed cannot be known, let alone be named.
     if (!covered.has(deviceId) && (summary.exit_code !== 0 || !simulator.world.has(deviceId, listedAtMs))) return false;
     return !gaps.some((gap) => gap.deviceId === deviceId && isIn(gap, at));
   };
@@ -254,7 +254,9 @@ function mayBeHidden({ simulator, story }: Stage): boolean {
   return time.date === 'absent' || story.program.historyMs >= plan.historyMaxDays * DAY_MS - 10 * MINUTE_MS;
 }
 
-/** What the run promised to have: from the last moment at which its span can begin to the first at which it can end. */
+/**
+ * The range that the run promised, at its smallest: from its latest possible beginning to its earliest possible end.
+ */
 function spanOf(stage: Stage, lived: Lived & { readonly passedAtMs: number }): Span {
   const { simulator, story } = stage;
   const { time } = simulator.settings;

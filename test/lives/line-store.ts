@@ -15,7 +15,7 @@ export interface StoredPoint {
   readonly fields: ReadonlyMap<string, Cell>;
 }
 
-/** What a write comes to, in InfluxDB's words. */
+/** The result of a write, in InfluxDB's words. */
 export interface StoreAnswer {
   readonly status: number;
   readonly message: string;
@@ -149,7 +149,7 @@ function writeLine(store: Store, line: string): string | null {
   }
 }
 
-/** What follows a series of one number: most lines are such. */
+/** The rest of a line after a series of one number: most lines are such. */
 const PLAIN = /^([a-z_]+)=(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?) (\d{1,19})$/;
 
 type Field = readonly [name: string, value: Cell];

@@ -22,9 +22,9 @@ import { openStage, type Stage } from './stage.ts';
 import { type Life, LONGEST_DEATH_MS, type Story } from './story.ts';
 import { rememberUnpacked } from './unpacking.ts';
 
-/** What a story came to. */
+/** The result of a story. */
 export interface StoryResult {
-  /** What is wrong; empty where nothing is. */
+  /** The errors; empty where there are none. */
   readonly wrong: readonly string[];
   readonly sums: Sums;
 }
@@ -139,7 +139,7 @@ async function liveOne(stage: Stage, life: Life, watch: Watch | null): Promise<s
     if (!living.isDead && life.kill !== null && sync !== null) die(stage, living);
     living.stop.abort(new Error('the life is over'));
     await execution;
-    // What is closed after a kill is the directory that was left behind.
+    // The directory that a kill left behind is closed after it.
     liveOn();
     stage.living = null;
     sync?.close();
@@ -153,7 +153,7 @@ function lookedSinceMs({ life, startedMs }: Living): number | null {
   return life.kind === 'daemon' ? startedMs : null;
 }
 
-/** What happens to the database before a life begins. */
+/** The events at the database before a life begins. */
 function prepare(stage: Stage, { losesFrom, movesHouse }: Life): void {
   const { story, truth } = stage;
   if (movesHouse) stage.moveHouse();

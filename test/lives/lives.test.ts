@@ -15,7 +15,7 @@ const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1);
 /** One for each core of the machine that runs them for every change. */
 const THREADS = 2;
 
-/** What is wrong with a seed, and the least story that shows it. */
+/** The errors of a seed, and the smallest story that shows them. */
 async function describeFailure({ seed, wrong }: SeedResult): Promise<string> {
   const least = await shrink(drawStory(seed), wrong, async (smaller) => (await liveStory(smaller)).wrong);
   return [

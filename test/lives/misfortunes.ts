@@ -29,7 +29,7 @@ export interface Fate {
   readonly faults: FaultPlan;
   /** Removes the `Date` of an answer, where that happens now. */
   readonly undate: <T extends { readonly headers: Readonly<Record<string, string>> }>(answer: T) => T;
-  /** What happens to a write now. */
+  /** The fault of a write now. */
   readonly database: () => DatabaseFault | null;
   /** The names of the misfortunes that have hit something. */
   readonly hit: ReadonlySet<string>;
@@ -215,7 +215,7 @@ function isBefore(query: URLSearchParams, atMs: number): boolean {
 
 type Request = Parameters<FaultPlan>[1];
 
-/** What a misfortune does to the answer of a request, whatever it is. */
+/** The effect of a misfortune on the answer of a request, whatever it is. */
 function createFault({ what }: Misfortune, dice: Dice): (request: Request) => Fault | null {
   switch (what.kind) {
     case 'answers':
@@ -227,7 +227,7 @@ function createFault({ what }: Misfortune, dice: Dice): (request: Request) => Fa
   }
 }
 
-/** What lies are drawn by. */
+/** The inputs from which false answers are drawn. */
 interface Chances {
   readonly dice: Dice;
   readonly knownSign: KnownSign;

@@ -4,13 +4,13 @@
 import { Worker } from 'node:worker_threads';
 import type { Sums } from './live.ts';
 
-/** What a thread is to live. */
+/** The work of a thread. */
 export interface SeedOrder {
   readonly seed: number;
   readonly leftOut: ReadonlySet<string>;
 }
 
-/** What the story of a seed came to; without sums where it has thrown. */
+/** The result of a seed's story; without sums where it has thrown. */
 export interface SeedResult {
   readonly seed: number;
   readonly wrong: readonly string[];

@@ -32,7 +32,7 @@ const TOKEN = 'lives-token';
 /** More requests than any honest story needs. */
 const MOST_REQUESTS = 6000;
 
-/** What a story came to, in numbers. */
+/** The result of a story, in numbers. */
 export interface Counts {
   kills: number;
   requests: number;
@@ -71,7 +71,7 @@ export interface Stage extends Disposable {
   lifeStartedMs: number;
   /** The program that runs now; `null` where none does. */
   living: Pick<Sync, 'context'> | null;
-  /** What a kill leaves behind becomes the state. */
+  /** The directory that a kill leaves behind becomes the state. */
   die(): void;
   /** The options of a life. */
   options(life: Life, observe: (event: AppEvent) => void): SyncOptions;

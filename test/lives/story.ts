@@ -40,7 +40,9 @@ export interface DeviceLife {
   readonly name: string;
   readonly spec: DeviceSpec;
   readonly buffers: readonly MsRange[];
-  /** What `recorded_at` of a reading means that was handed in late: when it was received, or when it was measured. */
+  /**
+   * The meaning of `recorded_at` for a reading that was handed in late: when it was received, or when it was measured.
+   */
   readonly stamps: 'receipt' | 'device';
 }
 
@@ -66,7 +68,7 @@ export type Lie =
   /** A page of a window that ends further back than a window is wide. */
   | 'an old window without a reading';
 
-/** What the wire or the service does to single answers. */
+/** The faults of the network or the service in single answers. */
 export type AnswerFault =
   | 'server-error'
   | 'server-error with a wait'
@@ -145,7 +147,7 @@ export function partsOf({ devices, misfortunes, lives, api }: Story): string[] {
   ];
 }
 
-/** What a device can do without. */
+/** The parts of a device that can be left out. */
 const ODDITIES = [
   'traits',
   'silences',

@@ -1,11 +1,11 @@
 /**
- * What stories came to together, and whether that is enough to prove anything.
+ * The sums of many stories, and whether they cover enough.
  */
 import type { Sums } from './live.ts';
 
 /**
- * What every story has at least, and the median of their values. Of the twelve misfortunes or more that each has, some
- * hit nothing where a life is killed before its first request.
+ * The least values of every story, and the median of their values. Of the twelve misfortunes or more that each has,
+ * some hit nothing where a life is killed before its first request.
  */
 const LEAST = { devices: 4, days: 3, kills: 2, faults: 4 } as const;
 const LEAST_MEDIAN_VALUES = 10_000;

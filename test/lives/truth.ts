@@ -23,9 +23,12 @@ export interface Moment {
   readonly nowMs: EpochMs;
   /** Only what the service has shown by then counts; `nowMs` where it is left out. */
   readonly shownByMs?: EpochMs;
-  /** What was handed in later than the grace period counts if it was by then: nobody can know of it before a look. */
+  /**
+   * Readings handed in later than the grace period count if they were there by then: they cannot be known before a
+   * poll.
+   */
   readonly lateByMs: EpochMs;
-  /** What is archived and on its way to the database. */
+  /** Points that are archived and on their way to the database. */
   readonly pending: () => LineStore;
   /** Whether nobody can know yet that a reading is missing. */
   readonly isExcused?: (deviceId: string, reading: SimReading) => boolean;
@@ -57,7 +60,7 @@ export function isLate({ visibleAtMs, recordedAtNs }: SimReading, graceMs: numbe
   return visibleAtMs - nsToMs(recordedAtNs) > graceMs;
 }
 
-/** What the truth is made of. */
+/** The sources of the truth. */
 interface TruthParts {
   readonly simulator: Simulator;
   readonly deviceIds: readonly string[];
@@ -69,7 +72,7 @@ interface TruthParts {
 /** The truth of a story. */
 export function createTruth({ simulator, deviceIds, graceMs, database }: TruthParts): Truth {
   const all = new Map(deviceIds.map((deviceId) => [deviceId, entriesOf(simulator, deviceId)] as const));
-  /** What was not seen in the database yet. */
+  /** The points that were not seen in the database yet. */
   const open = new Map(all);
   return {
     shown: (atMs) => {

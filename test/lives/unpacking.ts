@@ -1,5 +1,5 @@
 /**
- * What zstd has unpacked in a story is remembered by the packed bytes: a delivery that fails reads its batch from the
+ * The unpacked text of a story's blocks is cached by the packed bytes: a delivery that fails reads its batch from the
  * archive again, and so does every look at what is on its way, dozens of times.
  */
 import { syncBuiltinESMExports } from 'node:module';

@@ -8,7 +8,7 @@ import type { MsRange, SimDevice, SimReading } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import type { DeviceLife, Story } from './story.ts';
 
-/** What is handed in at once comes in this distance, by the service's clock. */
+/** Readings handed in at once arrive in this distance, by the service's clock. */
 const HAND_IN_MS = 20;
 
 /** All readings of a device until the end of the story. */

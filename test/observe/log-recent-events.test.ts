@@ -1,5 +1,5 @@
 /**
- * What happened last: the log's lines, kept for the page.
+ * The recent events: the log's lines, kept for the page.
  */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';

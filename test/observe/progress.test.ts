@@ -194,7 +194,7 @@ describe('the rate', () => {
     expect(shown((second) => ({ requests: second, requestsPerMinute: 9.44 }), 30)).toContain(' 9.4 requests a minute,');
   });
 
-  /** What a terminal of a width shows of work that has an ETA and a rate. */
+  /** The line on a terminal of a width, for work that has an ETA and a rate. */
   const shownIn = (columns: number, facts: Partial<ProgressFacts>): string => {
     const { line, screen } = openTerminal(columns);
     createProgress(line).show({ ...FACTS, eta: { ms: 70_000, basis: '' }, requestsPerMinute: 60, ...facts }, 0);
@@ -238,7 +238,7 @@ describe('the rate', () => {
 });
 
 describe('the estimate', () => {
-  /** What is shown after work that went at an even pace, a share of 0.001 a second. */
+  /** The line after work at an even pace, a share of 0.001 a second. */
   function shownAfter(shares: readonly number[]): string {
     const { line, screen } = openTerminal(200);
     const progress = createProgress(line);

@@ -17,7 +17,7 @@ function openLog() {
   return {
     clock,
     observe,
-    /** What was written since the last look: event, level, how many were suppressed before it. */
+    /** The lines since the last call: event, level, how many were suppressed before it. */
     reported: () =>
       written.splice(0).map((text) => {
         const { event, level, suppressed, problem_lines_suppressed } = JSON.parse(text);

@@ -1,5 +1,5 @@
 /**
- * What is served over HTTP, against a real server on loopback: the answers and who is turned away. The pages
+ * The HTTP server on loopback: its answers and its refusals. The pages
  * themselves: `test/page/`.
  */
 import { request as httpRequest } from 'node:http';

@@ -296,7 +296,7 @@ describe.runIf(isHere)('while somebody looks', () => {
     expect(await page.locator('.tone').innerText()).toMatch(/problem/i);
     expect(await page.title()).toMatch(/^Problem/);
     expect(await page.evaluate('[window.mark, document.querySelector(".devices tbody tr").mark]')).toEqual([1, 1]);
-    // What is above has grown, and what is looked at has stayed where it was.
+    // The part above has grown, and the visible part has stayed where it was.
     expect(Math.abs(((await link.boundingBox())?.y ?? 0) - place)).toBeLessThan(2);
     expect(await link.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
     expect(await names(page)).toEqual(before);

@@ -1,5 +1,5 @@
 /**
- * What the page begins with is the status report without its devices, though it is made from sums of an earlier scan.
+ * The page begins with the status report without its devices, though it is made from sums of an earlier scan.
  */
 import { describe, expect, test } from 'vitest';
 import { createSnapshots } from '../../src/app/service.ts';

@@ -787,7 +787,10 @@ function skeletonOf(page: string): string {
   return (page.replace(/="[^"]*"/g, '=""').match(/<[^>]*>/g) ?? []).join('');
 }
 
-/** What no page may hold: control characters (line breaks are the markup's own), those that turn text round, halves. */
+/**
+ * Characters that no page may have: control characters (line breaks are the markup's own), those that turn text round,
+ * halves.
+ */
 const HARMFUL = /[[\p{Cc}--\n]\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff]/v;
 
 describe('text from outside', () => {

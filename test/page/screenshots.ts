@@ -24,7 +24,7 @@ interface Picture {
   readonly names: Partial<Record<Scheme, string>>;
   readonly path: string;
   readonly size: { readonly width: number; readonly height: number };
-  /** What has to be there before it is taken. */
+  /** The text that has to be there before it is taken. */
   readonly awaited?: string;
 }
 

@@ -12,7 +12,7 @@ import type { OverviewParts } from '../../src/page/overview.ts';
 import { createStatusPage, type StatusPageParts } from '../../src/page/page.ts';
 import { factsOf, REPORT, rowOf, STANDING } from './facts.ts';
 
-/** What is served; a test changes it while it runs. */
+/** The served facts; a test changes them while it runs. */
 export interface Shown {
   standing: OverviewParts;
   facts: PageFacts;
@@ -24,7 +24,7 @@ export interface Served extends AsyncDisposable {
   readonly url: string;
   readonly shown: Shown;
   readonly server: StatusServer;
-  /** What went wrong in making answers. */
+  /** The errors in making answers. */
   readonly errors: readonly string[];
 }
 

@@ -13,7 +13,7 @@ import { KEY, MAIN, openBench, openStage, type Run, SOURCE, start, until } from 
 const place = mkdtempSync(join(tmpdir(), 'tidemark-built-'));
 afterAll(() => rmSync(place, { recursive: true, force: true }));
 
-/** What the pages load: some of it is read from beside the program, some from a library's package. */
+/** The files that the pages load: some of them are read from beside the program, some from a library's package. */
 const ASSETS = ['page.css', 'mark.svg', 'live.js', 'charts.js', 'uplot.js', 'uplot.css'];
 
 /** Waits until a run prints the address of its page. */

@@ -26,7 +26,7 @@ async function pageOf(run: Run): Promise<string> {
   return url;
 }
 
-/** What it has logged. */
+/** Its log. */
 function linesOf(run: Run): Record<string, unknown>[] {
   return run
     .stderr()

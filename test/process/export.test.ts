@@ -35,7 +35,7 @@ async function filled(options: StageOptions = {}): Promise<{ stage: Stage; start
   return { stage, startedMs };
 }
 
-/** What an export has written. */
+/** The output of an export. */
 async function exported(stage: Stage, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await stage.run(['--export', ...args], { env: NO_KEY });
   expect(code, stderr).toBe(0);

@@ -39,7 +39,7 @@ interface Problem {
   readonly name: string;
   readonly on: (place: Place) => void | Promise<void>;
   readonly off: (place: Place) => void | Promise<void>;
-  /** What the log calls it, and its end. */
+  /** The name of its event in the log, and of its end. */
   readonly events: readonly [begins: string, ends: string];
   /** Why it is not ready; `null` where it stays ready. */
   readonly code: ReadyCode | null;

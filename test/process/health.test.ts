@@ -31,7 +31,7 @@ describe('--health', () => {
     const { run, port } = await openDaemon(stage);
     await until('the key is refused', () => run.stderr().includes('key-refused'));
     expect(await health(`0.0.0.0:${port}`)).toMatchObject({ code: 0, stdout: 'healthy\n', stderr: '' });
-    // What somebody has got wrong since the start is not the daemon's health.
+    // A mistake in the configuration since the start is not the daemon's health.
     const broken = { TIDEMARK_API_SHARE: '99', TIDEMARK_INFLUX_TOKEN_FILE: '/nowhere' };
     expect(await health(`127.0.0.1:${port}`, ['--json'], broken)).toMatchObject({
       code: 0,

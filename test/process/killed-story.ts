@@ -19,7 +19,7 @@ import { patient } from '../support/patience.ts';
 import { type Fault as DatabaseFault, FAULTS, startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
 import { openStage, type Run, type Stage, TOKEN } from './support.ts';
 
-/** What a story came to. */
+/** The result of a story. */
 export interface KilledStory {
   readonly seed: number;
   /** Processes that were killed, and those of them that had sent a request. */
@@ -27,7 +27,7 @@ export interface KilledStory {
   readonly midway: number;
   /** Values that the judge expected and found. */
   readonly values: number;
-  /** What is wrong; empty where nothing is. */
+  /** The errors; empty where there are none. */
   readonly wrong: readonly string[];
 }
 
@@ -166,7 +166,7 @@ async function liveUntilKilled(
   { stage, proxy, env, dice, isDisturbed }: Hunt,
   isFirst: boolean,
 ): Promise<boolean | null> {
-  // What `--once` costs is compared with a calm run where nothing else goes wrong.
+  // The cost of `--once` is compared with an undisturbed run where nothing else goes wrong.
   const way = isDisturbed ? dice.pick(WAYS) : ['--once'];
   const kill = drawKill(dice, isFirst);
   const before = stage.simulator.log.total;
@@ -208,7 +208,7 @@ interface Judged {
 /** The clocks are compared to some seconds. */
 const SLACK_MS = 7500;
 
-/** What a run that began then has promised, against the truth. */
+/** Compares the promises of a run that began then with the truth. */
 function judgeStory({ stage, store, story }: Judged, startedMs: number): { wrong: string[]; values: number } {
   const { simulator } = stage;
   const { world, settings } = simulator;
@@ -240,7 +240,7 @@ function examineSummary(stdout: string): string[] {
   return outcome === 'complete' && reasons.length === 0 ? [] : [`${outcome}, gaps: ${reasons.join()}`];
 }
 
-/** What was sent was booked before. */
+/** Every sent request was booked before. */
 function examineBookings({ dataDir, simulator }: Stage): string[] {
   const db = new Database(`${dataDir}/tidemark.db`, { readonly: true });
   const booked = Number(db.prepare('SELECT count(*) FROM request').pluck().get());

@@ -19,7 +19,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(filled.directory, { recursive: true, force: true }));
 
-/** What stood on the terminal's last line, one after the other. */
+/** The texts of the terminal's last line, one after the other. */
 function drawn(stderr: string): string[] {
   return stderr
     .split('\r\u001b[K')

@@ -108,7 +108,7 @@ async function echoingApi(status: number) {
   };
 }
 
-/** What a daemon logs once the API has refused a request, whatever it answered. */
+/** The log line of a daemon once the API has refused a request, whatever it answered. */
 const FAILED = /"event":"(?:request-retried|stream-failed|api-outage|quota-wait|key-refused)"/;
 
 describe.runIf(influxdAvailable())('the key and the token appear nowhere', () => {

@@ -21,7 +21,7 @@ import { programFile } from '../support/built-program.ts';
 import { judge, type Verdict } from '../support/judge.ts';
 
 export const ROOT = join(import.meta.dirname, '..', '..');
-/** What tests start: the built program, or the source where none was built (`npm run soak`). */
+/** The program under test: the built one, or the source where none was built (`npm run soak`). */
 export const MAIN = programFile();
 /** The source of the program. */
 export const SOURCE = join(ROOT, 'src', 'main.ts');

@@ -21,7 +21,7 @@ const DEVICES: readonly DeviceSpec[] = [
   { deviceId: 'odd', intervalMs: 30_000, traits: ['oddValues', 'empty'] },
 ];
 
-/** What goes wrong at the API: a fifth of all requests, a third of those for telemetry. */
+/** The faults of the API: a fifth of all requests, a third of those for telemetry. */
 const API_FAULTS: FaultPlan = anyOf(
   atRate(0.2, ANSWER_FAULTS, 7),
   onPath(

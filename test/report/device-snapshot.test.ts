@@ -1,4 +1,4 @@
-/** What is reported of one device. */
+/** The snapshot of one device. */
 import { describe, expect, test } from 'vitest';
 import { createFilter } from '../../src/core/filter.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../../src/core/state/telemetry.ts';

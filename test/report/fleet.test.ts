@@ -29,7 +29,7 @@ interface Spec {
   /** How long ago it begins; by default long before the wanted range. */
   readonly heldFromAgoMs?: number;
   readonly goneSinceMs?: number;
-  /** What the API reports of it beyond that it is online and active. */
+  /** The facts of the API about it, beyond that it is online and active. */
   readonly facts?: Partial<DeviceRecord>;
 }
 

@@ -32,7 +32,7 @@ function devices(count: number, intervalMs: number, ageDays?: number): DeviceSpe
   }));
 }
 
-/** What was reported at a moment. */
+/** The report at a moment. */
 interface Reported {
   readonly atMs: number;
   readonly etaMs: number;
@@ -108,7 +108,7 @@ describe.runIf(influxdAvailable())('the ETA of the initial sync', () => {
     ['much live work', { devices: devices(6, MINUTE_MS), perMinute: 20, perDay: 30_000, days: 1.2, lookMs: MINUTE_MS }],
   ])('is right within a factor of 1.5 once the load of live work is known: %s', async (_, fleet) => {
     const { reported, sentences, endMs } = await live({ ...fleet, page: 40 });
-    // What is left at the very end is a matter of single requests.
+    // The rest at the very end is a matter of single requests.
     const early = reported.filter(({ atMs }) => endMs - atMs > 5 * MINUTE_MS);
     expect(early.length).toBeGreaterThan(5);
     expect(worst(early, endMs)).toBeLessThan(1.5);

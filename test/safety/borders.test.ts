@@ -1,5 +1,5 @@
 /**
- * What strangers can do to the program: clients of its HTTP server, answers of the API, times that cannot be, files of
+ * Attacks from outside of the program: clients of its HTTP server, answers of the API, times that cannot be, files of
  * the state. Each rule is a scenario that the real program passes and that finds each variant of `border-mutants.ts`.
  */
 import { describe, expect, test } from 'vitest';

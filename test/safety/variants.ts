@@ -46,7 +46,7 @@ const importers = new Map<string, Set<string>>();
 /** The modules of each variant that are its own: edited, or importing such a one. */
 const own = new Map<string, ReadonlySet<string>>();
 
-/** What the loader has found for the imports of the source: the same for all variants. */
+/** The results of the loader for the imports of the source: the same for all variants. */
 const found = new Map<string, ResolveFnOutput>();
 
 registerHooks({

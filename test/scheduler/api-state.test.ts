@@ -75,7 +75,7 @@ describe('what keeps the API from being read', () => {
     noteAnswered(state, 'account');
     expect([report.isRefused(), report.problem()]).toEqual([true, expect.stringContaining('the API refuses the key')]);
     expect(report.nextAttemptInMs()).toBe(1000);
-    // What was read before is read no more: no stream is called on.
+    // Streams that were read before are read no more: no stream is called on.
     expect(report.list().map(({ state }) => state)).toEqual(['failing', 'failing', 'failing', 'failing']);
     noteAnswered(state, 'devices');
     expect(report.list().find(({ name }) => name === 'devices')?.state).toBe('on');

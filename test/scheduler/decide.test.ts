@@ -26,7 +26,7 @@ function busyState(): PlannerState {
   return state;
 }
 
-/** What is done about each decision, so that the next one in the order has its turn. */
+/** The change after each decision, so that the next one in the order has its turn. */
 const ORDER: readonly [string, (state: PlannerState) => void][] = [
   ['account inventory', (state) => Object.assign(state.credit, { account: 0 })],
   ['devices inventory', (state) => read(state, 'devices')],

@@ -1,4 +1,4 @@
-/** What is reported of a quota that is too small: once, again when it changes, and once when it ends. */
+/** The reports of a quota that is too small: once, again when it changes, and once when it ends. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

@@ -1,4 +1,4 @@
-/** What is known of one device, and when a request for it is worth sending. */
+/** The facts about one device, and when a request for it is worth sending. */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {

@@ -71,7 +71,7 @@ function outcomes(event: DeviceEvent, before: DeviceState): readonly (DeviceStat
 const TABLE = documented();
 const STATES = [...(TABLE.get('stored')?.keys() ?? [])];
 
-/** What brings a device to a state, in the order of events. */
+/** The events that bring a device to a state, in order. */
 const WAYS: Readonly<Record<DeviceState, (queue: DeviceQueue) => void>> = {
   absent: () => undefined,
   idle: (queue) => noteDeviceListed(queue, { deviceId: 'd', seenMs: null, isActive: false }, NOW),

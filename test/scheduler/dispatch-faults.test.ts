@@ -1,5 +1,5 @@
 /**
- * What a fault of a request about a device leaves behind: a gap that is named where other requests were answered, and
+ * The effect of a fault of a request about a device: a gap that is named where other requests were answered, and
  * a rest without a name where the service may have been at fault.
  */
 import { describe, expect, test } from 'vitest';

@@ -13,7 +13,7 @@ import { type DispatchParts, followPlan } from '../../src/scheduler/dispatch.ts'
 import type { Decision, Planner, Rest } from '../../src/scheduler/planner-types.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
-/** What becomes of one task: after `ms` it fails with an error, or is done. */
+/** The course of one task: after `ms` it fails with an error, or is done. */
 interface Script {
   readonly ms: number;
   readonly error?: Error;

@@ -20,7 +20,7 @@ function begins(store: ReturnType<typeof facts>, ...rest: [TelemetryState, bigin
   return goesOnFrom(createIsolatedRanges(store)(), ...rest);
 }
 
-/** What is covered of a device. */
+/** The covered ranges of a device. */
 function covered(deviceId: string, ...ranges: readonly (readonly [bigint, bigint])[]): TelemetryState {
   return { deviceId, covered: ranges.map(([from, to]) => ({ from, to, last: null })) } as unknown as TelemetryState;
 }

@@ -1,6 +1,6 @@
 /**
- * What planning passes on to the planner, and what it keeps itself: the present, the rest, the goals, and the doubts
- * about the plan.
+ * The facts that planning passes on to the planner, and those that it keeps: the present, the rest, the goals, and the
+ * doubts about the plan.
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_NS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';

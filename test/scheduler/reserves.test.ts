@@ -30,7 +30,7 @@ function purposeOfLane(lane: Lane): Pick<Purpose, 'lane' | 'stream'> {
 function noteWaits(waits: Map<Lane, number>, lane: Lane, hasWork: (lane: Lane) => boolean): void {
   for (const each of RESERVED_LANES) {
     waits.set(each, each === lane || !hasWork(each) ? 0 : (waits.get(each) ?? 0) + 1);
-    // What it got without being owed it pays for first, up to five requests.
+    // Requests that it got beyond its reserve are subtracted first, up to five.
     const ahead = each === 'devices' ? 200 : 5;
     expect(waits.get(each)).toBeLessThanOrEqual((1 + ahead) / USUAL_RESERVES[each] + RESERVED_LANES.length);
   }

@@ -32,7 +32,7 @@ export const ACCOUNT: Account = {
   openAlerts: null,
 };
 
-/** What the API does next: it is called with the stream, and may throw. */
+/** The next action of the API: it is called with the stream, and may throw. */
 export interface Script {
   /** The errors of the next requests of a stream, first the first; then it is answered. */
   readonly fails?: Partial<Record<'account' | 'devices' | 'alerts', readonly Error[]>>;

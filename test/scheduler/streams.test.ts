@@ -33,7 +33,7 @@ describe('how often the list is read', () => {
   });
 
   test('is the time at which listings and what they find late cost least together', () => {
-    /** What a listing costs and what is found late by it, in ms of age for each ms. */
+    /** The cost of a listing, and of readings that are found late because of it, in ms of lag for each ms. */
     const cost = (everyMs: number, { devices, pageSize, lagMs, changesPerMs }: typeof USUAL): number =>
       (listPages(devices, pageSize) * lagMs ** 2) / 2 / everyMs + (changesPerMs * everyMs ** 2) / 6;
     const input = fc.record({

@@ -8,7 +8,7 @@ import { askInProcess, createManualClock, ORIGIN_MS, smallSimulator, smallWorld 
 
 const KINDS: readonly WindowKind[] = ['fixed', 'first-request', 'sliding', 'bucket'];
 
-/** What is left in the minute by the plainest count there is, given all times at which one was spent. */
+/** The rest of the minute by the simplest count, given all times at which one was spent. */
 const MODELS: Record<Exclude<WindowKind, 'bucket'>, (spent: readonly number[], atMs: number) => number> = {
   fixed: (spent, atMs) => spent.filter((ms) => Math.floor(ms / 60_000) === Math.floor(atMs / 60_000)).length,
   sliding: (spent, atMs) => spent.filter((ms) => ms > atMs - 60_000).length,

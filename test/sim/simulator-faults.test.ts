@@ -137,7 +137,7 @@ function everySecond() {
   return smallWorld({ devices: [{ deviceId: 'd', intervalMs: 1000 }], precision: 's', historyMs: 60_000 });
 }
 
-/** What a client gets on a bare socket: bytes, and how the connection ends. */
+/** The bytes that a client gets on a bare socket, and how the connection ends. */
 async function bare(simulator: Simulator, path: string): Promise<{ bytes: string; end: string }> {
   const server = await serveSimulator(simulator);
   const socket = connect(Number(new URL(server.url).port), '127.0.0.1');

@@ -1,6 +1,6 @@
 /**
- * What the simulator's tests share: a clock of the machine, a small world, and one way to send requests in-process and
- * over HTTP.
+ * Shared parts of the simulator's tests: a clock of the machine, a small world, and one way to send requests in-process
+ * and over HTTP.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Clock } from '../../src/core/ports.ts';

@@ -1,4 +1,4 @@
-/** What the simulated world is filled with: values, traits and alerts. */
+/** The contents of the simulated workspace: values, traits and alerts. */
 import { expect, test } from 'vitest';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { HOSTILE_KEYS, LONG_KEY, ODD_VALUES } from '../../src/sim/sensors.ts';

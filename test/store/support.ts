@@ -1,5 +1,5 @@
 /**
- * What the tests of the state share: directories of their own, the tables over a real file, and plain records.
+ * Shared parts of the tests of the state: directories of their own, the tables over a real file, and plain records.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

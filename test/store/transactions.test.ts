@@ -63,7 +63,7 @@ describe('a call as a transaction', () => {
   });
 });
 
-/** What could write past the guard once a state is open, and does not. */
+/** The calls that could write past the guard once a state is open, and do not. */
 const KNOWN_WAYS: readonly string[] = [
   // In a call of a writer.
   'archive/maintenance.ts: incremental_vacuum',

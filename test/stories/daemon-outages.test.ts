@@ -20,7 +20,7 @@ const FIRST = { forMs: 5 * MINUTE_MS, schedules: FEW };
 describe.runIf(influxdAvailable())('the daemon in outages', () => {
   const bench = sharedBench(openBench);
 
-  /** What a verdict makes of it is made once. */
+  /** The judge's cache is filled once. */
   const WORLD = worldOf(DEVICES);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>

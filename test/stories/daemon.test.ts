@@ -17,7 +17,7 @@ import { sharedBench } from '../support/shared-bench.ts';
 describe.runIf(influxdAvailable())('the daemon', () => {
   const bench = sharedBench(openBench);
 
-  /** What a verdict makes of it is made once. */
+  /** The judge's cache is filled once. */
   const WORLD = worldOf(DEVICES);
 
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
@@ -249,7 +249,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     const verdict = await rig.verdict(rig.clock.nowMs() - 15 * MINUTE_MS, {
       fromNs: BigInt(NOW_MS - 5 * HOUR_MS) * 1_000_000n,
     });
-    // What the API itself does not show any more of a device that left is not to be had.
+    // Data of a device that left is not available when the API itself does not show it any more.
     expect(verdict.missing.filter((point) => !/^(leaver|returner)/.test(point)).slice(0, 5)).toEqual([]);
     expect(verdict.missing.filter((point) => point.startsWith('returner')).slice(0, 5)).toEqual([]);
     expect(verdict.expected).toBeGreaterThan(2000);

@@ -25,7 +25,7 @@ const DEVICES: readonly DeviceSpec[] = [
 const world = (originMs: number): World =>
   createWorld({ seed: 5, originMs, historyMs: 2 * DAY_MS, devices: [...DEVICES] });
 
-/** What a backfill left in the other lane before the outage. */
+/** The points that a backfill left in the other lane before the outage. */
 const HISTORY: readonly string[] = Array.from(
   { length: 600 },
   (_, nth) => `workspace,workspace_id=w devices=2 ${BigInt(NOW_MS - 9 * DAY_MS + nth * MINUTE_MS) * 1_000_000n}`,
@@ -43,7 +43,7 @@ interface Story {
   readonly byDay: readonly number[];
   /** Every line that arrived, in the order of its first arrival, from the end of the outage on. */
   readonly arrived: readonly string[];
-  /** What waited in each lane when the outage ended. */
+  /** The points that waited in each lane when the outage ended. */
   readonly waiting: { readonly live: readonly string[]; readonly history: readonly string[] };
 }
 
@@ -115,7 +115,7 @@ describe.runIf(influxdAvailable())('a database that is down for three days', () 
     const isHour = (line: string): boolean => line.startsWith('coverage_hour,');
     expect([lively.length > 3000, lively.some(isHour)]).toEqual([true, false]);
     expect(history.filter((line) => !isHour(line))).toHaveLength(HISTORY.length);
-    // What waited in the live lane arrives in the order of the log, and before anything of the history.
+    // Points that waited in the live lane arrive in the order of the log, and before anything of the history.
     expect(story.arrived.slice(0, lively.length)).toEqual([...new Set(lively)]);
     const rank = new Map(story.arrived.map((line, index) => [line, index]));
     expect(history.every((line) => (rank.get(line) ?? -1) >= lively.length)).toBe(true);

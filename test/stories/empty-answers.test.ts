@@ -158,7 +158,7 @@ describe.runIf(influxdAvailable())('empty answers that were accepted', () => {
     expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(MINUTE_MS);
   });
 
-  /** What is remembered of the empty answers about the hub. */
+  /** The records of the empty answers about the hub. */
   const rememberedOf = (rig: Rig) => {
     const sync = rig.open();
     try {

@@ -37,7 +37,7 @@ function longestWithoutPoll(rig: Rig, deviceId: string, fromMs: number): number 
 
 describe.runIf(influxdAvailable())('an empty device list', () => {
   const bench = sharedBench(openBench);
-  /** What a verdict makes of it is made once. */
+  /** The judge's cache is filled once. */
   const WORLD = worldOf(DEVICES);
 
   const rigOf = async (world = WORLD): Promise<Rig> => await openRig(bench, { world, historyMs: 2 * DAY_MS });

@@ -20,10 +20,10 @@ const halfOf = (fault: Fault): FaultPlan => often(atRate(0.5, [fault], 3));
 
 const ofAnother: Fault = { kind: 'mangle', change: (page) => ({ ...page, deviceId: 'another' }) };
 
-/** What a verdict makes of it is made once. */
+/** The judge's cache is filled once. */
 const WORLD = worldOf(DEVICES);
 
-/** What is wrong with one device for an hour. */
+/** The fault of one device for an hour. */
 const FAULTS: readonly [string, FaultPlan][] = [
   ['every second answer is empty', halfOf(falselyEmpty)],
   ['two readings are exchanged', halfOf(twoExchanged)],
@@ -283,7 +283,7 @@ async function expectHealed(
   fromMs = NOW_MS - DAY_MS + 4 * HOUR_MS,
 ): Promise<void> {
   expect(error).toBeNull();
-  // What is younger may be on its way.
+  // Younger readings may be on their way.
   const endMs = rig.clock.nowMs() - 5 * MINUTE_MS;
   expect(lastReport.devices.flatMap(({ gaps }) => gaps).filter(({ from }) => Date.parse(from) < endMs)).toEqual([]);
   expect(lastReport.destinations).toMatchObject([{ quarantined: 0 }]);

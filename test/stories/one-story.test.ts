@@ -52,12 +52,12 @@ interface Story {
   readonly historyMs?: number;
 }
 
-/** What the daemon shows of itself at a moment. */
+/** The views of the daemon at a moment. */
 interface Look {
   readonly nowMs: number;
   /** The sentence of the status page. */
   readonly summary: string;
-  /** What `--status` prints. */
+  /** The output of `--status`. */
   readonly status: string;
   /** The lag of `/status.json` and of the page: of the archive and of each database, then of each device. */
   readonly lags: readonly (number | null)[];
@@ -179,7 +179,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
 
   test('a hub that falls silent, with all below it: the copy is complete, the fleet is not', async () => {
     using reported = await play({ forMs: 2 * HOUR_MS, silentFromMs: NOW_MS + 30 * MINUTE_MS });
-    // What can be read is complete; which devices are silent stands in the list of the page.
+    // All readable ranges are complete; the list of the page has the silent devices.
     expect(reported.summary).toMatch(/^In sync: all 12 devices/);
     expect(reported.silent).toBe(8);
     expect(reported.ready.ready).toBe(true);
@@ -228,7 +228,7 @@ function metricsOf(sync: Sync, clock: { nowMs(): number; monoMs(): number }): Me
   } as Parameters<typeof createMetrics>[0]);
 }
 
-/** What fires, but for the watchdog, once the metrics have stayed so for half an hour: by the real rules. */
+/** The alerts that fire, except the watchdog, once the metrics have stayed so for half an hour: by the real rules. */
 function alerts(metrics: string, { up = 1, nowMs }: { readonly up?: number; readonly nowMs: number }): string[] {
   const lines = metrics.split('\n').filter((line) => /^tidemark_/.test(line) && !/_bucket|_sum|_count/.test(line));
   const series = lines.map((line) => {

@@ -12,7 +12,7 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
 
-/** What a way does with a workspace, and the error that ends it. */
+/** The run of one way on a workspace, and the error that ends it. */
 interface Way {
   /** Reads the complete history once, and checks the report of this way. */
   readonly fill: (rig: Rig) => Promise<void>;

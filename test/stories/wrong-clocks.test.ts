@@ -12,7 +12,7 @@ import { withWallOffset } from '../support/virtual-clock.ts';
 
 const bench = sharedBench(openBench);
 
-/** What a verdict makes of it is made once. */
+/** The judge's cache is filled once. */
 const WORLD = worldOf(DEVICES);
 
 async function rigOf(settings: RigOptions['settings'] = {}): Promise<Rig> {
@@ -21,7 +21,7 @@ async function rigOf(settings: RigOptions['settings'] = {}): Promise<Rig> {
 
 const YEAR_MS = 365 * DAY_MS;
 
-/** What is covered beyond the true present, or is called ready before it may be, looked at every second. */
+/** Ranges covered beyond the true present, and readiness that comes too early, checked every second. */
 async function watchClaims(rig: Rig, { report, ready }: DaemonWatch, forMs: number): Promise<string[]> {
   const found: string[] = [];
   for (let passedMs = 0; passedMs < forMs; passedMs += SECOND_MS) {
@@ -111,7 +111,7 @@ test.runIf(influxdAvailable()).each([
     time.jumpMs = 74 * YEAR_MS;
     let before = 0;
     const life = await liveAsDaemon(rig, {
-      // What the wrong year has spent of the day's quota delays the history.
+      // The requests that the wrong year has spent of the day's quota delay the history.
       forMs: 50 * MINUTE_MS,
       meanwhile: async () => {
         await rig.clock.sleep(7 * MINUTE_MS);

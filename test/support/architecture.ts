@@ -6,7 +6,7 @@ import { posix } from 'node:path';
 import { parseAst } from 'rolldown/parseAst';
 import { blank } from './source-text.ts';
 
-/** What a part of `src` may import: other parts, packages, and Node's own modules. */
+/** The allowed imports of a part of `src`: other parts, packages, and Node's own modules. */
 interface Allowance {
   readonly parts: readonly string[];
   readonly packages: readonly string[];
@@ -114,7 +114,7 @@ export const PURE: readonly RegExp[] = [
 /** Names of ports with the constants that belong to them: a pure file may use both. */
 const PORTS = /^core\/(?:ports\.ts|state\/)/;
 
-/** What no file of {@link PURE} may mention. */
+/** Names that no file of {@link PURE} may mention. */
 const IMPURE =
   /\b(?:await|async|SyncContext|\w*(?:Store|Ledger)|Date\.now|Math\.random)\b|\b(?:monoMs|nowMs|observe)(?=\()/g;
 
@@ -131,7 +131,7 @@ export interface SourceFile {
   readonly text: string;
 }
 
-/** What a file imports, in whichever way: values, types, for effect, re-exports, dynamically. */
+/** The imports of a file, in any form: values, types, for effect, re-exports, dynamically. */
 export function importsOf(text: string): string[] {
   return targetsAfter(/(?<![.\w])(?:import\b|require\b|from\b(?!\s*\())/g, text).filter((target) => target !== null);
 }
@@ -188,7 +188,7 @@ function worldlyUses(path: string, code: string): string[] {
 }
 
 /**
- * What keeps a file from holding rules alone.
+ * The reasons why a file does not hold rules alone.
  *
  * @param code its text without comments and strings.
  */

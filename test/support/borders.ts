@@ -1,5 +1,5 @@
 /**
- * What the scenarios of the borders share: the parts of the program that the network reaches, and how a scenario
+ * Shared parts of the scenarios of the borders: the parts of the program that the network reaches, and how a scenario
  * reports errors in them. No database, no process: HTTP on loopback, and parts on their own.
  */
 import type * as client from '../../src/api/client.ts';

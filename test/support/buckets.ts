@@ -13,7 +13,7 @@ const TOKEN = 'buckets-token';
 export interface Buckets extends Pick<Bench, 'influxd' | 'proxy'> {
   /** The one of the test that runs. */
   readonly bucket: string;
-  /** What writes to it. */
+  /** The writer of the bucket. */
   sink(): Sink;
 }
 

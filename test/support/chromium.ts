@@ -34,7 +34,7 @@ export interface Watched extends AsyncDisposable {
   leaveTo(origin: string, look: Look): Promise<void>;
 }
 
-/** What can be changed of a page that is open. */
+/** The settings of an open page. */
 export interface Look {
   readonly viewport?: { readonly width: number; readonly height: number };
   readonly colorScheme?: 'light' | 'dark';

@@ -26,11 +26,11 @@ export interface DaemonOptions {
   readonly beside?: (sync: Sync) => DaemonParts['beside'];
   /** The program under test: the real one by default. */
   readonly program?: Pick<Program, 'runDaemon'>;
-  /** What else happens meanwhile; given the parts. */
+  /** The other actions meanwhile; called with the parts. */
   readonly meanwhile?: (watch: DaemonWatch) => Promise<void>;
 }
 
-/** What can be seen of a daemon that runs. */
+/** The views of a running daemon. */
 export interface DaemonWatch {
   readonly events: readonly AppEvent[];
   report(): StatusReport;
@@ -39,7 +39,7 @@ export interface DaemonWatch {
 }
 
 export interface DaemonLife extends DaemonWatch {
-  /** What it ended with, where it ended by itself. */
+  /** The result with which it ended, where it ended by itself. */
   readonly error: unknown;
   readonly lastReport: StatusReport;
   readonly lastReady: ReadyReport;

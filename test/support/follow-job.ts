@@ -27,7 +27,7 @@ export const requestOf = (rig: Rig): JobRequest => ({
   requestedMs: rig.clock.nowMs(),
 });
 
-/** What a command that followed its job has seen. */
+/** The view of a command that followed its job. */
 export interface Followed {
   readonly end: JobEnd | null;
   readonly progress: readonly ProgressReport[];

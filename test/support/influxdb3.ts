@@ -122,7 +122,9 @@ function answerTo(contents: Contents, method: string, url: URL, body: string): R
   }
 }
 
-/** What lies behind the first member of gzip was lost, with 204. The header that Node writes has no more than its ten bytes. */
+/**
+ * Data behind the first member of gzip was lost, with 204. The header that Node writes has no more than its ten bytes.
+ */
 const firstMember = (packed: Buffer): Buffer => inflateRawSync(packed.subarray(10));
 
 /** Starts one that has these databases, and these points in each. An empty token: it was started without authentication. */

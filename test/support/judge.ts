@@ -129,7 +129,7 @@ function addRow(points: StoredSeries, time: Cell | undefined, fields: readonly C
 /** The readings of a simulated sensor: for each instant its value, or the different ones. */
 type SeedSeries = Map<bigint, ValueText | Set<ValueText>>;
 
-/** What is known of a device so far, up to an instant. */
+/** The known readings of a device so far, up to an instant. */
 interface SeedDevice {
   toNs: bigint;
   readonly series: Map<string, SeedSeries>;

@@ -164,7 +164,7 @@ export function metricsPage(): string {
   return `${HEAD}${rows(METRICS)}\n${DEVICES}${rows(PER_DEVICE)}\n${ALERTS}${alerts.join('\n')}\n`;
 }
 
-/** What a label stands for in the meaning of an alert. */
+/** The replacement of a label in the meaning of an alert. */
 const LABELS: Readonly<Record<string, string>> = {
   destination: 'a database',
   stream: 'a stream',

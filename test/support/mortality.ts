@@ -18,7 +18,7 @@ let left: number | null = null;
 let counted = 0;
 /** Which effects were those of a write to the database. */
 let writes: number[] = [];
-/** What is done at the moment of death, before anything else can be. */
+/** The action at the moment of death, before any other. */
 let atDeath: (() => void) | null = null;
 
 /**

@@ -57,7 +57,7 @@ function runTool(path: string, args: readonly string[], input: string, cwd: stri
   return { code: status, said: `${stdout}${stderr}` };
 }
 
-/** What an Alertmanager has of an alert. */
+/** The alert in an Alertmanager. */
 interface HeldAlert {
   readonly labels: Readonly<Record<string, string>>;
   readonly status: { readonly state: 'unprocessed' | 'active' | 'suppressed' };
@@ -159,7 +159,7 @@ export interface Prometheus extends AsyncDisposable {
 }
 
 export interface PrometheusOptions {
-  /** What is scraped, as `host:port`. */
+  /** The scraped target, as `host:port`. */
   readonly target: string;
   /** Rule files, by their names. */
   readonly rules: Readonly<Record<string, string>>;

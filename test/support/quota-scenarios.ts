@@ -32,7 +32,7 @@ async function live(rig: Rig, seconds: number, changes: Partial<SyncOptions> = {
   await life;
 }
 
-/** What of the requests was too much: any minute in which there were more than the share allows. */
+/** The excess requests: any minute in which there were more than the share allows. */
 function tooMany({ simulator }: Rig, least: number): string[] {
   const atMs = simulator.log.requests.map((request) => request.atMs);
   let most = 0;

@@ -40,7 +40,7 @@ async function recheckAndDie(rig: Rig, program: Program, nth: number): Promise<b
   }
 }
 
-/** What was left out is brought by a recheck, however often that is killed. */
+/** A recheck brings readings that were left out, however often it is killed. */
 export const recheckAfterKills: Scenario = async (bench, program) => {
   using _mortal = mortalCommits();
   const devices = [

@@ -65,7 +65,7 @@ export interface RigOptions {
   readonly share?: number;
   readonly concurrency?: number;
   readonly workspaceTag?: string | null;
-  /** What is left out; nothing by default. */
+  /** The excluded devices and sensors; none by default. */
   readonly filter?: Partial<FilterSpec>;
   /** How long a request waits for its answer; 30 s. */
   readonly transportTimeoutMs?: number;

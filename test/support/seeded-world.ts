@@ -8,7 +8,7 @@ import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { Change, DeviceSpec, Lifecycle, LocationSpec, MsRange } from '../../src/sim/spec.ts';
 import { createWorld, type World, type WorldOptions } from '../../src/sim/world.ts';
 
-/** What a fleet is like. Shares are parts of the devices, 0 to 1. */
+/** The description of a fleet. Shares are parts of the devices, 0 to 1. */
 interface FleetOptions {
   /** Number of devices, hubs included; 0. */
   readonly devices?: number;

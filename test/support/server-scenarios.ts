@@ -131,7 +131,7 @@ export function ask({ port }: Pick<Target, 'port'>, path: string, headers: Recor
   });
 }
 
-/** What everybody gets where nothing is wrong. */
+/** The answer for every client where nothing is wrong. */
 export const ordinaryClients: BorderScenario = async (borders) => {
   await using stage = await serve(borders);
   const paths = ['/', '/status.json', '/metrics', '/healthz', '/readyz', '/device?id=x'];
@@ -185,7 +185,7 @@ export const clientsThatLeave: BorderScenario = async (borders) => {
   askEach(clients);
   await until(() => made >= 8);
   for (const { socket } of clients) socket.destroy();
-  // What the server has answered after they left, it has seen after they left.
+  // The server has seen requests after they left if it has answered them after that.
   for (let count = 0; count < 3; count += 1) await ask(stage.target, '/healthz');
   const last = ask(stage.target, '/device?id=last');
   held.resolve();

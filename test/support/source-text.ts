@@ -3,7 +3,7 @@
  * Offsets and lines stay where they were.
  */
 
-/** What a `/` after it divides; after anything else it begins a regular expression. */
+/** The tokens after which a `/` divides; after anything else it begins a regular expression. */
 const ENDS_VALUE = /[\w$)\]}]$/;
 const KEYWORD_BEFORE_REGEX = /(?:^|[^\w$.])(?:return|typeof|case|in|of|void|delete|throw|await)$/;
 

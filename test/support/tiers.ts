@@ -34,7 +34,7 @@ export function testTiers(): Tiers {
   return { pure: files.filter((file) => !real.includes(file)), real };
 }
 
-/** What a module imports for its values: relative ones as paths from the root, `/src/…` and `/test/…`. */
+/** The imports of a module for its values: relative ones as paths from the root, `/src/…` and `/test/…`. */
 export function importsOf(text: string, file: string): string[] {
   return [...text.matchAll(IMPORT)].map(([, named, called]) => {
     const name = named ?? called ?? '';

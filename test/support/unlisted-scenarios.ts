@@ -17,7 +17,7 @@ import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 import { withWallOffset } from './virtual-clock.ts';
 
-/** What the list shows of when a device was seen: the time, nothing, or always the same time of long ago. */
+/** The last-seen time in the list: the time, nothing, or always the same time of long ago. */
 export type Listing = 'shown' | 'absent' | 'stuck';
 
 const SHOWN: Readonly<Record<Exclude<Listing, 'shown'>, string>> = {

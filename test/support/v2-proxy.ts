@@ -9,7 +9,7 @@ import { gunzipSync } from 'node:zlib';
 import type { ServerAnswer } from '../../src/influx/answers.ts';
 import { type Call, createConnection, type Send } from '../../src/influx/connection.ts';
 
-/** What happens to one write instead of what should. */
+/** The fault of one write. */
 export type Fault =
   /** Answered without a request to the database. */
   | {
@@ -88,7 +88,7 @@ export interface V2Proxy extends AsyncDisposable {
   connect(token: string): Send;
   /** Every write that had the right token, in order. */
   readonly writes: readonly SeenWrite[];
-  /** What goes wrong from now on; `null` for nothing. */
+  /** The fault from now on; `null` for none. */
   setFaults(faults: ((write: SeenWrite) => Fault | null) | null): void;
   /** Connections to it are refused until `resume`, as those to a database that does not run. */
   pause(): Promise<void>;

@@ -93,7 +93,7 @@ async function untilReady(url: string, child: ChildProcess): Promise<void> {
   throw new Error('victoria-metrics does not answer');
 }
 
-/** What the judge found: samples that are not there, and samples that nothing explains. */
+/** The findings of the judge: missing samples, and unexplained ones. */
 export interface VictoriaVerdict {
   readonly missing: readonly string[];
   readonly invented: readonly string[];

@@ -13,7 +13,7 @@ export const KEY = 'tm_canary_4711';
 export const SIGNAL = new AbortController().signal;
 export const PURPOSE: Purpose = { lane: 'live', stream: 'telemetry', deviceId: 'd' };
 
-/** What one request gets: an answer, or an error that the transport rejects with. */
+/** The result of one request: an answer, or an error with which the transport rejects. */
 export type Step = Partial<Omit<HttpAnswer, 'body'>> & { readonly body?: unknown; readonly text?: string };
 
 /** @param create makes the client: that of the program, or of a variant of it. */

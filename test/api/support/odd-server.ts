@@ -13,7 +13,7 @@ export const KEY = 'tm_canary_4711';
 
 export const NEVER = new AbortController().signal;
 
-/** What is done with one request: its head as text, and the socket. */
+/** The handling of one request: its head as text, and the socket. */
 export type Script = (socket: Socket, head: string) => void;
 
 export interface OddServer extends AsyncDisposable {

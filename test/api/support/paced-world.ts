@@ -1,7 +1,7 @@
 /**
  * The quota of a workspace on the server's side, and a program that sends requests through a limiter, in virtual time.
  *
- * What is recorded is the truth: when each request left by a clock that nobody can move, and how it was answered.
+ * The record is the truth: when each request left by a clock that nobody can move, and how it was answered.
  */
 import { createRateLimiter, type RateLimiter } from '../../../src/api/rate-limiter.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
@@ -123,7 +123,7 @@ export function createPacedWorld(options: WorldOptions) {
       };
       await Promise.all([clerk, ...Array.from({ length: askers }, keepAsking)]);
     },
-    /** What other clients have used before the program came. */
+    /** The requests of other clients before the program started. */
     spendAsOther: (count: number) => quota.spend(count, truth.nowMs()),
     /** Another client of the workspace: sends one request. */
     askAsOther: () => {

@@ -1,6 +1,6 @@
 /**
- * What one container carries: the compiled daemon over a simulated fleet that keeps to its plan, in real time, with
- * delivery into a database that keeps nothing. The figures of docs/scaling.md.
+ * The load that one container carries: the compiled daemon over a simulated fleet that keeps to its plan, in real time,
+ * with delivery into a database that keeps nothing. The figures of docs/scaling.md.
  *
  *   npm run build && node test/bench/fleet/run.ts --devices 10000 --requests 600 --minutes 60
  *
@@ -17,7 +17,7 @@ import type { StatusReport } from '../../../src/core/status.ts';
 import { MINUTE_MS } from '../../../src/core/time.ts';
 import { AS_SHIPPED, databaseEnv, PROGRAM, startNullInflux } from '../parts.ts';
 
-/** What the fleet is. */
+/** The description of the fleet. */
 export interface FleetPlan {
   readonly devices: number;
   /** Each device reports once in so many minutes. */

@@ -13,7 +13,7 @@ import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { BASE_PATH, createSimulator, exchange, type Simulator } from '../../../src/sim/simulator.ts';
 import { createSeededWorld } from '../../support/seeded-world.ts';
 
-/** What is reported at the start. */
+/** The report at the start. */
 export interface StartedApis {
   readonly url: string;
   /** The key of each workspace; its address is `url/N/external/v1`. */

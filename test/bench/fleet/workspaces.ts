@@ -43,7 +43,7 @@ const { values } = parseArgs({
 });
 const wanted = Number(values.workspaces);
 const MB = 1e6;
-/** What must stay free for the machine itself. */
+/** The memory that must stay free for the machine itself. */
 const SPARE_BYTES = 1.5e9;
 /** How many processes may be in their first seconds at once. */
 const STARTING = 8;
@@ -321,7 +321,7 @@ async function panelMs(
   return performance.now() - began;
 }
 
-/** What a dashboard shows at first: all of everything, and of a choice of its own the first one. */
+/** The first view of a dashboard: all of everything, and of a choice of its own the first one. */
 function firstChoices({ templating }: Board): ReadonlyMap<string, Chosen> {
   return new Map(
     templating.list.map(({ name, type, allValue = '.*', current }): [string, Chosen] => [
@@ -397,7 +397,7 @@ function cpuMsOf({ child }: Workspace): number {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-/** What belongs to a process alone, its share of what several have, and all that it has mapped. */
+/** The memory of a process alone, its share of shared memory, and all that it has mapped. */
 function memoryOf({ child }: Workspace): { privateBytes: number; sharedOutBytes: number; rssBytes: number } {
   const text = readFileSync(`/proc/${child.pid}/smaps_rollup`, 'utf8');
   const bytes = (name: string): number =>

@@ -25,7 +25,7 @@ export type PlanName = keyof typeof PLANS;
 export interface Cell {
   readonly devices: number;
   readonly plan: PlanName;
-  /** What another client uses of the plan. */
+  /** The part of the plan that another client uses. */
   readonly others: number;
 }
 

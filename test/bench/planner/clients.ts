@@ -29,7 +29,7 @@ export interface RunOptions {
   readonly fleet: readonly Device[];
   readonly service: Service;
   readonly plan: ServicePlan;
-  /** What came before is not counted. */
+  /** Earlier requests are not counted. */
   readonly fromMs: number;
   readonly untilMs: number;
   readonly seed: number;

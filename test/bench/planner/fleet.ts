@@ -6,7 +6,7 @@
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
 import { mix, type Seed, unit, whole } from '../../../src/sim/random.ts';
 
-/** What reports how. */
+/** The kinds of devices, and how they report. */
 export interface FleetOptions {
   readonly seed: number;
   readonly devices: number;

@@ -1,5 +1,5 @@
 /**
- * What a run of a client comes to.
+ * The result of a run of a client.
  */
 import { countAge, type StoredReadings } from './stored-readings.ts';
 
@@ -22,7 +22,7 @@ export interface RunResult {
   readonly evenness: number;
 }
 
-/** What is counted of a run. */
+/** The counts of a run. */
 export interface Span {
   readonly fromMs: number;
   readonly untilMs: number;

@@ -11,7 +11,7 @@ import { formatTable, judgeFigure, type Measured } from '../table.ts';
 import { type Cell, type CellResult, figuresOf, nameOf, type PlanName, runCell } from './cells.ts';
 import { plannerBytes } from './memory.ts';
 
-/** What is run. */
+/** The runs. */
 export interface PlannerBench {
   readonly cells: readonly Cell[];
   readonly hours: number;
@@ -25,7 +25,7 @@ const MEMORY_DEVICES = 10_000;
 const MEMORY_MB = 20;
 const MB = 1_000_000;
 
-/** What is run by default. */
+/** The default runs. */
 export function plannerBench(isQuick: boolean): PlannerBench {
   const fleets = isQuick ? FLEETS.filter((devices) => devices <= 1000) : FLEETS;
   return { cells: cellsOf(fleets, PLAN_NAMES, isQuick ? [0] : OTHERS), hours: isQuick ? 24 : 48, seed: 7 };

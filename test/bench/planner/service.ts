@@ -13,7 +13,7 @@ export interface ServiceOptions {
   readonly plan: ServicePlan;
   readonly window: SimSettings['quota']['window'];
   readonly headers: SimSettings['quota']['headers'];
-  /** What another client uses of both limits: the lesser of the two, evenly. */
+  /** The part of both limits that another client uses: the lesser of the two, evenly. */
   readonly others: number;
 }
 

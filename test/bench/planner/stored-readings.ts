@@ -5,7 +5,7 @@
 import type { LiveGap } from '../../../src/scheduler/device-outlook.ts';
 import type { Device } from './fleet.ts';
 
-/** What is stored of one device, by the numbers of its readings. */
+/** The stored readings of one device, by their numbers. */
 export interface StoredReadings {
   readonly device: Device;
   /** All up to this one are stored or given up. */

@@ -45,7 +45,7 @@ export interface FilledDevice extends Timed {
   readonly goneSinceMs: number | null;
 }
 
-/** What is the matter with a device, by its number modulo 100. All others are in order. */
+/** The problem of a device, by its number modulo 100. All others are in order. */
 const oddities = {
   /** Gone for two days. */
   gone: 3,

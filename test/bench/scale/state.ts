@@ -26,7 +26,7 @@ export const WORKSPACE = 'bench';
 export function fillState(directory: string, fill: Fill): Filled {
   const { db, path, close } = openDatabase(directory);
   try {
-    // What is lost in a power failure is no loss here.
+    // A loss in a power failure is no loss here.
     db.pragma('synchronous = OFF');
     db.pragma('cache_size = -65536');
     const sums = writeState(db, fill);

@@ -105,7 +105,7 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
         expect((forecast ?? 0) / took, 'the forecast of the dry run').toBeLessThan(1.5);
       },
     });
-    // What is left at the very end is a matter of single requests.
+    // The rest at the very end is a matter of single requests.
     const early = reported.filter(({ atMs }) => endMs - atMs > 5 * MINUTE_MS);
     expect(early.length).toBeGreaterThan(10);
     for (const ratio of ratios(early, endMs)) {

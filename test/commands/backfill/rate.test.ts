@@ -143,7 +143,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     'costs what it was thought to cost, to a few in a hundred (windows of %d days)',
     async (days) => {
       using rig = await rigOf({ settings: { plan: { historyMaxDays: days } } });
-      // What the rates are measured by.
+      // The basis of the rates.
       await backfillAlone(rig, { fromMs: NOW_MS - 2 * DAY_MS });
       const before = telemetryRequests(rig);
       const beganMs = rig.clock.nowMs();

@@ -115,7 +115,7 @@ export async function openStage({ settings, devices = DEVICES, workspaceId }: St
   };
 }
 
-/** What is promised of every line of the object. */
+/** The guarantees about every line of the object. */
 function expectWhole(line: CheckLine): void {
   expect(line.message, line.name).not.toBe('');
   expect(line.exit_code === 0, line.name).toBe(line.status !== 'fail');
@@ -179,7 +179,7 @@ export function bad({ checks }: CheckReport, area?: CheckLine['area']): string[]
   return (
     checks
       .filter((check) => check.status !== 'ok' && (area === undefined || check.area === area))
-      // What nothing showed by chance is no finding.
+      // A problem that by chance nothing showed is no finding.
       .filter((check) => check.status !== 'skip' || check.message.startsWith('not requested'))
       .toSorted((a, b) => worst.indexOf(a.status) - worst.indexOf(b.status))
       .map(({ status, name }) => `${status} ${name}`)

@@ -73,7 +73,7 @@ describe('its requests', () => {
     expect(fact).toMatchObject([{ key: 'account' }]);
     expect(day_total).toEqual([{ one: 1, readings: 0, points: 0 }]);
     expect(Object.values(rest).flat()).toEqual([]);
-    // What follows is not in its way.
+    // The following requests do not disturb it.
     await rig.once();
     expect((await rig.plan()).backfill.requests).toBe(0);
   });

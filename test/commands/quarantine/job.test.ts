@@ -1,5 +1,5 @@
 /**
- * What is done about the quarantine, against a real InfluxDB: a retry lets go only what is accepted, a drop is a
+ * Actions on the quarantine, against a real InfluxDB: a retry lets go only what is accepted, a drop is a
  * declared loss, and neither does anything by halves.
  */
 import { afterEach, describe, expect, test } from 'vitest';

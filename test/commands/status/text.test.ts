@@ -384,7 +384,7 @@ describe('what is odd', () => {
       gaps: [],
     });
     expect(report().totals.covered_share).toBeNull();
-    // What `--check` has requested is not synced.
+    // Requests of `--check` sync nothing.
     const requestId = open.ledger.book(NOW_MS, { lane: 'inventory', stream: 'devices' });
     open.ledger.recordOutcome(requestId, { status: 200, fault: null });
     expect(report().streams.map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'waiting'));

@@ -203,7 +203,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(unwrapped(textOf(config, rig.clock))).toMatch(
       /not read yet: 3 devices, .*; start the daemon or run --once /,
     );
-    // What waits in the archive is delivered, and nothing new is pulled.
+    // The points in the archive are delivered, and no new ones are read.
     rig.simulator.faults = (_, { path }) => (path.includes('/telemetry') ? { kind: 'server-error' } : null);
     await rig.once();
     await expectTrue(rig, reportOf(config, rig.clock), 8000);

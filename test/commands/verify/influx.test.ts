@@ -288,7 +288,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     ]);
     const ofTied = verdict.differences.filter(({ device_id }) => device_id === 'tied');
     expect(ofTied.length).toBeGreaterThan(1);
-    // What stands beside its instant is remembered for ever, and was sent again.
+    // The offset beside its instant is remembered for ever, and was sent again.
     expect(verdict.repaired).toBeGreaterThan(0);
     expect(ofTied.reduce((sum, { archived_points }) => sum + archived_points, 0)).toBe(
       verdict.repaired + ofTied.reduce((sum, { missing }) => sum + missing, 0),

@@ -1,5 +1,6 @@
 /**
- * What is gathered of a destination: by device, so that a device that is compared once more counts in place of before.
+ * The collected findings about a destination: by device, so that a device that is compared once more counts in place of
+ * before.
  */
 import { describe, expect, test } from 'vitest';
 import { type FoundDay, noFindings } from '../../../src/commands/verify/examine.ts';

@@ -1,5 +1,5 @@
 /**
- * What the tests of `--verify` share: a rig whose destination is known by a true identity, the comparison over its
+ * Shared parts of the tests of `--verify`: a rig whose destination is known by a true identity, the comparison over its
  * state as the program makes it, and a hand in the archive.
  */
 import { join } from 'node:path';
@@ -67,7 +67,7 @@ export interface VerifyOptions {
   readonly sleeps?: boolean;
 }
 
-/** What a destination's comparison came to. */
+/** The result of a destination's comparison. */
 export interface Verified {
   readonly verdict: DestinationVerdict;
   readonly sums: ReturnType<typeof totalOf>;

@@ -1,5 +1,5 @@
 /**
- * What the tests of the rules share: readings and pages in few words, and the small integers that stand for times.
+ * Shared parts of the tests of the rules: readings and pages in few words, and the small integers that stand for times.
  */
 import type { CoveredRange, Edge } from '../../../src/core/coverage.ts';
 import type { Interval, Intervals } from '../../../src/core/intervals.ts';

@@ -49,7 +49,7 @@ const FILLED_MS = 25.1 * HOUR_MS;
 
 const FONT = '@font-face { font-family: Inter; src: local("Inter"), local("Liberation Sans"), local("DejaVu Sans"); }';
 
-/** What is chosen on the dashboards. */
+/** The choices on the dashboards. */
 const CHOSEN: Readonly<Record<string, string | readonly string[]>> = {
   device: ['add-bre-05'],
   one_sensor: 'humidity',
@@ -105,7 +105,7 @@ interface Asked {
   readonly viewer: Pick<PromViewer, 'lists' | 'look'>;
 }
 
-/** What only Grafana's program can draw. */
+/** Panels that only Grafana's own program can draw. */
 const OF_THE_PROGRAM: ReadonlySet<string> = new Set(['alertlist', 'geomap', 'state-timeline']);
 
 /** The panels without those that cannot be drawn: the one on the left gets their room. */

@@ -3,7 +3,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** What the default provider reads, and what only those have read who have a VictoriaMetrics. */
+/** The dashboards of the default provider, and those that only users of VictoriaMetrics have. */
 export const FOLDER = 'grafana/dashboards';
 export const VICTORIA_FOLDER = 'grafana/dashboards-victoriametrics';
 

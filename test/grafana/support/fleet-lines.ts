@@ -95,7 +95,7 @@ function readingLines(device: number, atMs: number): string[] {
   );
 }
 
-/** What is written hourly, and an alert in each hour that lasts for a few. */
+/** The hourly lines, and an alert in each hour that lasts for a few. */
 function factLines({ intervalMs }: FleetSize, all: readonly number[], hourMs: number): string[] {
   const perHour = Math.floor(HOUR_MS / intervalMs);
   const hour = Math.floor(hourMs / HOUR_MS);

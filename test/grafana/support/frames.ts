@@ -1,5 +1,5 @@
 /**
- * What Grafana makes of an answer of InfluxDB: frames of fields, as its data source does
+ * The form of an InfluxDB answer in Grafana: frames of fields, as its data source does
  * (`pkg/tsdb/influxdb/influxql/buffered/response_parser.go`), and the list of a variable.
  */
 
@@ -11,7 +11,7 @@ export interface Field {
   readonly type: FieldType;
   readonly values: readonly Cell[];
   readonly labels: Readonly<Record<string, string>>;
-  /** What the field is called by the query; rules of a panel go by it. */
+  /** The name of the field in the query, which the rules of a panel use. */
   readonly displayName: string;
   /** Of times: the step of the query, in ms. */
   readonly intervalMs?: number;

@@ -19,7 +19,7 @@ type DataField = library.Field;
 
 const { theme, prepare, values } = pipelineOf(grafana);
 
-/** What stands in a cell, a legend or a stat. */
+/** The content of a cell, a legend or a stat. */
 export interface Shown {
   readonly text: string;
   /** By the name that the panels use: `green`, `red`; `null` where it is none of those. */
@@ -79,7 +79,7 @@ export async function pictureOf(panel: Panel, frames: readonly Frame[]): Promise
   return { fields: data.flatMap((frame, index) => fieldsOf(frame, index, data)), rows: data[0]?.length ?? 0 };
 }
 
-/** What a stat or a list of bars shows: names, words and colours; one without a name where there is nothing. */
+/** The content of a stat or a list of bars: names, words and colours; one without a name where there is nothing. */
 export async function valuesOf(
   panel: Panel,
   frames: readonly Frame[],

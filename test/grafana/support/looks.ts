@@ -1,5 +1,5 @@
 /**
- * What there is to look at on a dashboard.
+ * The visible content of a dashboard.
  */
 import { type Board, type Panel, shownPanels } from './boards.ts';
 import type { Viewer } from './viewer.ts';

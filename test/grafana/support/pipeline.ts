@@ -1,5 +1,5 @@
 /**
- * What Grafana does with the answers of a panel's queries before it draws them, by its own library, which is given: in
+ * The processing of the answers of a panel's queries before Grafana draws them, by its own library, which is given: in
  * tests that of Node, for pictures that of a browser.
  *
  * The library comes without the list of the field options, which Grafana's program registers: they are registered here
@@ -47,7 +47,7 @@ export interface Pipeline {
   readonly theme: library.GrafanaTheme2;
   /** Frames of a panel, transformed, with the options of their fields; a table in the order of its rows. */
   prepare(panel: Panel, frames: readonly Frame[]): Promise<DataFrame[]>;
-  /** What a stat or a list of bars shows. */
+  /** The content of a stat or a list of bars. */
   values(panel: Panel, frames: readonly Frame[]): Promise<library.FieldDisplay[]>;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What Grafana makes of an answer in PromQL: frames of fields, as its Prometheus data source does
+ * The form of a PromQL answer in Grafana: frames of fields, as its Prometheus data source does
  * (`result_transformer.ts`, `transformDFToTable`), and the texts of a variable's list (`metric_find_query.ts`).
  */
 import type { Board, Target } from './boards.ts';

@@ -1,5 +1,5 @@
 /**
- * What a query in PromQL names: metrics, and the labels that it goes by.
+ * The names in a PromQL query: metrics, and the labels that it uses.
  */
 
 /** The metrics that a query names: what stands before braces. */

@@ -6,7 +6,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts
  * macros.
  */
 
-/** What is chosen of a variable. `options`: the values of its list, which "All" stands for without a value of its own. */
+/** The choice of a variable. `options`: the values of its list, which "All" stands for without a value of its own. */
 export interface Chosen {
   readonly value: string | readonly string[];
   readonly options: readonly string[];

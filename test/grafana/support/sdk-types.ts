@@ -73,7 +73,8 @@ function errorsByLine(output: string): Map<number, string[]> {
   let line = 0;
   for (const text of output.split('\n').filter((one) => one !== '')) {
     const [, at, words = text] = /^values\.ts\((\d+),\d+\): error (.*)$/.exec(text) ?? [];
-    // What is not of the module (a broken configuration) is an error of its first line; what is indented goes on.
+    // An error outside of the module (a broken configuration) counts for its first line; indented lines continue an
+    // error.
     if (at !== undefined) line = Number(at) - 1;
     else if (!text.startsWith(' ')) line = 0;
     found.set(line, [...(found.get(line) ?? []), words]);

@@ -101,7 +101,7 @@ const SHAPES: Readonly<Record<string, (panel: Panel, frames: readonly Frame[], r
 
 function expectLines(panel: Panel, frames: readonly Frame[], range: Viewer['range']): void {
   if (isPutTogether(panel)) return;
-  // What is carried on from long before the range is cut by the panel.
+  // Values carried on from long before the range are cut by the panel.
   const carried = panel.targets?.filter(({ query = '' }) => query.includes('fill(previous)')).map(({ refId }) => refId);
   expectTimes(
     panel,

@@ -23,7 +23,7 @@ export interface Place {
   readonly database: string;
 }
 
-/** What to choose of a variable, given its list: without one, the default of Grafana. */
+/** The choice for a variable, given its list: without one, the default of Grafana. */
 export type Choose = (variable: string, options: readonly Option[]) => string | readonly string[] | undefined;
 
 export interface Viewer {

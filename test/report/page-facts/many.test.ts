@@ -1,6 +1,6 @@
 /**
- * What the status page shows of many devices over a real state: their names, alerts; and that ten thousand devices cost
- * no more than those that are shown.
+ * The facts of the status page about many devices, over a real state: their names, alerts; and that ten thousand
+ * devices cost no more than those that are shown.
  */
 import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../../src/app/open-sync.ts';

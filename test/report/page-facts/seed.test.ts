@@ -1,5 +1,5 @@
 /**
- * What the status page shows of a device after a real sync, against the seed of the simulated workspace.
+ * The facts of the status page about a device after a real sync, against the seed of the simulated workspace.
  */
 import { describe, expect, test } from 'vitest';
 import { runOnce } from '../../../src/commands/once/run.ts';
@@ -82,7 +82,7 @@ describe.runIf(influxdAvailable())('the status page after a sync', () => {
     const seconds = spanMs / 1000;
     const page = await sync.sync.pageFacts(() => []).device(deviceId, seconds);
     if (page === null) throw new Error('no page');
-    // What came after the sync cannot be there; all before it is.
+    // Readings after the sync cannot be there; all before it are.
     const newest = parseTimestamp(page.device.newest_reading_at ?? '') ?? 0n;
     const coveredTo = parseTimestamp(page.device.covered.at(-1)?.[1] ?? '') ?? 0n;
     expect(newest).toBeGreaterThan(coveredTo - BigInt(15 * MINUTE_MS) * 1_000_000n);

@@ -1,5 +1,5 @@
 /**
- * What the status page shows of a device over a real state: bars on the right days, last values, its own page.
+ * The facts of the status page about a device, over a real state: bars on the right days, last values, its own page.
  */
 import { describe, expect, test } from 'vitest';
 import { VALUES_A_ROW } from '../../../src/core/page-facts.ts';

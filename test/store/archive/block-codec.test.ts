@@ -26,7 +26,7 @@ describe('a block', () => {
   });
 
   it('keeps the frames of large parts, and of a small one alone', () => {
-    // What of 5 lines is left out of the frames that are kept has been packed again.
+    // The part of 5 lines that is not in the kept frames has been packed again.
     const [large, one, other] = [linesOf(900), linesOf(1), linesOf(4)];
     const parts = [large, one, large, one, other, large].map(packed);
     expect(Number(parts[0]?.bytes)).toBeGreaterThan(KEPT_FRAME_BYTES);

@@ -193,7 +193,7 @@ describe('what is forgotten', () => {
     using state = scratchStore();
     fill(state, 400);
     const id = deliver(state, 'influx');
-    // What was merged or replaced before leaves copies in free pages.
+    // Lines that were merged or replaced before leave copies in free pages.
     for (const group of state.maintenance.compactionGroups(10 * 86_400_000)) {
       while (state.maintenance.compact(group, { configured: [id], active: [id] }, 10 * 86_400_000));
     }

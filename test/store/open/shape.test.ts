@@ -1,5 +1,5 @@
 /**
- * What a new state is made by: the shape to which the steps lead, written down so that it is made at once.
+ * The statements that create a new state: the shape to which the steps lead, written down so that it is made at once.
  * `vitest run test/store/open/shape.test.ts -u` writes it anew after a new step.
  */
 import Database from 'better-sqlite3';
@@ -14,13 +14,13 @@ const HEADER = `/**
 export const SHAPE = \``;
 
 interface Made {
-  /** What each table, index and trigger was made by, in their order. */
+  /** The statement of each table, index and trigger, in their order. */
   readonly sql: readonly string[];
   /** By table; those without a row are left out. */
   readonly rows: Readonly<Record<string, readonly unknown[]>>;
 }
 
-/** What is in a database after some SQL. */
+/** The schema of a database after some SQL. */
 function madeBy(steps: readonly string[]): Made {
   const db = new Database(':memory:');
   for (const step of steps) db.exec(step);

@@ -80,7 +80,7 @@ describe('a state that is looked at', () => {
   test('of nobody, closed in order or left by a process that died, shows all that was written', () => {
     using open = filled();
     using dead = scratch();
-    // What a kill leaves: the file and its log, none of it carried over.
+    // The files after a kill: the state and its log, none of it carried over.
     for (const suffix of ['', '-wal']) copyFileSync(`${open.file}${suffix}`, `${dead.file}${suffix}`);
     const left = contents(dead.path);
     {
