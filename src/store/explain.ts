@@ -108,7 +108,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
     if (isMissing(directory)) {
       return {
         what: `this user (${user}) cannot create '${directory}' (${message})`,
-        remedy: `As root: mkdir -p '${directory}' && chown ${user} '${directory}'; or set data_dir to another directory.`,
+        remedy: `As root: mkdir -p ${inQuotes(directory)} && chown ${user} ${inQuotes(directory)}; or set data_dir to another directory.`,
       };
     }
     return {
@@ -116,7 +116,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
       // Another owner would take the state away from a process that works with it.
       remedy: mayBeInUse(directory)
         ? `${rightsText(path, user)}, or set data_dir to another directory.`
-        : `Make this user the owner: chown -R ${user} '${directory}' (in a container: of the mounted volume or directory), or set data_dir to another directory.`,
+        : `Make this user the owner: chown -R ${user} ${inQuotes(directory)} (in a container: of the mounted volume or directory), or set data_dir to another directory.`,
     };
   },
   io: (message) => ({
@@ -170,12 +170,17 @@ function rightsText(file: string, user: string): string {
   const directory = dirname(file);
   const path = existsSync(file) ? file : directory;
   const owner = ownerOf(path);
-  if (owner === user) return `Give this user write permission: chmod -R u+rwX '${dirname(path)}'`;
+  if (owner === user) return `Give this user write permission: chmod -R u+rwX ${inQuotes(dirname(path))}`;
   // A process of the other owner would have made its lock there; without that, somebody has copied the file.
   const lockOwner = ownerOf(join(directory, 'tidemark.lock'));
   const isCopy = path === file && ownerOf(directory) === user && (lockOwner === null || lockOwner === user);
-  if (isCopy) return `As root: chown ${user} '${file}'`;
+  if (isCopy) return `As root: chown ${user} ${inQuotes(file)}`;
   return `Run Tidemark as the user that owns ${path}${owner === null ? '' : ` (${owner})`}`;
+}
+
+/** A path for a shell. */
+function inQuotes(path: string): string {
+  return `'${path.replaceAll("'", "'\\''")}'`;
 }
 
 function ownerOf(path: string): string | null {

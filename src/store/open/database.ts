@@ -207,7 +207,7 @@ function strayJournal(path: string): UserError {
   return new UserError(
     {
       what: `${path}-journal: this journal does not belong to a state of Tidemark`,
-      remedy: `If ${STATE_FILE} is your state, move the journal away and start again; if it is the database of another program, set data_dir to another directory. Nothing was changed.`,
+      remedy: `If ${STATE_FILE} is your state, keep a copy of both files, move the journal away and start again; if --check then shows damage, restore a backup into an empty data_dir. If it is the database of another program, set data_dir to another directory. Nothing was changed.`,
     },
     1,
   );

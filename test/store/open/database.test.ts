@@ -271,7 +271,7 @@ describe('a database of another program', () => {
     db.close();
     const before = bytesOf(place);
     expect(refusal(place.path).message).toMatch(
-      /if it is the database of another program, set data_dir to another directory/,
+      /If it is the database of another program, set data_dir to another directory/,
     );
     expect(bytesOf(place)).toEqual(before);
   });
@@ -422,10 +422,12 @@ describe('a place that cannot hold a state', () => {
     try {
       const error = refusal(place.path);
       expect(error.exitCode).toBe(1);
-      expect(error.message).toMatch(/another program has locked the state file/);
+      expect(error.message).toMatch(/another program has locked the state file.*Close that program/);
     } finally {
       db.close();
     }
+    // It is closed.
+    openStore(place.path).close();
   });
 });
 
