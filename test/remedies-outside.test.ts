@@ -155,6 +155,35 @@ describe('a database', () => {
     expect(await written({ url, org: 'mine' })).toBe('');
   });
 
+  test.each([
+    [
+      'of which it has enough',
+      'exceed limit of 5 databases',
+      /correct influx\.bucket, or delete a database on that server/,
+    ],
+    [
+      'that it does not allow',
+      'namespace name length must be shorter',
+      /does not allow this name; correct influx\.bucket/,
+    ],
+  ])('with a bucket %s: another one', async (_what, error, advice) => {
+    const answer: RequestListener = ({ url = '' }, response) => {
+      const isThere = new URL(url, 'http://x').searchParams.get('bucket') === 'there';
+      response.setHeader('x-influxdb-version', '3.1.0');
+      response.writeHead(isThere ? 204 : 422).end(isThere ? '' : JSON.stringify({ error }));
+    };
+    const url = `http://${await started(answer)}`;
+    expect(await written({ url })).toMatch(advice);
+    expect(await written({ url, bucket: 'there' })).toBe('');
+  });
+
+  test('at the address of a login page: the base URL of the database', async () => {
+    const page = await started((_request, response) => void response.end('<html>Log in</html>'));
+    const own = await started((_request, response) => void response.writeHead(204).end());
+    expect(await written({ url: `http://${page}` })).toMatch(/influx\.url must be the base URL of the database/);
+    expect(await written({ url: `http://${own}` })).toBe('');
+  });
+
   test('of another kind: influx.kind set to influxdb, and influx.bucket', async () => {
     const answer: RequestListener = ({ url = '' }, response) => {
       response.setHeader('x-influxdb-build', 'OSS');
@@ -246,6 +275,19 @@ test('a state that the daemon may not write is remedied by its rights, if it is 
   const [, command] = /Give this user write permission: (chmod -R u\+rwX '[^']+'), or set data_dir/.exec(report) ?? [];
   execFileSync('/bin/sh', ['-c', command ?? 'false']);
   expect(refusal(() => explained(place.file, write))).toBe('');
+});
+
+test('a data_dir that this user cannot create is made by the command', () => {
+  using place = scratch();
+  const directory = join(place.path, 'var', "owner's data");
+  const write = (): void => {
+    if (statSync(directory, { throwIfNoEntry: false })?.isDirectory() !== true)
+      throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
+  };
+  const report = refusal(() => explained(join(directory, 'tidemark.db'), write));
+  const [, command] = /As root: (mkdir -p .* && chown .*); or set data_dir to another directory/.exec(report) ?? [];
+  execFileSync('/bin/sh', ['-c', command ?? 'false']);
+  expect([statSync(directory).uid, refusal(() => openStore(directory).close())]).toEqual([process.getuid?.(), '']);
 });
 
 /** The message of a refusal; empty where there is none. */

@@ -26,8 +26,9 @@ import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../src/core/archive-ro
 import { findDeviceIds } from '../src/core/device-names.ts';
 import { UserError } from '../src/core/faults.ts';
 import { openAgent } from '../src/influx/connection.ts';
+import { APPLICATION_ID, MIGRATIONS } from '../src/store/open/migrations.ts';
 import { requireNewFile } from '../src/store/open/new-file.ts';
-import { requireState } from '../src/store/open/read-only.ts';
+import { explainedReading, hasShape, openReading, readOnce, requireState } from '../src/store/open/read-only.ts';
 import { openStore } from '../src/store/store.ts';
 import { type Scratch, scratch } from './store/support.ts';
 
@@ -205,6 +206,81 @@ describe('the state', () => {
     expect(start(place.path)).toMatch(advice);
     const directory = follow(place);
     expect(start(directory)).toBe('');
+  });
+
+  test('a journal of another database beside a state: a copy kept, and moved away', () => {
+    using place = scratch();
+    openStore(place.path).close();
+    const theirs = join(place.path, 'theirs.db');
+    const db = new Database(theirs);
+    db.exec('CREATE TABLE theirs (a)');
+    db.pragma('cache_size = 1');
+    const insert = db.prepare('INSERT INTO theirs VALUES (?)');
+    for (let n = 0; n < 50; n += 1) insert.run('x'.repeat(2000));
+    db.exec("BEGIN; UPDATE theirs SET a = 'changed' || a");
+    const journal = readFileSync(`${theirs}-journal`);
+    db.exec('ROLLBACK');
+    db.close();
+    writeFileSync(`${place.file}-journal`, journal);
+    expect(start(place.path)).toMatch(
+      /is your state, keep a copy of both files, move the journal away and start again/,
+    );
+    for (const name of ['tidemark.db', 'tidemark.db-journal'])
+      writeFileSync(join(place.path, `copy-of-${name}`), readFileSync(join(place.path, name)));
+    expect(start(move(place, 'tidemark.db-journal'))).toBe('');
+  });
+
+  test('a state of an older version beside a reader: the daemon started, which upgrades it', () => {
+    using place = scratch();
+    const db = new Database(place.file);
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}; ${MIGRATIONS[0]} PRAGMA user_version = 1;`);
+    db.close();
+    const read = (): string =>
+      refusal(() =>
+        openReading(place.path, (own, path) => {
+          hasShape(own, path);
+          return null;
+        }),
+      );
+    expect(read()).toMatch(/Start the daemon of this version or run --once, which upgrade it/);
+    expect(start(place.path)).toBe('');
+    expect(read()).toBe('');
+  });
+
+  test('a state that this user may not read: copied into a directory of its own', () => {
+    using place = scratch();
+    const state = openStore(place.path);
+    state.store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
+    const closed = (): never => {
+      throw Object.assign(new Error('unable to open database file'), { code: 'SQLITE_CANTOPEN' });
+    };
+    expect(refusal(() => explainedReading(place.file, closed))).toMatch(
+      /or copy tidemark\.db \(and tidemark\.db-wal, if it exists\) into a directory of your own and set data_dir to it/,
+    );
+    const directory = other(place);
+    mkdirSync(directory);
+    // While the daemon runs: what it wrote last stands in the log.
+    for (const name of ['tidemark.db', 'tidemark.db-wal'])
+      writeFileSync(join(directory, name), readFileSync(join(place.path, name)));
+    const tag = readOnce(directory, (db) =>
+      db.prepare("SELECT value FROM fact WHERE key = 'workspace_tag'").pluck().get(),
+    );
+    expect(tag).toContain('ws');
+    state.close();
+  });
+
+  test('a state of another workspace: a key for its own, or another data_dir', () => {
+    using place = scratch();
+    const read = (directory: string, workspace: string): string => {
+      const state = openStore(directory);
+      const reported = refusal(() => state.store.pinWorkspace({ apiId: workspace, tag: workspace }));
+      state.close();
+      return reported;
+    };
+    expect(read(place.path, 'home')).toBe('');
+    expect(read(place.path, 'office')).toMatch(/Use a key for that workspace, or set another data_dir for this one/);
+    expect(read(place.path, 'home')).toBe('');
+    expect(read(other(place), 'office')).toBe('');
   });
 
   test('a data_dir below a file is remedied by another directory', () => {
@@ -442,6 +518,12 @@ describe('the configuration', () => {
       /use a longer one if other machines can reach the database/,
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'u:p' },
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'user:gk7-Rw2x' },
+    ],
+    [
+      'an ordinary word as a token: a long random one',
+      /use a long random one/,
+      { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'admin:swordfish' },
+      { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'admin:gk7-Rw2x-0419' },
     ],
     [
       'a short token for another machine: a longer one',

@@ -470,6 +470,14 @@ describe('room', () => {
     }
   });
 
+  test('an archive that may outgrow the disk: a lower archive.max_size', async () => {
+    await using stage = await openStage();
+    const report = await stage.report({ ...ALONE, TIDEMARK_ARCHIVE_MAX_SIZE: '4096GiB' });
+    expect(bad(report, 'state')).toEqual(['warn disk']);
+    expect(line(report, 'disk').remedy).toBe('Lower archive.max_size, or move data_dir to a larger disk.');
+    expect(bad(await stage.report({ ...ALONE, TIDEMARK_ARCHIVE_MAX_SIZE: '64MiB' }), 'state')).toEqual([]);
+  });
+
   test('an archive that has outgrown archive.max_size, and one that is near it', async () => {
     await using stage = await openStage();
     const { store, maintenance, close } = openStore(stage.dataDir);
