@@ -41,6 +41,8 @@ const FALSE_SIGNS = 3;
  */
 const REST_MS = MINUTE_MS;
 const LONGEST_REST_MS = 20 * MINUTE_MS;
+/** A known rate is learned from the new readings of a page, and at least so many: older ones may be of another rate. */
+const LATEST_READINGS = 20;
 
 /** A range that is not covered, below newer readings that are. */
 export interface LiveGap {
@@ -362,7 +364,9 @@ export function notePollAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: num
   facts.failures = 0;
   facts.restMs = NEVER_MS;
   facts.liveGap = answer.liveGap;
-  if (newReadings > 0 || facts.rate.intervalMs === null) facts.rate = learnFromPage(facts.rate, instantsMs);
+  if (wasUnknown) facts.rate = learnFromPage(facts.rate, instantsMs);
+  else if (newReadings > 0)
+    facts.rate = learnFromPage(facts.rate, instantsMs.slice(0, Math.max(LATEST_READINGS, newReadings + 1)));
   // A page of older readings shows nothing about the newest end.
   if (wasScan) return false;
   if (newReadings === 0 && answer.untilMs != null) {

@@ -222,6 +222,15 @@ describe('answers and failures', () => {
     expect(facts).toMatchObject({ newestMs: NOW, isQuiet: false, liveGap: null });
   });
 
+  test('a device that reports more often is polled sooner, although most of its page is of the time before', () => {
+    const every = { intervalMs: 17 * MINUTE_MS, deviationMs: 0 };
+    const facts = reporting({ newestMs: NOW - 17 * MINUTE_MS, rate: every });
+    const newer = Array.from({ length: 17 }, (_, ago) => NOW - ago * MINUTE_MS);
+    const older = Array.from({ length: 100 }, (_, ago) => NOW - (1 + ago) * 17 * MINUTE_MS);
+    notePollAnswer(facts, { newReadings: 17, instantsMs: [...newer, ...older], liveGap: null }, NOW);
+    expect((outlookOf(facts, RULES)?.dueMs ?? 0) - NOW).toBeLessThan(every.intervalMs);
+  });
+
   test('failures of its own rest it for a minute, then twice as long each time, for 20 minutes at most', () => {
     const facts = reporting();
     const rests = Array.from({ length: 8 }, () => {
