@@ -76,7 +76,7 @@ test('reading the ledger changes neither it nor the time to book with', () => {
 });
 
 describe('the time to book with', () => {
-  test('is not earlier than the newest booking while the server’s time is unknown, and goes on', async () => {
+  test('is not earlier than the newest booking while the server’s time is unknown, and continues', async () => {
     ledger.book(START_MS + HOUR_MS, LIVE, START_MS + HOUR_MS);
     const accounting = open();
     expect(accounting.nowMs()).toBe(START_MS + HOUR_MS + 1);
@@ -110,7 +110,7 @@ test('the ledger is to be read again when the server’s time has become known',
   expect(accounting.isStale()).toBe(false);
 });
 
-test('a wait goes on by the monotonic clock, for a day and an hour at most', async () => {
+test('a wait continues by the monotonic clock, for a day and an hour at most', async () => {
   await clock.sleep(SECOND_MS);
   const accounting = open();
   hear();

@@ -142,7 +142,7 @@ describe('a refusal for the quota', () => {
     expect(world.requests[1]?.atMs).toBeGreaterThan(86_400_000);
   });
 
-  test('that goes on is thrown in the end', async () => {
+  test('that continues is thrown in the end', async () => {
     const world = createClientWorld([refused], { retries: 2 });
     expect(await faultOf(telemetry(world))).toMatchObject({ kind: 'throttled', facts: { waitMs: 120_000 } });
     expect(world.requests.length).toBe(3);

@@ -219,7 +219,7 @@ describe('a low remainder', () => {
     expect(nextTurn(quota).atMs - last).toBeLessThan(5000);
   });
 
-  test('is that of the minute where only the day is known: a small share goes on beside others', () => {
+  test('is that of the minute where only the day is known: a small share continues beside others', () => {
     const quota = createQuota({ share: 0.2, random: () => 0 });
     setPlan(quota, { perMinute: null, perDay: 100_000 });
     noteSent(quota, 0);

@@ -63,7 +63,7 @@ test('lets a low lane through now and then, however many of a higher one come', 
   for (const [index, atMs] of low.entries()) expect(atMs - (low[index - 1] ?? 0)).toBeLessThanOrEqual(63_000);
 });
 
-test('goes on when one who has waited long gives up', async () => {
+test('continues when one who has waited long gives up', async () => {
   const clock = createVirtualClock(0);
   let openAtMs = 100_000;
   const queue = createRequestQueue({

@@ -225,7 +225,7 @@ describe('archive.max_size', () => {
     expect(kept[0]?.oldest).toBeGreaterThan(50);
   });
 
-  test('stops pulling where nothing may go, once; delivery makes room and it goes on, once; nothing is lost', async () => {
+  test('stops pulling where nothing may go, once; delivery makes room and it continues, once; nothing is lost', async () => {
     using it = house({ maxBytes: 4 * MIB });
     const id = it.open('influx');
     const all: string[] = [];
@@ -268,7 +268,7 @@ describe('archive.max_size', () => {
 });
 
 describe('the disk', () => {
-  test('stops pulling below 256 MiB, names the directory and what is free, and goes on well above', async () => {
+  test('stops pulling below 256 MiB, names the directory and what is free, and continues well above', async () => {
     using it = house();
     it.disk.freeBytes = 300 * MIB;
     expect(it.parts.room.check()).toEqual({ ok: true });

@@ -37,7 +37,7 @@ describe('turns', () => {
     expect(log).toEqual(['one 0', 'other 0', 'two 100']);
   });
 
-  test('go on after one that failed, and without one that gave up waiting', async () => {
+  test('continue after one that failed, and without one that gave up waiting', async () => {
     const clock = createVirtualClock(0);
     const alone = createTurns();
     const stop = new AbortController();

@@ -236,7 +236,7 @@ describe('an alert of an excluded device', () => {
     expect(observeIncluded(RESOLVED, { known: kept.known, ...seen(50) })).toMatchObject({ changed: false, lines: [] });
   });
 
-  test('that was written before goes on with the state that it has when it is included', () => {
+  test('that was written before continues with the state that it has when it is included', () => {
     const before = observeIncluded(ALERT, { known: null, ...seen(10) });
     const out = observeLeftOut(RESOLVED, { known: before.known, ...seen(20) });
     const same = observeLeftOut(ALERT, { known: out.known, ...seen(30) });

@@ -173,7 +173,7 @@ describe('what may be covered', () => {
     }
   });
 
-  test('goes on at once after the host has slept', () => {
+  test('continues at once after the host has slept', () => {
     const w = world();
     for (let i = 0; i < 20; i += 1) w.ask();
     w.sleepHost(2 * HOUR_MS);
@@ -494,7 +494,7 @@ describe('without any Date', () => {
     expect(w.serverClock.isDateAbsent()).toBe(false);
   });
 
-  test('the newest served time has passed, and time goes on from it by the monotonic clock', () => {
+  test('the newest served time has passed, and time continues from it by the monotonic clock', () => {
     const w = world();
     w.serverClock.timesReceived([msToNs(T0 - 30_000)]);
     w.serverClock.timesReceived([msToNs(T0 - 60_000)]);

@@ -76,7 +76,7 @@ describe('the log of a destination', () => {
     expect(state.store.position(deliverer.destinationId, 'live')).toEqual({ block: 0, line: 0 });
   });
 
-  test('goes on past a line that is refused for good: that one is in quarantine, and reported', async () => {
+  test('continues past a line that is refused for good: that one is in quarantine, and reported', async () => {
     using state = scratchStore();
     state.store.append(lines(0, 9), 'live');
     const { deliverer, events } = await deliver(state, (sent) =>

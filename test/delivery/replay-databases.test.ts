@@ -111,7 +111,7 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
     }
   });
 
-  test('is done by a daemon as a job, which goes on with it after a restart', async () => {
+  test('is done by a daemon as a job, which continues with it after a restart', async () => {
     using rig = await filledRig();
     const before = await contents(rig);
     await empty(rig);

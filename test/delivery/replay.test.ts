@@ -386,7 +386,7 @@ describe('a line that a destination refuses', () => {
 });
 
 describe('an interrupted replay', () => {
-  test('after any number of writes goes on without beginning anew, and misses nothing', async () => {
+  test('after any number of writes continues without beginning anew, and misses nothing', async () => {
     for (let deaths = 1; deaths <= 6; deaths += 1) {
       using state = filledState();
       const clock = createVirtualClock(START_MS);

@@ -222,7 +222,7 @@ describe('a conflict of types', () => {
     expect(alone).toMatchObject({ resolved: 0, rejected: [], blocked: { message: REFUSED.message } });
   });
 
-  test('of all readings rejects them after another line was accepted: the rest goes on', async () => {
+  test('of all readings rejects them after another line was accepted: the rest continues', async () => {
     const lines = linesOf(500).map((text, n) => (n % 100 === 7 ? line(n, 'device online') : text));
     for (const otherControlFor of [() => line(-1, 'device online'), () => null]) {
       const sink = typedSink(ofKind('telemetry value'));

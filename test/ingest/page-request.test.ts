@@ -224,7 +224,7 @@ describe('going on', () => {
     expect(go(ask(), full([NEAR, ...readings(150, 99)]))).toBeNull();
   });
 
-  test('goes on into the rest of the gap that the window was too narrow for', () => {
+  test('continues into the rest of the gap that the window was too narrow for', () => {
     const gap = { from: at(-100_000), to: at(200) };
     const limits = { ...NO_LIMITS, widthNs: HOUR_NS };
     const asked = requestFor(question({ gap, ...WITHOUT_OVERLAP }), limits);

@@ -69,7 +69,7 @@ describe('scans', () => {
     ]);
   });
 
-  test('that are paused by others too do not go on', async () => {
+  test('that are paused by others too do not continue', async () => {
     const { clock, scan, log } = rig(5);
     const isOver = { isPaused: () => clock.monoMs() >= 200 };
     const history = scan('d', 'backfill', isOver);

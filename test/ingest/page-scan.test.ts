@@ -246,7 +246,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
     expect(eventsOf(events, 'stream-off')).toMatchObject([{ stream: 'telemetry', scope: 'telemetry:read' }]);
   });
 
-  test('goes on without the account, under the tag "default"', async () => {
+  test('continues without the account, under the tag "default"', async () => {
     using rig = await rigOf({ settings: { key: { scopes: ['devices:read', 'telemetry:read', 'alerts:read'] } } });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({

@@ -104,7 +104,7 @@ describe('the demo', () => {
     expect(readdirSync(demo.temporary)).toEqual([]);
   });
 
-  test('keeps its state and its place where these are given, and goes on there', async () => {
+  test('keeps its state and its place where these are given, and continues there', async () => {
     const place = mkdtempSync(join(tmpdir(), 'tidemark-demo-kept-'));
     try {
       const env = { TIDEMARK_LISTEN: `127.0.0.1:${await freePort()}`, TIDEMARK_DATA_DIR: join(place, 'state') };
@@ -134,7 +134,7 @@ describe('the demo', () => {
     }
   });
 
-  test('goes on when nobody reads what it prints', async () => {
+  test('continues when nobody reads what it prints', async () => {
     const temporary = mkdtempSync(join(tmpdir(), 'tidemark-demo-test-'));
     const run = start(['--demo'], { cwd: temporary, env: { TMPDIR: temporary } });
     try {

@@ -45,7 +45,7 @@ describe('--health', () => {
     });
   });
 
-  test('is 1 while the process stands still, and 0 again when it goes on', async () => {
+  test('is 1 while the process stands still, and 0 again when it continues', async () => {
     await using stage = await openStage();
     const { run, port } = await openDaemon(stage);
     expect((await health(`127.0.0.1:${port}`)).code).toBe(0);

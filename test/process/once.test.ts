@@ -372,7 +372,7 @@ describe.runIf(influxdAvailable())('another workspace behind the key', () => {
 });
 
 describe.runIf(influxdAvailable())('a run that receives a signal', () => {
-  test('ends soon with 3 and a summary, keeps what it has, and the next one goes on from there', async () => {
+  test('ends soon with 3 and a summary, keeps what it has, and the next one continues from there', async () => {
     await using stage = await openStage({
       bench,
       historyMs: 2 * HOUR_MS,

@@ -75,7 +75,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
     expect((await daemon.ended).code).toBe(0);
   });
 
-  test('stopped ends with 3 and goes on when it is run again', async () => {
+  test('stopped ends with 3 and continues when it is run again', async () => {
     await using stage = await filled();
     const before = await count(stage);
     await empty(stage);

@@ -178,7 +178,7 @@ describe.runIf(influxdAvailable())('--quarantine', () => {
 });
 
 describe.runIf(influxdAvailable())('--backup', () => {
-  test('in the midst of a sync goes on elsewhere: nothing missing, nothing twice', async () => {
+  test('in the midst of a sync continues elsewhere: nothing missing, nothing twice', async () => {
     await using stage = await openStage({ bench, settings: { time: { latencyMs: { min: 20, max: 40 } } } });
     const daemon = await startDaemon(stage);
     await until(

@@ -40,7 +40,7 @@ describe('the grid', () => {
     expect(cells).toBeLessThanOrEqual(SERIES_CELLS + 1);
   });
 
-  test('stays where it is while time goes on', () => {
+  test('stays where it is while time continues', () => {
     const middles = (later: number) => {
       const { fromMs, cellMs } = gridOf(FROM_MS + later, FROM_MS + later + DAY_MS);
       return fromMs % cellMs;

@@ -115,7 +115,7 @@ test('A cursor expires at the configured time', async () => {
   );
 });
 
-test('Lists go on behind the last record, whatever comes and goes between two pages', async () => {
+test('Lists continue behind the last record, whatever comes and goes between two pages', async () => {
   const clock = createManualClock();
   const now = clock.nowMs();
   const world = smallWorld({

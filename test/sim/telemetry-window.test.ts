@@ -258,7 +258,7 @@ test('Lateness counts from the time of a reading: one that is handed in later th
   expect(visibleReadings(simulator, 'd', 0n, 2n ** 63n)).toHaveLength(40);
 });
 
-test('Readings that the API has lost again are not served, and the listing goes on behind them', async () => {
+test('Readings that the API has lost again are not served, and the listing continues behind them', async () => {
   await onBothWays(smallSimulator, async (ask, simulator) => {
     const all = times((await ask('/devices/a1/telemetry?limit=6')).json);
     const { isVisible } = simulator;

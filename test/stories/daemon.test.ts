@@ -107,7 +107,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     await expectExact(rig);
   });
 
-  test('goes on without the scope for telemetry while yesterday is to be read again', async () => {
+  test('continues without the scope for telemetry while yesterday is to be read again', async () => {
     using rig = await rigOf();
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });
     await rig.clock.sleep(DAY_MS);
@@ -119,7 +119,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(life.lastReport.streams.find(({ name }) => name === 'alerts')).toMatchObject({ state: 'on' });
   });
 
-  test('holds while the key is refused, and goes on with the one that its file has then', async () => {
+  test('holds while the key is refused, and continues with the one that its file has then', async () => {
     using rig = await rigOf();
     const { settings } = rig.simulator;
     const file = keyFile(settings.key.secret);

@@ -104,7 +104,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     });
   });
 
-  test('is not when a write never comes to an end, while everything else goes on', async () => {
+  test('is not when a write never comes to an end, while everything else continues', async () => {
     using rig = await rigOf();
     const seen: HealthReport[] = [];
     const to = destinationOf(bench, rig.database, rig.clock);

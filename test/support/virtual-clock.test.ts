@@ -86,7 +86,7 @@ test('time stands still while work is under way that the event loop does not sho
   expect(clock.monoMs()).toBe(1000);
 });
 
-test('time goes on after work that failed', async () => {
+test('time continues after work that failed', async () => {
   const clock = createVirtualClock(ORIGIN_MS);
   const sleeping = clock.sleep(5);
   await expect(clock.busy(Promise.reject(new Error('broken')))).rejects.toThrow('broken');

@@ -142,7 +142,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     expect(await verdictOf(rig)).toMatchObject({ missing: 0, invented: 0 });
   });
 
-  test('goes on where it was stopped, and begins anew after a week', async () => {
+  test('continues where it was stopped, and begins anew after a week', async () => {
     const stopped = async (rig: Rig, afterMs: number): Promise<AloneLife> => {
       const stop = new AbortController();
       const timer = rig.clock.sleep(afterMs, stop.signal).then(
@@ -209,7 +209,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     expect(Math.min(...oldest)).toBeGreaterThan(NOW_MS - 6 * DAY_MS - MINUTE_MS);
   });
 
-  test('is a job of the daemon that goes on after a restart of it', async () => {
+  test('is a job of the daemon that continues after a restart of it', async () => {
     using rig = await rigOf();
     const isHidden = (_: string, reading: SimReading): boolean => Math.floor(timeOf(reading) / HOUR_MS) % 5 === 0;
     rig.hides = (deviceId, reading, atMs) =>

@@ -116,7 +116,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     expect(ends).toMatchObject([false, { state: 'done' }, { state: 'done' }]);
   });
 
-  test('of a job: what must not be forgotten is refused, and the daemon goes on', async () => {
+  test('of a job: what must not be forgotten is refused, and the daemon continues', async () => {
     using rig = await rigOf();
     await rig.once();
     const sync = rig.open({ destinations: [] });

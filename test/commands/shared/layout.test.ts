@@ -27,7 +27,7 @@ describe('a line', () => {
     );
   });
 
-  test('goes on below its text, at words where there are some', () => {
+  test('continues below its text, at words where there are some', () => {
     expect(row('Label', `${'word '.repeat(15)}end`)).toBe(
       `Label       ${'word '.repeat(13).trimEnd()}\n            word word end\n`,
     );

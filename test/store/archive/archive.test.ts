@@ -67,7 +67,7 @@ describe('the archive', () => {
 });
 
 describe('a batch', () => {
-  test('ends at its limit of lines, inside a block, and goes on there', () => {
+  test('ends at its limit of lines, inside a block, and continues there', () => {
     using state = scratchStore();
     state.store.append(['a', 'b', 'c'], 'live');
     state.store.append(['d', 'e'], 'live');

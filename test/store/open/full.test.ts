@@ -46,7 +46,7 @@ function deliver({ store }: OpenStore, id: number): readonly string[] {
 }
 
 describe('a disk that is full', () => {
-  test('is reported as such, changes nothing, and once there is room all goes on where it was', ({ skip }) => {
+  test('is reported as such, changes nothing, and once there is room all continues where it was', ({ skip }) => {
     using disk = smallDisk('8m');
     if (disk === null) return skip('nothing can be mounted here');
     const filler = join(disk.path, 'filler');
