@@ -110,7 +110,7 @@ describe('the tree', () => {
     expect(cycleBetweenFiles(files)).toBeNull();
   });
 
-  test('only what shows events listens to them: who has to act on something is called', () => {
+  test('only observers listen to events: parts that have to act are called', () => {
     const listening = files.filter(({ text }) =>
       /(?<!server\.|function |await )\blisten\(/.test(blank(text, { keepStrings: false })),
     );

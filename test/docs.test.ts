@@ -238,7 +238,7 @@ describe('docs/troubleshooting.md', () => {
     expect(named.filter((name) => !lines.includes(name))).toEqual([]);
   });
 
-  test('tells of every event that an operator sees', () => {
+  test('describes every event that an operator sees', () => {
     const seen = Object.entries(SYNC_EVENTS).filter(([, { level }]) => level !== 'debug');
     expect(seen.map(([name]) => name).filter((name) => !named.includes(name))).toEqual([]);
   });

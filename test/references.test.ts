@@ -152,8 +152,12 @@ test.each(['/** The request. */', '// Look at what was requested.', '// What is 
 /** A title of a test or of a group of tests, in quotation marks of any kind. */
 const TITLES = /\b(?:test|describe)(?:\.\w+)*(?:\([^'"`]*\))?\(\s*(['"`])(?<title>(?:\\.|(?!\1).)*)\1/g;
 
-/** Words for which the sources have another: gap, range, page scan, idle poll, covered, missing, outage, acknowledge. */
-const WITHDRAWN = /\b(?:settl\w*|sweep\w*|holes?|walk(?:s|ed)?|stretch(?:es)?|claim\w*|lacks|lacking|troubles?)\b/i;
+/**
+ * Words for which the sources have another: gap, range, page scan, idle poll, covered, missing, outage, acknowledge;
+ * reports, requests, accepted, trusted, continues.
+ */
+const WITHDRAWN =
+  /\b(?:settl\w*|sweep\w*|holes?|walk(?:s|ed)?|stretch(?:es)?|claim\w*|lacks|lacking|troubles?|tells|told|ask(?:s|ed)?|said|believ\w*|held|unfit|whoever|nobody|go(?:es|ne)? on)\b/i;
 
 function titlesOf(text: string): string[] {
   return [...text.matchAll(TITLES)].map(({ groups }) => groups?.['title'] ?? '');

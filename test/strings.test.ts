@@ -28,7 +28,7 @@ test('test/fixtures/deployed-strings.md lists the texts of dashboards, rules, sc
   await expect(page).toMatchFileSnapshot('fixtures/deployed-strings.md');
 });
 
-test('of dashboards, rules and scripts, what people may see is listed', () => {
+test('of dashboards, rules and scripts, the visible texts are listed', () => {
   const panel = {
     title: 'Points in a second',
     targets: [{ expr: 'rate(points [5m])' }],

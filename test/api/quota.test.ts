@@ -67,7 +67,7 @@ describe('the pace', () => {
     expect(nextTurn(quota).atMs).toBeLessThan(20);
   });
 
-  test('names what holds the next request back', () => {
+  test('names the reason why the next request waits', () => {
     const quota = quotaOf({ perMinute: 60, perDay: 10 });
     sendAll(quota, 3);
     expect(nextTurn(quota).reason).toBe('rate');

@@ -180,7 +180,7 @@ describe('the order', () => {
     expect(order).toEqual(['first', 'live 1', 'live 2', 'backfill 1', 'backfill 2', 'idle-poll']);
   });
 
-  test('who gives up leaves the queue, and nobody is booked for it', async () => {
+  test('a caller that gives up leaves the queue, without a booking', async () => {
     const world = createPacedWorld({ plan: { perMinute: 1, perDay: 1e6 }, random: seededRandom(8) });
     const run = world.start();
     await world.ask(run);
@@ -236,7 +236,7 @@ describe('the order', () => {
   });
 });
 
-describe('what is reported', () => {
+describe('the report', () => {
   test('the slow pace before the first answer is none: the failures are', async () => {
     const world = createPacedWorld({
       plan: { perMinute: 60, perDay: 500 },

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createRequestQueue, passQueue, runQueue } from '../../src/api/request-queue.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
-test('lets nobody go before the time when all who waited gave up in the moment in which it had room', async () => {
+test('lets no request go early when all waiting callers gave up at the moment in which it had room', async () => {
   const clock = createVirtualClock(0);
   let hasRoom = false;
   let openAtMs = 0;
@@ -63,7 +63,7 @@ test('lets a low lane through now and then, however many of a higher one come', 
   for (const [index, atMs] of low.entries()) expect(atMs - (low[index - 1] ?? 0)).toBeLessThanOrEqual(63_000);
 });
 
-test('continues when one who has waited long gives up', async () => {
+test('continues when a caller that has waited long gives up', async () => {
   const clock = createVirtualClock(0);
   let openAtMs = 100_000;
   const queue = createRequestQueue({

@@ -121,7 +121,7 @@ function stateAfter(...events: readonly ThrottleEvent[]): ThrottleState {
 }
 
 describe('the states', () => {
-  test('nothing holds back what nothing has touched', () => {
+  test('a throttle without events delays nothing', () => {
     expect(throttledTurn(UNTHROTTLED, NOW_MS).atMs).toBe(Number.NEGATIVE_INFINITY);
   });
 

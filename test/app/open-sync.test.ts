@@ -121,7 +121,7 @@ function list(seenMs: number): void {
   state.store.saveInventory({ listed: [{ record, name: 'a', line: null, digest: '' }], missing: [], atMs: NOW_MS });
 }
 
-describe('what all parts share', () => {
+describe('the shared parts', () => {
   test('an event reaches every listener, and then the one of the options', () => {
     const base = createBase(options, state.store);
     const order: string[] = [];
@@ -133,7 +133,7 @@ describe('what all parts share', () => {
     expect([order, events]).toEqual([['first', 'second, 0 seen'], [{ type: 'workspace-known' }]]);
   });
 
-  test('what keeps the API from being read is stored while it lasts', () => {
+  test('the reason why the API is not read is stored while it lasts', () => {
     const { outage } = createBase(options, state.store);
     outage.note(new ApiFault('unreachable', 'nobody there', { request: 'GET /x' }));
     expect(state.store.fact(API_PROBLEM)).toContain('nobody there');
@@ -258,7 +258,7 @@ describe('the context', () => {
     expect([base.confirmation.timesConfirmed(), events]).toEqual([1, [{ type: 'workspace-known' }]]);
   });
 
-  test('passes on what other parts have to know', () => {
+  test('passes on the facts that other parts need', () => {
     const { context, base, hooks: given, room } = openParts();
     context.streamOff('alerts', 'alerts:read');
     expect(base.apiState.streams.alerts.missingScope).toBe('alerts:read');

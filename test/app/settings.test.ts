@@ -5,7 +5,7 @@ import { createScrub, Secret } from '../../src/core/secret.ts';
 
 const OF_INFLUX = { key: 'influx.token_file', url: 'http://db.example:8086' };
 
-test('a secret that is read again is kept out of what is shown from then on, and known once', () => {
+test('a secret that is read again is masked from then on, and listed once', () => {
   const first = new Secret('the-first-one');
   const secrets = [first];
   const scrub = createScrub(secrets);

@@ -122,7 +122,7 @@ function deliverAll({ state: { store } }: House, id: number): string[] {
 }
 
 describe('acknowledged blocks', () => {
-  test('is compacted after its day and gone after archive.retention, and what comes meanwhile is untouched', async () => {
+  test('is compacted after its day and gone after archive.retention, and newer pages are untouched', async () => {
     using it = house({ retentionMs: 5 * DAY_MS });
     const id = it.open('influx');
     await it.pass(10 * DAY_MS, () => {
@@ -155,7 +155,7 @@ describe('acknowledged blocks', () => {
 });
 
 describe('a destination that stands', () => {
-  test('is skipped after archive.retention while another moves: it is missing what waited', async () => {
+  test('is skipped after archive.retention while another moves: the waiting points are missing there', async () => {
     using it = house({ retentionMs: 3 * DAY_MS });
     const [dead, alive] = [it.open('dead'), it.open('alive')];
     const all: string[] = [];
@@ -326,7 +326,7 @@ describe('the disk', () => {
   });
 });
 
-test('a one-off does what there is to do at its end', async () => {
+test('a one-off does the due maintenance at its end', async () => {
   using it = house({ retentionMs: DAY_MS });
   const id = it.open('influx');
   for (let n = 0; n < 300; n += 1) append(it);

@@ -52,7 +52,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
     expect(await rig.verdict(NOW_MS)).toMatchObject({ missing: [] });
   });
 
-  test('that has none when the daemon starts delivers what waits, and continues when there is', async () => {
+  test('that has none when the daemon starts delivers the waiting points, and continues when there is', async () => {
     using rig = await rigOfTwo();
     await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS, changes: { destinations: [] } });
     const startedMs = rig.clock.nowMs();

@@ -167,7 +167,7 @@ describe('the ratios of the bench', () => {
   });
 });
 
-describe('what the program is compared with', () => {
+describe('the baselines of the program', () => {
   test('sends every line as well: the plain client, and the floor', async () => {
     for (const { cpuMs, wallMs } of [await runPlainClient(SIZE), await runFloor(SIZE, true)]) {
       expect(cpuMs).toBeGreaterThan(0);
@@ -189,7 +189,7 @@ describe('what the program is compared with', () => {
 });
 
 describe('the memory of an idle daemon', () => {
-  test("is what it has for itself, without the pages of Node's file", async () => {
+  test("is the private memory, without the pages of Node's file", async () => {
     const directory = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
     const file = join(directory, 'node');
     cpSync(process.execPath, file);
@@ -228,7 +228,7 @@ describe('the table of the bench', () => {
     expect(judgeFigure({ ...figure, better: 'less', values: [100] })).toMatchObject({ isMet: true, ratio: 1 });
   });
 
-  test('names what was missed', () => {
+  test('names the missed figures', () => {
     const table = formatTable([judgeFigure(figure), judgeFigure({ ...figure, figure: 'slow', values: [50] })]);
     expect(table).toContain('at least 100 readings/s');
     expect(table.split('\n').filter((line) => line.includes('MISS'))).toHaveLength(1);

@@ -32,7 +32,7 @@ function mistakeOf(...argv: string[]): string {
   throw new Error(`accepted: ${argv.join(' ')}`);
 }
 
-describe('what is understood', () => {
+describe('valid command lines', () => {
   test.each([
     [['--once'], { mode: 'once', configFile: null, json: false, logLevel: null }],
     [

@@ -27,7 +27,7 @@ function mistakesOf(yaml: string, environment = {}): string[] {
 }
 
 describe('destinations', () => {
-  test('are what influx is, by their names, each with its own secret from a file', () => {
+  test('have the keys of influx, by their names, each with its own secret from a file', () => {
     const yaml = `${INFLUX}destinations:
   second: {url: 'http://two:8086/', token_file: two, org: o, bucket: b/rp, kind: influxdb, timeout: 5s, batch_lines: 10}
   victoria:

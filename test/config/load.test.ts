@@ -58,7 +58,7 @@ function mistakesOf(run: () => unknown): string[] {
   throw new Error('accepted');
 }
 
-describe('what file and environment make', () => {
+describe('the configuration from file and environment', () => {
   test('the two required keys alone give every default', () => {
     const { config } = load({ yaml: 'api:\n  url: https://api.test/external/v1\n  key: key-4242\n' });
     expect(config).toMatchObject({
@@ -157,7 +157,7 @@ log: {level: debug, format: json}
     expect(loadWithApi({ environment }).config.log.level).toBe('info');
   });
 
-  test('what Kubernetes puts there is passed over, and what is not ours', () => {
+  test('variables of Kubernetes and of other programs are ignored', () => {
     const environment = {
       TIDEMARK_SERVICE_HOST: '10.0.0.1',
       TIDEMARK_SERVICE_PORT_HTTP: '1',
@@ -414,7 +414,7 @@ describe('the demo', () => {
     expect(config.sync.history).toEqual({ kind: 'age', ageMs: 90 * DAY_MS });
   });
 
-  test('never looks at what leads to the real API, but has its key deleted', () => {
+  test('never uses the address of the real API, and requires that its key is deleted', () => {
     const { config, secretVariables } = demo({ ...API, TIDEMARK_API_KEY_FILE: 'none', TIDEMARK_API_CA_FILE: 'none' });
     expect(JSON.stringify(config)).not.toContain('api.test');
     expect(Object.keys(config.api)).toEqual(['share', 'concurrency', 'timeoutMs']);

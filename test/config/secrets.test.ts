@@ -27,7 +27,7 @@ function messageOf(environment: Record<string, string>, files: Record<string, st
   throw new Error('accepted');
 }
 
-describe('what cannot be a secret', () => {
+describe('texts that cannot be a secret', () => {
   test.each([
     ['an empty file', '', /api\.key_file \(TIDEMARK_API_KEY_FILE\): the file key is empty/],
     ['a file of one newline', '\n', /the file key is empty/],

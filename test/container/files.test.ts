@@ -115,7 +115,7 @@ describe('the manifests of Kubernetes', () => {
     expect(container.readinessProbe.httpGet.path).toBe('/readyz');
   });
 
-  test('leave the page reachable while it is not ready, and select what they make', () => {
+  test('leave the page reachable while it is not ready, and select their own pods', () => {
     const labels = manifest('statefulset.yaml')['spec'].template.metadata.labels;
     const service = manifest('service.yaml');
     expect(service['spec'].publishNotReadyAddresses).toBe(true);

@@ -99,7 +99,7 @@ describe('polling', () => {
     expect(await found).toBe(300);
   });
 
-  test('ends with what a look throws, and with the reason of an abort', async () => {
+  test('ends with the error of a check, and with the reason of an abort', async () => {
     const clock = createVirtualClock(0);
     const bad = (): null => {
       throw new Error('bad look');

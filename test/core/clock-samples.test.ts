@@ -63,7 +63,7 @@ describe('a sample', () => {
   });
 });
 
-describe('what is remembered', () => {
+describe('the kept samples', () => {
   const rememberAll = (timesMs: readonly number[]): readonly Sample[] =>
     timesMs.reduce<readonly Sample[]>((samples, monoMs) => remember(samples, sampleAt(monoMs)), []);
 

@@ -93,7 +93,7 @@ describe('the coverage of a device', () => {
     ]);
   });
 
-  test('what is left of a device that is gone is named so', () => {
+  test('gaps of a device that is gone have that reason', () => {
     const { gaps: open, state } = coverageOf(
       device(true, nsToMs(at(100))),
       { covered: [span(10, 100)], gaps: [] },
@@ -179,7 +179,7 @@ describe('the wanted range of a device', () => {
     expect(wantedOf(device(null, nsToMs(at(400))), WANTED)).toEqual(WANTED);
   });
 
-  test('is nothing of a device that was gone before: no gap, no lag', () => {
+  test('is empty for a device that was gone before: no gap, no lag', () => {
     const gone = device(null, nsToMs(at(-40)));
     const wanted = wantedOf(gone, WANTED);
     expect(coverageOf(gone, { covered: [], gaps: [] }, wanted)).toMatchObject({

@@ -11,7 +11,7 @@ import {
 } from '../../src/core/faults.ts';
 
 describe('an error that a person has to act on', () => {
-  test('reads as what is wrong, then what to do, and keeps the two apart', () => {
+  test('has the problem, then the remedy, and separates the two', () => {
     const error = new UserError(
       { what: 'listen: 0.0.0.0:80 is in use', remedy: 'Stop that program. Or take another.' },
       1,
@@ -43,7 +43,7 @@ test.each([
   expect(isExitCode(code)).toBe(isOne);
 });
 
-test('the code of an error is what the system calls it; an error without one has the given words', () => {
+test('the code of an error is that of the system; an error without one has the given text', () => {
   expect(codeOf(Object.assign(new Error('x'), { code: 'ENOSPC' }))).toBe('ENOSPC');
   expect(codeOf(Object.assign(new Error('x'), { code: 28 }))).toBe('28');
   expect(codeOf(new Error('x'))).toBe('unknown error');

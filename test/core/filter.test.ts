@@ -78,7 +78,7 @@ describe('a pattern', () => {
     expect(performance.now() - beganMs).toBeLessThan(patient(2000));
   });
 
-  test('no pattern matches nothing, several match what any of them does', () => {
+  test('no pattern matches nothing, several match the union', () => {
     expect(matchAny([])('')).toBe(false);
     expect(['a', 'b', 'c1', 'd'].map(matchAny(['a', 'b', 'c*']))).toEqual([true, true, true, false]);
   });
@@ -101,7 +101,7 @@ describe('a device', () => {
     expect(filterOf(spec).excludes(RECORD)).toBe(excluded);
   });
 
-  test('without name and model matches by what it has', () => {
+  test('without name and model matches by its other properties', () => {
     const bare = { ...RECORD, name: null, modelId: null, tags: [] };
     expect(filterOf({ exclude: ['*null*'] }).excludes(bare)).toBe(false);
     expect(filterOf({ include: ['d-*'] }).excludes(bare)).toBe(false);
@@ -143,7 +143,7 @@ describe('a reading', () => {
     expect(kept(values, '*')).toEqual([]);
   });
 
-  test('has no reason for quarantine in what was left out', () => {
+  test('is not quarantined for values that were left out', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(9)}1${'}'.repeat(9)}`);
     const odd = reading(0, { bad: Number.POSITIVE_INFINITY, deep, t: 1 });
     expect(flattenReading(odd).dropped.size).toBe(2);

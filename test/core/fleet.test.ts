@@ -80,7 +80,7 @@ describe('the rate of a device', () => {
   });
 });
 
-describe('what is supposed', () => {
+describe('the assumptions', () => {
   test.each([
     ['share=0.5', { key: 'api.share', value: '0.5' }],
     [' api.share = 0.5 ', { key: 'api.share', value: '0.5' }],

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { hash64, hashHex } from '../../src/core/hash.ts';
 
-test('is frozen: what is kept in state and stands in databases stays comparable', () => {
+test('is frozen: stored hashes in states and databases stay comparable', () => {
   expect(hashHex('')).toBe('e97612d9ffae718d');
   expect(hashHex('a')).toBe('fa3ca1fdd06a056d');
   expect(hashHex('aa')).toBe('860dbd3a1f37fce0');

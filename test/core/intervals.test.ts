@@ -44,7 +44,7 @@ describe('against sets of small integers', () => {
     );
   });
 
-  test('union, subtract and intersect give the normal form of what sets give', () => {
+  test('union, subtract and intersect equal the normal form of set operations', () => {
     fc.assert(
       fc.property(anySet, anySet, (a, b) => {
         const [inA, inB] = [instantsOf(a), instantsOf(b)];
@@ -107,7 +107,7 @@ describe('laws', () => {
     );
   });
 
-  test('no function changes what it was given', () => {
+  test('no function changes its arguments', () => {
     fc.assert(
       fc.property(anySet, anySet, (a, b) => {
         const before = structuredClone([a, b]);

@@ -25,7 +25,7 @@ test.each<[string, unknown, boolean]>([
   expect(areRecords(value, ['id', 'name'])).toBe(are);
 });
 
-test('a member is only what the object itself has, whatever it is called', () => {
+test('only own properties are members, whatever their names', () => {
   const parsed: unknown = JSON.parse('{"__proto__": 1, "constructor": 2, "a": null}');
   const holder = parsed as object;
   expect([member(holder, '__proto__'), member(holder, 'constructor'), member(holder, 'a')]).toEqual([1, 2, null]);

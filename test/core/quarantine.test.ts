@@ -109,7 +109,7 @@ describe('a filter', () => {
 });
 
 describe('groups', () => {
-  test('hold together what differs by figures and by what is quoted', () => {
+  test('group messages that differ only in figures and quotes', () => {
     const groups = createGroups();
     const long = (n: number): string =>
       `unable to parse 'telemetry,device_id=hub-${n},sensor=s value=1 ${n}': bad timestamp`;
@@ -156,7 +156,7 @@ describe('groups', () => {
   });
 });
 
-test('what is given up is one point at its very instant', () => {
+test('a dropped item is one point at its exact instant', () => {
   const tagged = missingOf('telemetry,device_id=a/b~0011aabb,sensor=s value=1 77', (tag) =>
     tag === 'a/b~0011aabb' ? 'a\\b' : '?',
   );

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createSendLog, requestsLeft } from '../../src/core/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 
-describe('the log of what was sent', () => {
+describe('the log of sent requests', () => {
   test('counts and frees like a plain list would', () => {
     const windows = [MINUTE_MS, HOUR_MS, DAY_MS];
     const gaps = fc.array(fc.oneof(fc.nat(100), fc.nat(MINUTE_MS), fc.nat(2 * HOUR_MS)), { maxLength: 200 });

@@ -102,7 +102,7 @@ describe('the latest time that a record may have', () => {
   });
 });
 
-describe('what may be covered', () => {
+describe('the coverage limit', () => {
   test('never passes the server’s clock nor falls back, whatever delays answers and slews clocks', () => {
     const steps = fc.record({
       restMs: fc.integer({ min: 0, max: 20 * MINUTE_MS }),
@@ -554,7 +554,7 @@ describe('the first Date', () => {
     }
   });
 
-  test('covers nothing while it agrees with none: neither with what is newer nor with what is much older', () => {
+  test('covers nothing while it agrees with none: neither with newer nor with much older times', () => {
     const w = world({ skewMs: HOUR_MS, others: kept(T0 + MINUTE_MS, T0 - 3 * MINUTE_MS) });
     w.ask();
     w.serverClock.timesReceived([]);

@@ -144,7 +144,7 @@ describe('seconds and milliseconds', () => {
     expect(formatExact(1_768_478_400_000_000_001n)).toBe('2026-01-15T12:00:00.000000001Z');
   });
 
-  test('milliseconds and nanoseconds go into each other, what is finer is dropped', () => {
+  test('milliseconds and nanoseconds convert into each other, finer parts are dropped', () => {
     expect(msToNs(1.9)).toBe(1_000_000n);
     expect(nsToMs(1_999_999n)).toBe(1);
     fc.assert(

@@ -167,7 +167,7 @@ describe('a destination that answers after a second', () => {
     expect(position).toEqual({ block: 1, line: 3 * BATCH });
   });
 
-  test('what was sent after a batch that is not accepted is sent again, and nothing is passed over', async () => {
+  test('batches after a batch that is not accepted are sent again, and none is skipped', async () => {
     using state = scratchStore();
     state.store.append(lines(0, 200), 'live');
     let refusals = 0;

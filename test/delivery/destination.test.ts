@@ -181,7 +181,7 @@ describe('a database without a configured kind', () => {
 });
 
 describe('a destination that changes', () => {
-  test('is announced with what it was and how much will be sent, and filled from the log', async () => {
+  test('is announced with its earlier identity and the number of points, and filled from the log', async () => {
     using state = scratchStore();
     state.store.append(LINES, 'live');
     state.store.append([TEXT], 'history');

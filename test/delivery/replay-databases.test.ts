@@ -64,7 +64,7 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
     expect(verdict.expected).toBeGreaterThan(500);
   };
 
-  test('brings back what was simulated, and every other point, without a request', async () => {
+  test('restores the simulated telemetry, and every other point, without a request', async () => {
     using rig = await filledRig();
     const before = await contents(rig);
     const requests = rig.simulator.log.total;
@@ -154,7 +154,7 @@ describe.runIf(influxdAvailable())('a replay into an InfluxDB that was emptied',
 });
 
 describe.runIf(influxdAvailable() && victoriaAvailable())('a replay into a VictoriaMetrics', () => {
-  test('stores nothing twice, and brings back what is lost', async () => {
+  test('stores nothing twice, and restores lost points', async () => {
     await using bench = await openBench();
     await using victoria = await startVictoria();
     using rig = await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: HISTORY_MS });

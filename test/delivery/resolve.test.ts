@@ -98,7 +98,7 @@ describe('a rejected line', () => {
   for (const count of [2, 3, 5000]) {
     for (const [position, at] of Object.entries({ first: 0, middle: count >> 1, last: count - 1 })) {
       for (const storesParts of [true, false]) {
-        test(`the ${position} of ${count} is put aside and all others arrive (parts stored: ${storesParts})`, async () => {
+        test(`the ${position} of ${count} is quarantined and all others arrive (parts stored: ${storesParts})`, async () => {
           const lines = linesOf(count);
           const sink = modelSink({ isBad: (text) => text === lines[at], storesParts });
           const resolution = await resolveBatch(sink, lines, noControl, never);
@@ -381,7 +381,7 @@ describe('requests that are too large', () => {
 });
 
 describe('long searches and aborts', () => {
-  test('a search is broken off with what it found, and the next calls finish it', async () => {
+  test('an interrupted search keeps its findings, and the next calls finish it', async () => {
     const lines = linesOf(400);
     const isBad = (text: string): boolean => Number(text.split(' ').at(-1)) % 3 === 0;
     let rest: readonly string[] = lines;

@@ -121,7 +121,7 @@ for (const [name, answer] of [
   ['it is blocked', () => ({ kind: 'blocked', message: 'no', hint: '', needsPerson: true, waitMs: null })],
   ['a line is refused', refusing],
 ] as const satisfies readonly (readonly [string, (lines: readonly string[]) => WriteAnswer])[]) {
-  test(`a batch that is sent as it is kept comes to the same as its lines: ${name}`, async () => {
+  test(`a batch that is sent packed has the same result as its lines: ${name}`, async () => {
     using state = scratchStore();
     const { lines, batch } = keptBatch(state);
     const clock = createVirtualClock(Number(AT_NS / 1_000_000n));

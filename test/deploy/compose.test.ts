@@ -118,7 +118,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     expect(names).toEqual(['tidemark-demo', 'tidemark']);
   });
 
-  test('Tidemark has what docs/container.md prescribes, in both', () => {
+  test('Tidemark has the settings of docs/container.md, in both', () => {
     const programs = [
       service(services(['compose.yaml']), 'tidemark'),
       service(services(['compose.yaml']), 'check'),
@@ -218,7 +218,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     }
   });
 
-  test('starts each service once what it needs is well', () => {
+  test('starts each service once its dependencies are healthy', () => {
     const all = services(['compose.yaml']);
     const once = ['generate', 'tokens', 'check'];
     for (const [name, { depends_on: needs = {}, healthcheck }] of Object.entries(all)) {
@@ -230,7 +230,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     }
   });
 
-  test('mounts what there is, and every named volume is declared and used', () => {
+  test('mounts existing paths, and every named volume is declared and used', () => {
     for (const file of ['compose.yaml', 'compose.demo.yaml']) {
       const { services: all, volumes: declared } = JSON.parse(load([file], ADDRESS).stdout);
       const mounts = Object.values<Service>(all).flatMap(({ volumes = [] }) => volumes);
@@ -265,7 +265,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     expect(environment['TIDEMARK_INFLUX_TOKEN_FILE']).toBe('/run/tidemark/tidemark_influx_token');
   });
 
-  test('the operator token is seen by the database and by what makes tokens, and by nothing else', () => {
+  test('only the database and the service that makes tokens see the operator token', () => {
     const all = services(['compose.yaml']);
     const sees = Object.entries(all).filter(([, { volumes = [] }]) =>
       volumes.some(({ source }) => source === 'operator'),

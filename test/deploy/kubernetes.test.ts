@@ -146,7 +146,7 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     expect(complaints(render('podmonitor').replace('port: http', 'prt: http'), version)).toMatch(/invalid/);
   });
 
-  test('are, for each workspace, a pod that uses what is rendered beside it, and nobody else', () => {
+  test('have, for each workspace, a pod that uses the objects rendered with it, and no other does', () => {
     const all = parsed(rendered[1] ?? '');
     const named = (kind: string, name: string): Rendered | undefined =>
       all.find((each) => each.kind === kind && each.metadata.name === name);
@@ -410,7 +410,7 @@ describe.runIf(AVAILABLE)('the chart', () => {
     }
   });
 
-  test('renders what kustomize renders, where they overlap', () => {
+  test('renders the same as kustomize, where they overlap', () => {
     const values = `workspaces:
   home: { config: { TIDEMARK_API_URL: https://home.example.com/external/v1 } }
   office: { config: { TIDEMARK_API_URL: https://home.example.com/external/v1 } }
@@ -485,7 +485,7 @@ describe.runIf(AVAILABLE)('the chart', () => {
     expect(backup).toEqual({ ...patch[0].value, image: daemon.image, env });
   });
 
-  test('what a workspace gives holds also where it is empty or false, and a large number stays one', () => {
+  test('values of a workspace count also where they are empty or false, and a large number stays one', () => {
     const own = `config: { TIDEMARK_METRICS_PER_DEVICE: true, HTTPS_PROXY: "http://proxy.example:3128" }
 backup: { enabled: true }
 tolerations: [{ operator: Exists }]

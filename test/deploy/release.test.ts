@@ -67,7 +67,7 @@ describe.runIf(toolsAvailable())('`npm run rehearse`', () => {
   });
   const rehearse = () => script('release.mjs', ['rehearse'], { HELM: toolPath('helm'), PATH: path });
 
-  test('makes chart, notes and bill of materials, publishes on this machine, and lists what it leaves out', () => {
+  test('makes chart, notes and bill of materials, publishes on this machine, and lists the omitted steps', () => {
     const { status, stdout } = rehearse();
     const steps = ['version', 'licences', 'program', 'chart', 'notes', 'sbom', 'names', 'pins', 'publish'];
     expect([status, stdout.match(/^ok \w+/gm)]).toEqual([0, steps.map((name) => `ok ${name}`)]);
@@ -147,7 +147,7 @@ describe('actions and images', () => {
     expect(named.length).toBeGreaterThan(12);
   });
 
-  test('without a digest are refused for a release, and a digest that nobody resolved is none', () => {
+  test('without a digest are refused for a release, and an unresolved digest does not count', () => {
     const open = { actions: { 'a/b@v1': '' }, images: { 'c:1.0': 'sha256:short' } };
     const found = faults([['f', '    uses: a/b@v1\n  image: c:1.0\n  image: other:2\n']], open, {
       resolved: true,
@@ -173,7 +173,7 @@ describe('actions and images', () => {
     expect(withPins(written, { actions: {}, images: {} })).toBe(text);
   });
 
-  test('are resolved by what git and docker answer, and not at all where one gives no digest', () => {
+  test('are resolved by git and docker, and not at all where one returns no digest', () => {
     const before = pins();
     const asked: string[] = [];
     const answering = (image: string) => (program: string, args: string[]) => {
@@ -301,12 +301,12 @@ describe('the bill of materials', () => {
     );
   });
 
-  test('names what needs what: each package is needed by one that is named', () => {
+  test('lists dependencies: each package is needed by a listed one', () => {
     const needed = new Set(bill.dependencies.flatMap(({ dependsOn }) => dependsOn));
     expect([...needed].sort()).toEqual(bill.components.map((each) => each['bom-ref']).sort());
   });
 
-  test('finds a package inside the one that needs it, and leaves out what is of development or optional', () => {
+  test('finds a package inside the one that needs it, and leaves out development and optional ones', () => {
     const entry = { version: '1.0.0', license: '(MIT OR ISC)', integrity: 'sha512-AAAA' };
     const nested = billOf({
       name: 'p',

@@ -125,7 +125,7 @@ describe.runIf(available())('the installation for systemd', () => {
     }
   });
 
-  test('what the unit starts runs as its user with its environment, by the Node that npm ci brought', () => {
+  test('the unit runs the program as its user with its environment, with the Node that npm ci installed', () => {
     writeFileSync(settings('home', 'tidemark_api_key'), 'the-key-of-home');
     writeFileSync(settings('home', 'tidemark_influx_token'), 'the-token');
     const file = settings('home', 'tidemark.env');
@@ -300,7 +300,7 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(readFileSync(join(backups, newest), 'utf8')).toBe('home --backup\n');
   });
 
-  test('run again, it brings the new program and keeps what the owner wrote', () => {
+  test('run again, it installs the new program and keeps the files of the owner', () => {
     const before = readFileSync(settings('home', 'tidemark.env'), 'utf8');
     writeFileSync(settings('home', 'tidemark.env'), `${before}# mine\n`);
     writeFileSync(join(place, 'dist', 'added.js'), '');

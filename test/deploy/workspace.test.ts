@@ -443,7 +443,7 @@ describe('for Kubernetes', () => {
     expect(existsSync(join(folder, 'office'))).toBe(false);
   });
 
-  test('is what a copy of home, as docs/container.md makes it, differs from in its values alone', async () => {
+  test('differs from a copy of home, as in docs/container.md, only in its values', async () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     expect((await init(folder, '--workspace', 'office', '--for', 'kubernetes')).code).toBe(0);
     const copied = read(folder, 'home', 'kustomization.yaml').replaceAll('home', 'office');
@@ -490,7 +490,7 @@ describe('for systemd', () => {
     expect(modeOf(folder, 'office', 'tidemark_api_key')).toBe(0o600);
   });
 
-  test('what install.sh has made is filled in without a question, and keeps its owner, group, mode and port', async () => {
+  test('files of install.sh are filled in without a question, and keep their owner, group, mode and port', async () => {
     const folder = checkout();
     const script = read(ROOT, 'config', 'systemd', 'install.sh');
     const [, example = ''] = /^ {2}(sed .* config\/tidemark\.env\.example) >/m.exec(script) ?? [];

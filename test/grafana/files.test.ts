@@ -19,7 +19,7 @@ import { knownUnits, typeFaults } from './support/sdk-types.ts';
 const boards = [FOLDER, VICTORIA_FOLDER].flatMap((folder) => readBoards(folder));
 const panels = boards.flatMap((board) => shownPanels(board).map((panel) => ({ board, panel })));
 
-test.each([...generatedFiles()])('grafana/%s is what is generated (npm run dashboards)', (name, text) => {
+test.each([...generatedFiles()])('grafana/%s equals the generated file (npm run dashboards)', (name, text) => {
   expect(readFileSync(`grafana/${name}`, 'utf8')).toBe(text);
 });
 
@@ -154,7 +154,7 @@ test('no panel of the full range stands below a heading about the present', () =
   expect(underNow.filter((title) => /in this range|^All readings/.test(title))).toEqual([]);
 });
 
-test('what an alert has is called the same wherever alerts are listed, and its value is no reading', () => {
+test('the columns of alerts have the same names in every list, and the value of an alert is no reading', () => {
   const titled = boards.flatMap(({ panels: all }) =>
     all.flatMap(({ title, transformations = [] }) => {
       const names = JSON.stringify(transformations.filter(({ id }) => id === 'organize'));
@@ -286,20 +286,23 @@ function cellsOf({ x, y, w, h }: Board['panels'][number]['gridPos']): string[] {
   return rows.flatMap((row) => Array.from({ length: w }, (_, column) => `${x + column},${row}`));
 }
 
-test.each(boards.map((board) => [board.uid, board] as const))('what %s counts leads to what is counted', (_, board) => {
-  // The numbers of "Sync health" stand beside the tables and charts that explain them.
-  const counts = shownPanels(board).filter(({ type }) => type === 'stat' && board.uid !== 'tidemark-sync');
-  for (const { title, fieldConfig } of counts) {
-    const links = fieldConfig?.overrides.flatMap(({ properties }) => properties.filter(({ id }) => id === 'links'));
-    const [{ url = '' } = {}] = (links?.[0]?.value ?? []) as { url?: string }[];
-    const to = boards.find(({ uid }) => url.startsWith(`/d/${uid}?`));
-    const id = /viewPanel=(\d+)/.exec(url)?.[1];
-    expect(to, title).toBeDefined();
-    if (id !== undefined && to !== undefined) {
-      expect(['table', 'timeseries'], title).toContain(allPanels(to).find((panel) => panel.id === Number(id))?.type);
+test.each(boards.map((board) => [board.uid, board] as const))(
+  'the counts of %s link to the counted items',
+  (_, board) => {
+    // The numbers of "Sync health" stand beside the tables and charts that explain them.
+    const counts = shownPanels(board).filter(({ type }) => type === 'stat' && board.uid !== 'tidemark-sync');
+    for (const { title, fieldConfig } of counts) {
+      const links = fieldConfig?.overrides.flatMap(({ properties }) => properties.filter(({ id }) => id === 'links'));
+      const [{ url = '' } = {}] = (links?.[0]?.value ?? []) as { url?: string }[];
+      const to = boards.find(({ uid }) => url.startsWith(`/d/${uid}?`));
+      const id = /viewPanel=(\d+)/.exec(url)?.[1];
+      expect(to, title).toBeDefined();
+      if (id !== undefined && to !== undefined) {
+        expect(['table', 'timeseries'], title).toContain(allPanels(to).find((panel) => panel.id === Number(id))?.type);
+      }
     }
-  }
-});
+  },
+);
 
 test.each(boards.map((board) => [board.uid, board] as const))(
   '%s describes itself, and links to the next',
@@ -392,7 +395,7 @@ test('the list of data sources has those of InfluxQL: the others that Grafana li
   }
 });
 
-test('what a link carries under a name can be chosen under that name wherever it leads', () => {
+test('a variable in a link exists on the target dashboard', () => {
   const forms = new Map<string, string>();
   for (const { uid, templating } of boards) {
     for (const { name, type, query, multi, includeAll } of templating.list) {

@@ -119,7 +119,7 @@ const LINES = [
   reading('c', 'Twin', [9, 1]),
 ];
 
-describe.runIf(influxdAvailable())('what would mislead an owner', () => {
+describe.runIf(influxdAvailable())('misleading cases', () => {
   let influxd: Influxd;
   const place = () => ({ url: influxd.url, database: 'tidemark' });
   beforeAll(async () => {
@@ -185,7 +185,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     },
   );
 
-  test('what is left out, or gone, does not make the copy old', async () => {
+  test('devices that are left out, or gone, do not make the copy old', async () => {
     for (const uid of ['fleet', 'workspace']) {
       const lags = (await look([uid, 'Lag'])).map(({ fields }) => fields[1]?.values[0]);
       expect(lags, uid).toEqual([360, 360, 1]);
@@ -291,7 +291,7 @@ describe.runIf(influxdAvailable())('what would mislead an owner', () => {
     expect(dashed.map(({ title }) => title).toSorted()).toEqual(lowest);
   });
 
-  test('a device whose id a tag cannot hold is found by name, and what is below it', async () => {
+  test('a device with an id that is no valid tag is found by name, and so are its add-ons', async () => {
     const choose: Choose = (variable, options) =>
       variable === 'device' ? options.filter(({ text }) => text === 'Odd hub').map(({ value }) => value) : undefined;
     const [facts] = await look(['device', 'The device'], 24 * HOUR_MS, choose);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { QUERIES } from './support/asked.ts';
 import { ALL_KEYS, ALL_MEASUREMENTS, keysOf, measurementsOf } from './support/names.ts';
 
-describe('what the queries name', () => {
+describe('names in the queries', () => {
   test.each(QUERIES)('%s: measurements, tags and fields that are written', (_, query) => {
     expect(measurementsOf(query).length).toBeGreaterThan(0);
     expect(measurementsOf(query).filter((name) => !ALL_MEASUREMENTS.has(name))).toEqual([]);

@@ -35,7 +35,7 @@ const KNOWN: ReadonlyMap<string, readonly string[]> = new Map([
   }),
 ]);
 
-test.each(QUERIES)('%s names what the daemon has', (_, expr) => {
+test.each(QUERIES)('%s uses metrics that the daemon has', (_, expr) => {
   const names = [...expr.matchAll(/\b(?:tidemark_\w+|ALERTS)\b/g)].map(([name]) => name);
   expect(names.length).toBeGreaterThan(0);
   expect(names.filter((name) => !KNOWN.has(name))).toEqual([]);

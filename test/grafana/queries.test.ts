@@ -104,7 +104,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     expect(map?.length).toBe(4);
   });
 
-  test('a hub that is chosen narrows all lists to it and what reports to it', async () => {
+  test('a hub that is chosen narrows all lists to it and its add-ons', async () => {
     const choose: Choose = (variable) => (variable === 'hub' ? ['hub-muc-1'] : undefined);
     const range = { fromMs: filled.nowMs - DAY_MS, toMs: filled.nowMs };
     const own = filled.simulator.world
@@ -182,7 +182,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
   });
 
   test.each([DAY_MS, 3 * DAY_MS])(
-    'online over time: what Grafana adds up is what this database would, in a range of %d ms',
+    'online over time: the sum in Grafana equals that of the database, in a range of %d ms',
     async (rangeMs) => {
       const range = { fromMs: filled.nowMs - rangeMs, toMs: filled.nowMs };
       const viewer = await openBoard(board('fleet'), { place: place(), range });
@@ -200,7 +200,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
     },
   );
 
-  describe('what a person reads', () => {
+  describe('displayed values', () => {
     const at = (minutes: number, more: Partial<Reading> = {}) =>
       reader({ place: place(), toMs: filled.nowMs + minutes * MINUTE_MS, ...more });
     const ONE = (variable: string) => (variable === 'device' ? ['add-ham-02'] : undefined);
@@ -298,7 +298,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       },
     );
 
-    test('the start page names what needs attention, and all of it once the daemon has stopped', async () => {
+    test('the start page names devices that need attention, and all of them once the daemon has stopped', async () => {
       const calm = await at(0).table('start', 'Devices that need attention');
       expect(calm[0]).toMatchObject({
         Name: 'Wine cellar',
@@ -448,7 +448,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       expect(history[0]).toHaveProperty('Last change');
     });
 
-    test('rankings are in their order, and lists begin with what is worst', async () => {
+    test('rankings are in their order, and lists begin with the worst', async () => {
       const numberOf = (text: string): number => Number(/: (-?[\d.]+)/.exec(text)?.[1]);
       const choose = (variable: string) => (variable === 'one_sensor' ? 'temperature' : undefined);
       const highest = (await at(0, { choose }).numbers('sensors', 'Highest now')).map(numberOf);
@@ -487,7 +487,7 @@ describe.runIf(influxdAvailable())('against a real InfluxDB', () => {
       expect(tags.find(({ Tags }) => Tags === 'cold-chain,ham')).toMatchObject({ Completeness: '100.0%' });
     });
 
-    test('a quarter of an hour shows what is there', async () => {
+    test('a range of a quarter of an hour shows its data', async () => {
       const short = { rangeMs: 15 * MINUTE_MS };
       const timeline = await at(0, short).drawn('alerts', 'Timeline');
       const open = timeline.fields.filter(({ title }) => title !== 'Time');

@@ -66,7 +66,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('against a real Victor
     expect(new Set(switches[0]?.fields[1]?.values)).toEqual(new Set([0, 1]));
   });
 
-  test('what the queries name is what the program writes', async () => {
+  test('the names in the queries are those that the program writes', async () => {
     const written = new Map<string, Set<string>>();
     for (const { metric } of await odd.victoria.exported()) {
       const { __name__: name = '', ...labels } = metric;

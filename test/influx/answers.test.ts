@@ -12,7 +12,7 @@ function read(status: number, body = '', headers: ServerAnswer['headers'] = {}):
 const v1 = (error: string): string => JSON.stringify({ error });
 const v2 = (code: string, message: string): string => JSON.stringify({ code, message });
 
-describe('what counts as written', () => {
+describe('answers that count as written', () => {
   test('only a 204 acknowledges', () => {
     expect(read(204)).toEqual({ kind: 'accepted' });
     for (let status = 100; status < 700; status += 1) {
@@ -180,7 +180,7 @@ describe('400 and 422', () => {
     expect(read(422, v2('unprocessable entity', 'points outside retention policy'))).not.toHaveProperty('dropped');
   });
 
-  test('what a device is called does not make a refusal a fault of the server', () => {
+  test('the name of a device does not turn a refusal into a fault of the server', () => {
     const named = "unable to parse 'telemetry,device_id=wal,sensor=no\\ space\\ left value=x 1': invalid number";
     expect(read(400, v1(`partial write: ${named} dropped=0`)).kind).toBe('refused');
     expect(

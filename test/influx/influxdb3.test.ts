@@ -37,7 +37,7 @@ test.each(ANSWERS.writes)('the recorded answer to a write: $case', ({ status, me
   if (hint !== undefined) expect(answer).toMatchObject({ hint: expect.stringContaining(`${hint}:`) });
 });
 
-describe('what a probe finds', () => {
+describe('the findings of a probe', () => {
   test('a database that is there: an empty write is refused for being empty, so the token is right', async () => {
     await using server = await startInfluxdb3({ databases: ['home'] });
     expect(await probe(server, 'home')).toMatchObject({

@@ -113,7 +113,7 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
   });
 });
 
-describe('what is no database, or none that answers', () => {
+describe('servers that are no database, or do not answer', () => {
   test('one that is down is probed again later', async () => {
     const url = await serve(() => undefined);
     await closing.pop()?.();

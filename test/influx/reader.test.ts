@@ -140,7 +140,7 @@ describe('a refusal', () => {
   });
 });
 
-describe('what does not answer', () => {
+describe('servers that do not answer', () => {
   test('ends the reading after the time limit, before the answer and within it', async () => {
     const silent = await serve(() => {});
     const silentLater = await serve((response) => void response.write('line\n'));

@@ -274,7 +274,7 @@ describe('no answer', () => {
     expect((await sinkAt('http://nowhere.invalid:8086').write(LINES, never)).kind).toBe('later');
   });
 
-  test('what answers in no HTTP, and TLS where there is none, mean later', async () => {
+  test('an answer that is no HTTP, and TLS where there is none, mean later', async () => {
     const server = createSocketServer((socket: Socket) => {
       socket.on('error', () => {});
       socket.end('SSH-2.0-OpenSSH\r\n');

@@ -84,7 +84,7 @@ describe.runIf(influxdAvailable())('alerts', () => {
     expect(await statesOf(rig, 1)).toEqual([['resolved', 0, 1]]);
   });
 
-  test('a later run stops at what a completed listing has had: one page', async () => {
+  test('a later run stops at an alert of a completed listing: one page', async () => {
     using rig = await rigOf(history(450));
     await rig.once();
     const before = requestsFor(rig, /^\/alerts/);
@@ -200,7 +200,7 @@ describe.runIf(influxdAvailable())('alerts', () => {
     ]);
   });
 
-  test('an alert that cannot be read is put aside, and the others are not', async () => {
+  test('an alert that cannot be parsed is quarantined, and the others are not', async () => {
     using rig = await rigOf(history(5));
     rig.simulator.faults = onPath(/^\/alerts$/, () => ({
       kind: 'mangle',

@@ -131,7 +131,7 @@ describe('the lines of a reading', () => {
     });
   });
 
-  test('what cannot be a point is named with the reading that had it, next to what the page itself rejected', () => {
+  test('values that cannot be points are named with their reading, next to those that the page itself rejected', () => {
     const bad = readingAt(at(1), { t: Number.POSITIVE_INFINITY, h: 2 });
     const { lines, rejected } = createMemory().compose({ readings: [bad], rejected: [{ reason: 'x', record: '{}' }] });
     expect(lines).toHaveLength(1);
@@ -253,7 +253,7 @@ describe('a commit', () => {
 });
 
 describe('the sums of days', () => {
-  test('are what counting the lines gives', () => {
+  test('equal the counted lines', () => {
     fc.assert(
       fc.property(anyReadings, fc.integer({ min: 1, max: 9 }), (readings, size) => {
         const memory = landAll(pagesOf(readings, size));
@@ -329,7 +329,7 @@ describe('complete hours', () => {
     expect(memory.commit({ readings: inside, covers }).sideLines).toEqual([]);
   });
 
-  test('count what came in earlier pages, and readings of the unproven end when their hour is full', () => {
+  test('include earlier pages, and readings of the unproven end when their hour is full', () => {
     const memory = createMemory();
     memory.commit({ readings: [reading(3000)] });
     memory.commit({ readings: [reading(2000), reading(1000)], covers: bare({ from: at(900), to: at(2500) }) });
@@ -410,7 +410,7 @@ describe('the readings of a page without those known to be stored', () => {
     expect(withoutStored(page, { covered, lastPage: [] })).toEqual([page[0], page[3]]);
   });
 
-  test('keep what has the time of an edge and other values', () => {
+  test('keep a reading with the time of an edge and other values', () => {
     const page = [valueAt(400n, 5), valueAt(200n, 1)];
     expect(withoutStored(page, { covered, lastPage: [] })).toEqual(page);
   });

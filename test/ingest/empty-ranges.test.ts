@@ -185,7 +185,7 @@ describe('the sign of life to explain', () => {
   });
 });
 
-describe('what is remembered of empty answers', () => {
+describe('the records of empty answers', () => {
   const known = { ...RANGE, sinceMs: NOW_MS, answers: 1, confirmed: 0, dueMs: null };
 
   test('ends with the first reading, and with one of the range or above it', () => {

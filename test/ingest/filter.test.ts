@@ -226,7 +226,7 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
     ).toBeGreaterThan(10);
   });
 
-  test('that is included again is filled, its alerts too; what is there of one that is excluded later stays', async () => {
+  test('that is included again is filled, its alerts too; data of one that is excluded later stays', async () => {
     using rig = await rigOf({ exclude: ['d-shed'] }, { historyMs: 12 * HOUR_MS });
     await rig.once();
     await rig.clock.sleep(90 * MINUTE_MS);

@@ -121,7 +121,7 @@ test('a long wait for the service is checked rarely, and ends in time', async ()
   expect(checks).toBeLessThan(1600);
 });
 
-describe('devices that failed while nobody was answered', () => {
+describe('devices that failed while no request was answered', () => {
   const suspectsAt = (ids: readonly string[]) => {
     const clock = { ms: 0, monoMs: () => clock.ms };
     const suspects = createFailingDevices(clock);

@@ -147,7 +147,7 @@ describe('a window that the plan bounds', () => {
     );
   });
 
-  test('covers with slack what it would prove and the overlap readings that it keeps', () => {
+  test('includes with slack the range to cover and the overlap readings that it keeps', () => {
     fc.assert(
       fc.property(anyCase, ({ asked, limits }) => {
         const { after, before, gap, near, far } = requestFor(asked, limits);

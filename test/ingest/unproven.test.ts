@@ -50,7 +50,7 @@ test('the documented table has a row for each kind of answer', () => {
   expect(documented().map(([answer]) => answer)).toEqual(Object.keys(ROWS));
 });
 
-test.each(documented())('the documented row "%s" is what is decided', (row, steps) => {
+test.each(documented())('the decisions match the documented row "%s"', (row, steps) => {
   const answer = ROWS[row] ?? EMPTY;
   const counts = answer.overlapMissing === null ? 'rejected' : 'withoutOverlap';
   const isCounted = answer !== EMPTY;
@@ -193,7 +193,7 @@ describe('an overlap reading that is missing from answers that end before it', (
     expect(unlessGone(edge, [{ at, sinceMs: 0, isGone: true }])).toBeNull();
   });
 
-  test('has what was left empty up to it requested again', () => {
+  test('leads to a repeated request of the range that was left empty up to it', () => {
     const [near, far] = [reading(10), reading(-10)].map(({ recordedAt: at }) => ({ at, digest: '' }));
     const newest = reading(5);
     const covers = { from: reading(0).recordedAt, to: near?.at ?? 0n };

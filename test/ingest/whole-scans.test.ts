@@ -172,7 +172,7 @@ function lyingService({ readings }: Scene, habits: ServiceHabits, lies: readonly
   };
 }
 
-test('a service whose errors the rules can detect never makes a page scan cover what it has not seen', () => {
+test('a service whose errors the rules can detect never makes a page scan cover an unseen reading', () => {
   const anyLies = fc.array(fc.constantFrom(...(Object.keys(LIES) as Lie[])), { minLength: 1, maxLength: 5 });
   fc.assert(
     fc.property(anyScene, anyHabits, anyLies, (scene, habits, lies) => {

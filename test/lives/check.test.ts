@@ -25,7 +25,7 @@ function quietStory(device: Partial<DeviceLife> = {}, misfortunes: readonly Misf
   return { ...story, endMs: story.startMs + 4 * HOUR_MS, api: {}, devices, misfortunes: [...misfortunes], world };
 }
 
-describe('a device that hands in what it has measured while it was cut off', () => {
+describe('a device that hands in the readings of a disconnection', () => {
   const at = drawStory(1).startMs;
   const buffers = [{ fromMs: at, toMs: at + 2 * HOUR_MS }];
   const readingsOf = (spec: Partial<DeviceLife['spec']>, stamps: DeviceLife['stamps']): number => {
@@ -38,7 +38,7 @@ describe('a device that hands in what it has measured while it was cut off', () 
     expect(readingsOf(away, 'receipt')).toBe(60);
   });
 
-  test('hands in what it has stamped itself, and all of it once it is back', () => {
+  test('hands in readings with its own timestamps, and all of them once it is back', () => {
     expect(readingsOf(away, 'device')).toBe(120);
     expect(readingsOf({ ...away, returnsAtMs: at + 1.5 * HOUR_MS }, 'receipt')).toBe(60 + 60 + 30 + 30);
   });
@@ -124,7 +124,7 @@ describe('a liar about the newest readings', () => {
   });
 });
 
-describe('a liar about what is stored', () => {
+describe('false answers about stored readings', () => {
   const { startMs } = drawStory(1);
   const records = Array.from({ length: 9 }, (_, index) => `{"recorded_at":"${formatMs(startMs - index * MINUTE_MS)}"}`);
   const page: SimPage = { kind: 'telemetry', deviceId: 'd', records, nextCursor: null };
@@ -194,7 +194,7 @@ interface Answer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-describe('what is drawn', () => {
+describe('the drawn stories', () => {
   const stories = [...Array.from({ length: 60 }, (_, index) => index + 1), 1979].map(drawStory);
 
   test('has everything that was added later', () => {
@@ -258,7 +258,7 @@ describe('what is drawn', () => {
   });
 });
 
-describe('what is excused', () => {
+describe('the excuses', () => {
   const at = drawStory(1).startMs;
   const during = { fromMs: at + HOUR_MS, toMs: at + 2 * HOUR_MS };
   const named = (name: string, what: Misfortune['what']): Misfortune => ({ name, ...during, what });
@@ -287,7 +287,7 @@ describe('what is excused', () => {
 
   const range = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, index) => from + index);
 
-  test('what a clock that had fallen back has stamped, unless two answers have shown that', () => {
+  test('readings stamped by a clock that had fallen back, unless two answers have shown that', () => {
     const story = quietStory({}, [named('fall', { kind: 'server clock and stamps', byMs: -3 * HOUR_MS })]);
     const seen = [at + 70 * MINUTE_MS, at + 80 * MINUTE_MS];
     for (const datedMs of [[], seen.slice(1), [at, ...seen.slice(1), at + 3 * HOUR_MS]]) {
@@ -297,7 +297,7 @@ describe('what is excused', () => {
     expect(excusedOf(stageAt(30 * HOUR_MS, story, { datedMs: seen }))).toEqual([]);
   });
 
-  test('what a clock that was ahead has shown as passed, for a while, and of a device that is away until it is back', () => {
+  test('times that a clock that was ahead has shown as passed, for a while, and for an absent device until it is back', () => {
     const ahead = [named('ahead', { kind: 'server clock', byMs: HOUR_MS })];
     const story = quietStory({}, ahead);
     const seen = { datedMs: [at + 130 * MINUTE_MS, at + 140 * MINUTE_MS] };
@@ -314,7 +314,7 @@ describe('what is excused', () => {
     expect(laterOf(stageAt(48 * HOUR_MS, away, seen))).toEqual([]);
   });
 
-  test('what a clock that was ahead has shown as passed, while no answer could show its fall', () => {
+  test('times that a clock that was ahead has shown as passed, while no answer could show its fall', () => {
     const story = quietStory({}, [named('ahead', { kind: 'server clock', byMs: HOUR_MS })]);
     const laterOf = (stage: Stage): number[] => excusedOf(stage).filter((minute) => minute > 120);
     const page = { number: 1, method: 'GET', path: '/devices/d/telemetry', query: '', status: 200, fault: null };
@@ -417,7 +417,7 @@ describe('what is excused', () => {
     expect(excusedAt(2)).toBeGreaterThan(0);
   });
 
-  test('what was handed in when the plan reached back to it no more, at the first look at the device', () => {
+  test('readings handed in when the plan no longer reached back to them, at the first poll of the device', () => {
     const buffers = [{ fromMs: at, toMs: at + 2 * HOUR_MS }];
     const plan = { plan: { historyMaxDays: 3 } };
     const story = { ...quietStory({ buffers, stamps: 'device' }), api: plan };

@@ -41,7 +41,7 @@ const here = (key: string | null) => ({ key, isGone: () => false });
 const textOf = async (answer: Promise<Answer | null>): Promise<string | null> =>
   (await answer)?.body.toString() ?? null;
 
-describe('what is the same for everybody', () => {
+describe('answers that are the same for all clients', () => {
   test('is made once a second at most, for any number of clients', async () => {
     const clock = handClock();
     const make = createAnswerMaker(clock);
@@ -86,7 +86,7 @@ describe('what is the same for everybody', () => {
   });
 });
 
-describe('what is made for each', () => {
+describe('answers that are made for each client', () => {
   test('has eight places; who finds none within a second gets nothing', async () => {
     const clock = handClock();
     const make = createAnswerMaker(clock);

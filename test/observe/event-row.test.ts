@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { debug, error, FIELDS, info, instant, waitSeconds, warn } from '../../src/observe/event-row.ts';
 
-test('a row has the level that its maker is named after, its message, and what else it is given', () => {
+test('a row has the level in the name of its function, its message, and the other arguments', () => {
   const counts = (): void => {};
   expect([error('a'), warn('b'), info('c'), debug('d', { counts })]).toEqual([
     { level: 'error', message: 'a' },

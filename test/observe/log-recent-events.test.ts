@@ -93,7 +93,7 @@ describe('recent events', () => {
     expect(latest().map(({ event }) => event)).toEqual(['device-appeared']);
   });
 
-  test('the last hundred are kept; what repeats itself does not push others out', () => {
+  test('the last hundred are kept; repeated events do not push others out', () => {
     const { observe, latest, time } = openEar();
     for (let at = 0; at < 150; at += 1) {
       observe(appeared(at));
@@ -146,7 +146,7 @@ describe('recent events', () => {
     expect(createRecentEvents({ clock, scrub: createScrub([]), before }).latest()).toEqual([]);
   });
 
-  test('have nothing of a device that was forgotten but that', () => {
+  test('have only the removal of a removed device', () => {
     const { observe, latest, forget, takeUnsaved } = openEar();
     observe(appeared(1));
     observe(appeared(2));

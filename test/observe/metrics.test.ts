@@ -135,7 +135,7 @@ async function named(metrics: Metrics): Promise<string[]> {
   return [...(await metrics.text()).matchAll(/^# HELP (\S+)/gm)].map(([, name = '']) => name);
 }
 
-describe('what is served', () => {
+describe('the served metrics', () => {
   test('is the table, no more and no less, in its words', async () => {
     expect((await named(open())).sort()).toEqual(Object.keys(METRICS).sort());
     expect((await named(open({ perDevice: true }))).sort()).toEqual(Object.keys({ ...METRICS, ...PER_DEVICE }).sort());
@@ -145,7 +145,7 @@ describe('what is served', () => {
     }
   });
 
-  test.runIf(prometheusAvailable())('is what promtool finds right', async () => {
+  test.runIf(prometheusAvailable())('is valid for promtool', async () => {
     const text = await open({ perDevice: true }).text();
     expect(promtool(['check', 'metrics'], text)).toEqual({ code: 0, said: '' });
     // It does judge: one that it dislikes is named.
@@ -187,7 +187,7 @@ describe('what is served', () => {
     expect(has('tidemark_stream_runs_total{stream="alerts",result="failed"}')).toBe(1);
   });
 
-  test('sets gauges: what is not known has no series', async () => {
+  test('sets gauges: unknown values have no series', async () => {
     const seen = await scrape(open());
     expect(seen.get('tidemark_quota_remaining_requests{window="minute"}')).toBe(48);
     expect(seen.get('tidemark_quota_used_requests{window="minute",by="others"}')).toBe(7);
@@ -206,7 +206,7 @@ describe('what is served', () => {
     for (const name of unknown) expect(seen.has(name), name).toBe(false);
   });
 
-  test('forgets what is gone, and counts on where the counting began anew', async () => {
+  test('drops series that are gone, and continues counters that began anew', async () => {
     let figures: Figures = FIGURES;
     const metrics = open({ figures: () => figures, perDevice: true });
     expect((await scrape(metrics)).get('tidemark_hints_wrong_total')).toBe(3);

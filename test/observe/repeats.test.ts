@@ -189,7 +189,7 @@ const SINGLE: readonly AppEvent[] = [
   { type: 'request-retried', request: 'GET /account', fault: 'unreachable', attempt: 1, waitMs: 30_000, message: 'm' },
 ];
 
-describe.each(SINGLE.map((event) => [event.type, event] as const))('what comes again and again: %s', (_type, event) => {
+describe.each(SINGLE.map((event) => [event.type, event] as const))('repeated events: %s', (_type, event) => {
   test('is reported at once, and every hour with its count', () => {
     const { clock, observe, lines } = openLog();
     for (; clock.ms < 90 * MINUTE_MS; clock.ms += MINUTE_MS) observe(event);
@@ -277,7 +277,7 @@ describe('a round', () => {
     expect(lines().map(({ event }) => event)).toEqual(['stopping', 'poll-summary']);
   });
 
-  test('of a listing is reported at its end, with what it brought and what failed', () => {
+  test('of a listing is reported at its end, with its results and failures', () => {
     const { clock, observe, lines } = openLog();
     const round = (): void => {
       observe(asked('devices', 'throttled'));

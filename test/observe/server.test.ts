@@ -195,7 +195,7 @@ function speak(server: StatusServer, bytes: string, last = false): Promise<strin
   });
 }
 
-describe('what is served', () => {
+describe('the served answers', () => {
   test('/status.json is the report, with at least the members that others read', async () => {
     const { status, headers, body } = await ask(await serve(), '/status.json');
     expect([status, headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
@@ -228,7 +228,7 @@ describe('what is served', () => {
     expect(asked).toEqual(['/device 1 a b?', '/device/ %zz']);
   });
 
-  test('what has a tag may be kept, and is sent again only when it has changed', async () => {
+  test('an answer with an ETag may be cached, and is sent again only when it has changed', async () => {
     const body = 'p { color: red }';
     const page = async () => await Promise.resolve({ status: 200, type: 'text/css', body, etag: '"v1"' });
     const server = await serve({ page });
@@ -334,7 +334,7 @@ describe('problems of the server', () => {
     expect((await ask(server, '/healthz')).status).toBe(200);
   });
 
-  test('what is no HTTP, and heads that are too large, get a bare refusal and the end', async () => {
+  test('invalid HTTP, and heads that are too large, get a bare refusal and the end', async () => {
     const server = await serve();
     for (const bytes of [
       '\u0016\u0003\u0001hello\r\n\r\n',

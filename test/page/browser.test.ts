@@ -249,7 +249,7 @@ describe.runIf(isHere)('times', () => {
 });
 
 describe.runIf(isHere)('a device', () => {
-  test('begins with its charts; its alerts and its sync come below, and what is folded open stays so', async () => {
+  test('begins with its charts; its alerts and its sync come below, and open sections stay open', async () => {
     await using served = await servePage();
     const watched = await emptyPage(served.url);
     const { page } = watched;
@@ -275,7 +275,7 @@ describe.runIf(isHere)('a device', () => {
 });
 
 describe.runIf(isHere)('while somebody looks', () => {
-  test('what changes appears by itself; what is typed, focus, scrolling and order stay', async () => {
+  test('changes appear by themselves; typed text, focus, scrolling and order stay', async () => {
     await using served = await servePage();
     const watched = await emptyPage(served.url);
     const { page } = watched;

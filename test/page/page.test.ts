@@ -121,7 +121,7 @@ describe('the overview', () => {
     expect(page).toContain(`<title>${tone}: Żabka &amp; Sons – Tidemark</title>`);
   });
 
-  test('the first number is the lag of what stands in each database, the largest first', async () => {
+  test('the first number is the lag of each database, the largest first', async () => {
     const [influx] = REPORT.destinations;
     if (influx === undefined) throw new Error('no destination');
     const destinations = [influx, { ...influx, name: 'b', lag_seconds: 3600, pending_points: 0 }];
@@ -134,7 +134,7 @@ describe('the overview', () => {
     ]);
   });
 
-  test('a database that is blocked, or that has nothing of a device yet, turns it', async () => {
+  test('a blocked database, or one without data of a device yet, changes it', async () => {
     const changed = (changes: object) =>
       standingWith({ destinations: REPORT.destinations.map((each) => ({ ...each, ...changes })) });
     await using served = await servePage({ standing: changed({ blocked_reason: 'no connection', lag_seconds: 400 }) });
@@ -178,7 +178,7 @@ describe('the overview', () => {
     expect(await textOf(served.url)).toContain('<td class="number">12<div class="soft">of history</div></td>');
   });
 
-  test('the lag in a database stands above two lines: what waits, and of what the lag is the median', async () => {
+  test('the lag of a database is above two lines: the waiting points, and the median of which lags it is', async () => {
     const tileOf = async (lagSeconds: number | null, freshness: object = {}): Promise<string> => {
       const destinations = REPORT.destinations.map((each) => ({ ...each, lag_seconds: lagSeconds, pending_points: 0 }));
       const standing = standingWith({ destinations, freshness: { ...REPORT.freshness, ...freshness } });
@@ -668,7 +668,7 @@ describe('the overview', () => {
 describe('addresses', () => {
   const ask = (query: string) => readDevicesQuery(new URLSearchParams(query));
 
-  test('what cannot be meant falls back', () => {
+  test('invalid parameters fall back', () => {
     const usual = { search: '', state: null, sort: 'state', reversed: false, page: 1 };
     for (const query of [
       '',
@@ -706,7 +706,7 @@ describe('addresses', () => {
     }
   });
 
-  test('the JSON is what the page shows', async () => {
+  test('the JSON equals the page', async () => {
     await using served = await servePage();
     const devices = JSON.parse(await textOf(`${served.url}devices.json?search=roof&sort=name`)) as DevicesPage;
     expect([devices.matching, devices.rows[0]?.device_name]).toEqual([15, 'Sensor 1, roof']);
@@ -733,7 +733,7 @@ describe('addresses', () => {
     expect(served.errors).toEqual([]);
   });
 
-  test('what the pages load is there, of the right type, and sent again only when it has changed', async () => {
+  test('the files of the pages exist, have the right type, and are sent again only when they have changed', async () => {
     await using served = await servePage();
     const pages = (await textOf(served.url)) + (await textOf(`${served.url}device?id=dev-00003`));
     const paths = new Set([...pages.matchAll(/"(\/assets\/[^"]+)"/g)].map(([, path]) => path ?? ''));

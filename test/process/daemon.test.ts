@@ -45,7 +45,7 @@ async function stop(run: Run): Promise<number | null> {
 }
 
 describe('the daemon as a process', () => {
-  test.runIf(influxdAvailable())('fills, is ready, serves what it holds, and stops with 0', async () => {
+  test.runIf(influxdAvailable())('fills, is ready, serves its data, and stops with 0', async () => {
     await using stage = await openStage({ bench });
     const startedMs = Date.now();
     const run = stage.start([], { env: ANY_PORT });
@@ -142,7 +142,7 @@ describe('the daemon as a process', () => {
     },
   );
 
-  test('does not start without a configuration, and names what is missing', async () => {
+  test('does not start without a configuration, and names the missing keys', async () => {
     const { code, stderr } = await start([], { env: {} }).ended;
     expect(code).toBe(78);
     expect(stderr).toMatch(/api\.url: is missing/);

@@ -134,7 +134,7 @@ describe('the demo', () => {
     }
   });
 
-  test('continues when nobody reads what it prints', async () => {
+  test('continues when its output is not read', async () => {
     const temporary = mkdtempSync(join(tmpdir(), 'tidemark-demo-test-'));
     const run = start(['--demo'], { cwd: temporary, env: { TMPDIR: temporary } });
     try {
@@ -150,7 +150,7 @@ describe('the demo', () => {
     }
   });
 
-  test('reports what prevents it, and cleans up', async () => {
+  test('reports its errors, and cleans up', async () => {
     const temporary = mkdtempSync(join(tmpdir(), 'tidemark-demo-test-'));
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));

@@ -99,7 +99,7 @@ describe('in the checkout, with a state that a run has left', () => {
   });
 });
 
-test('what changes files does so, in the order of the pages', async () => {
+test('commands that change files work, in the order of the pages', async () => {
   const cwd = mkdtempSync(join(tmpdir(), 'tidemark-commands-'));
   try {
     cpSync(join(ROOT, 'config'), join(cwd, 'config'), { recursive: true });

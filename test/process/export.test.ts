@@ -56,7 +56,7 @@ function nsOf(time: string): bigint {
 
 const harmful = (text: string): string => (/^\s*[=+\-@]/.test(text) ? `'${text}` : text);
 
-describe.runIf(influxdAvailable())('--export of what was simulated', () => {
+describe.runIf(influxdAvailable())('--export of the simulated data', () => {
   test('lp goes into a database as it is, and is the seed there, with everything else that was archived', async () => {
     const { stage, startedMs } = await filled({ bench, ...HOSTILE });
     await using _stage = stage;

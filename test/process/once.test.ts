@@ -121,7 +121,7 @@ describe('a reader that closes the pipe', () => {
   });
 });
 
-describe('what the API refuses', () => {
+describe('refusals of the API', () => {
   test.each([
     ['a key that is revoked', { key: { revoked: true } }, /^tidemark: api\.key: the API refuses the key/m],
     [
@@ -164,7 +164,7 @@ describe('what the API refuses', () => {
   });
 });
 
-describe('what it is given', () => {
+describe('its arguments', () => {
   test('a configuration with mistakes ends it with 78, reports all of them at once and starts nothing', async () => {
     await using stage = await openStage();
     const env = {
@@ -304,7 +304,7 @@ function sqlite(file: string, sql: string): void {
 }
 
 describe('another process with the same state', () => {
-  test('is refused with 1, does not disturb the first, and a killed one is in nobody’s way', async () => {
+  test('is refused with 1, does not disturb the first, and a killed one blocks no other', async () => {
     await using stage = await openStage();
     // The first one is kept busy for as long as it takes.
     stage.simulator.faults = onPath(/telemetry/, always({ kind: 'hang' }));
@@ -336,7 +336,7 @@ describe.runIf(influxdAvailable())('another workspace behind the key', () => {
     expect(await countPoints(stage)).toBe(points);
   });
 
-  test('does not let what an earlier run has left flow into that workspace’s database', async () => {
+  test('does not let points of an earlier run flow into that workspace’s database', async () => {
     await using stage = await openStage({ bench });
     const noDatabase = {
       TIDEMARK_INFLUX_URL: undefined,

@@ -53,7 +53,7 @@ describe('on a terminal', () => {
     expect(readdirSync(filled.directory).toSorted()).toEqual(['copy.db', 'state']);
   });
 
-  test('--quarantine drop shows how much of what was meant it has looked at', async () => {
+  test('--quarantine drop shows how many of the selected items it has examined', async () => {
     const refused = filled.refuse(3000);
     const { code, stderr } = await filled.run(['--quarantine', 'drop', '--reason', 'of the test'], { isTTY: true });
     expect(code, stderr).toBe(0);

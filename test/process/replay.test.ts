@@ -28,7 +28,7 @@ async function count({ database }: Stage): Promise<number> {
 }
 
 describe.runIf(influxdAvailable())('--replay', () => {
-  test('alone restores what the database has lost, without a key, and reports what it sent', async () => {
+  test('alone restores the points that the database has lost, without a key, and reports the sent ones', async () => {
     await using stage = await filled();
     const before = await count(stage);
     const requests = stage.simulator.log.total;

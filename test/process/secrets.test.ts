@@ -196,7 +196,7 @@ describe.runIf(influxdAvailable())('the key and the token appear nowhere', () =>
     }
   });
 
-  test('in what the status page shows of a database that repeats the token', async () => {
+  test('on the status page about a database that repeats the token', async () => {
     await using stage = await openStage({ bench });
     const said = `${TOKEN} ${encodeURIComponent(TOKEN)} ${Buffer.from(TOKEN).toString('base64')}`;
     bench.proxy.setFaults(() => ({ kind: 'answer', status: 500, body: `{"error":"${said}"}` }));
@@ -316,7 +316,7 @@ describe('the search', () => {
     expect([...new Set(leaks.map((leak) => leak.split(':')[0]))].sort()).toEqual(['cells', 'stderr', 'tidemark.db']);
   });
 
-  test('finds what a program leaks whose log was opened without the secrets', () => {
+  test('finds leaks of a program whose log was opened without the secrets', () => {
     const url = (file: string): string => JSON.stringify(pathToFileURL(join(ROOT, 'src', file)).href);
     // The program itself, without the secrets that its terminal should mask; a server sends it one.
     const leaky = `

@@ -28,7 +28,7 @@ describe('--status', () => {
     expect((await stage.run(['--status', '--device', 'x', '--config', 'none.yaml'])).code).toBe(78);
   });
 
-  test('shows what a running daemon serves, and still shows it once the daemon is killed', async () => {
+  test('shows the facts of a running daemon, and still shows them once the daemon is killed', async () => {
     await using stage = await openStage();
     const daemon = stage.start([], { env: { TIDEMARK_LISTEN: '127.0.0.1:0', TIDEMARK_LOG_FORMAT: 'json' } });
     await until('the page is served', () => daemon.stderr().includes('status_page'));

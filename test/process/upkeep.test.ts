@@ -239,7 +239,7 @@ describe.runIf(influxdAvailable())('--backup', () => {
 describe.runIf(influxdAvailable())('--forget', () => {
   const exclude = { TIDEMARK_SYNC_EXCLUDE: 'walk' };
 
-  test('refuses what would come back at once, then removes it: beside a daemon, and alone', async () => {
+  test('refuses a device that would come back at once, then removes it: beside a daemon, and alone', async () => {
     await using stage = await openStage({ bench, historyMs: 2 * HOUR_MS });
     expect((await stage.run(['--once'])).code).toBe(0);
     refuse(stage, [lineAt(1), lineAt(2, 'tied')]);

@@ -57,7 +57,7 @@ describe('the rules', () => {
     }
   });
 
-  test('each alert has a severity, what is wrong, what to do, and a section that names it', () => {
+  test('each alert has a severity, a problem, a remedy, and a section that names it', () => {
     const sections = new Map(
       ['troubleshooting.md', 'status.md'].flatMap((page) =>
         readFileSync(`docs/${page}`, 'utf8')
@@ -129,7 +129,7 @@ describe.runIf(prometheusAvailable())('promtool', () => {
     expect(config).toMatchObject({ code: 0, said: expect.not.stringMatching(/WARNING/) });
   });
 
-  test("amtool finds the Alertmanager's file right, and notes what only the owner can fill in", () => {
+  test("amtool accepts the Alertmanager's file, and lists the parts that only the owner can fill in", () => {
     const checked = amtool(['check-config', `${DIR}/alertmanager.yml`]);
     expect(checked).toMatchObject({ code: 0, said: expect.stringContaining('2 receivers') });
     const routed = (severity: string) =>
@@ -139,7 +139,7 @@ describe.runIf(prometheusAvailable())('promtool', () => {
     expect(['critical', 'warning', 'info', 'none'].map(routed)).toEqual(['owner', 'owner', 'nobody', 'nobody']);
   });
 
-  test('one alert for many workspaces holds back those of the single ones, and a cause what it explains', async () => {
+  test('one alert for many workspaces inhibits those of the single ones, and a cause inhibits its effects', async () => {
     const of = (alertname: string, name: string) => ({
       alertname,
       job: 'tidemark',

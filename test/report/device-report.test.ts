@@ -115,7 +115,7 @@ describe('a device', () => {
   });
 });
 
-test('what stops every device comes before what is of this one', () => {
+test('reasons that stop every device come before those of this one', () => {
   using state = coveredUntil(HOUR_MS);
   const calm = pagePartsOf(state, { nowMs: () => NOON_MS });
   const until = at(NOON_MS + MINUTE_MS);

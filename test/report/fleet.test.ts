@@ -103,7 +103,7 @@ async function runUntil(look: FleetScanner, isOver: () => boolean): Promise<void
   await running;
 }
 
-describe('what is found', () => {
+describe('the findings', () => {
   test('is a last day that is missing where its beginning is, even if the newest hours may be open', () => {
     const specs = [
       { id: 'begun', heldToAgoMs: HOUR_MS, heldFromAgoMs: 21 * HOUR_MS },
@@ -184,7 +184,7 @@ describe('what is found', () => {
   });
 });
 
-describe('the list of what was found', () => {
+describe('the list of findings', () => {
   test('has every device as it was found, those that are left out and gone as well, until the next look', () => {
     const specs = [
       { id: 'a', heldToAgoMs: 61_000 },
@@ -214,7 +214,7 @@ describe('the list of what was found', () => {
   });
 });
 
-describe('what it costs', () => {
+describe('its cost', () => {
   const many = Array.from({ length: 1000 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 }));
 
   test('where it takes long no caller waits for it: it is made in slices, with rests', async () => {

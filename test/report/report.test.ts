@@ -293,7 +293,7 @@ test('a stream that was not read since the start has the time of its last answer
 describe('a job', () => {
   const jobOf = (changes: Partial<OpenJob>) => overviewOf({ jobs: [{ ...BACKFILL, ...changes }] }).jobs[0];
 
-  test('shows the range of a backfill and what its ETA is computed from', () => {
+  test('shows the range of a backfill and the basis of its ETA', () => {
     expect(jobOf({})).toMatchObject({
       range: { from: '2026-06-14T12:00:00Z', to: null },
       eta_seconds: 480,

@@ -93,7 +93,7 @@ describe('a series', () => {
     }
   }
 
-  test('is what a plain computation gives', () => {
+  test('equals a plain computation', () => {
     fc.assert(
       fc.property(fc.array(reading, { maxLength: 40 }), (readings) => {
         const sorted = readings.toSorted((a, b) => (a.atNs < b.atNs ? -1 : 1));

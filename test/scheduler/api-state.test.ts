@@ -37,8 +37,8 @@ function life() {
 
 const REFUSED = new ApiFault('unauthorized', 'no', { request: 'GET /account' });
 
-describe('what keeps the API from being read', () => {
-  test('is what a stream failed by, while nothing was answered at all', () => {
+describe('the reason why the API is not read', () => {
+  test('is the failure of a stream, while no request was answered', () => {
     const { state, report } = life();
     noteStreamFailed(state, 'account', 'GET /account: check api.url');
     expect(report.problem()).toBe('GET /account: check api.url');
@@ -89,7 +89,7 @@ describe('what keeps the API from being read', () => {
   });
 });
 
-describe('what keeps the API from being read', () => {
+describe('the reason why the API is not read', () => {
   const streams = [{ name: 'alerts', state: 'on', reason: null, last_read_at: null }] as const;
   const read = (noted: string) => {
     const { problem, isRefused, list } = storedProblem(noted, streams);

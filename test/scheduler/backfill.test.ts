@@ -129,7 +129,7 @@ describe('the gaps that a backfill requests', () => {
     ]);
   });
 
-  test('include what live work gave up, even where live work counts it as its own', () => {
+  test('include ranges that live work gave up, even where live work counts them as its own', () => {
     const facts = { isTopLeft: true, named: [gapNamed('over_quota', 5)], others: [{ from: 0n, to: 30n }] };
     expect(gapsWith(facts)).toEqual([
       { from: 10n, to: 20n },

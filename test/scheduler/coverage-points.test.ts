@@ -190,7 +190,7 @@ describe('the coverage points', () => {
     expect(points.at(-1)?.watermark).toBe(22);
   });
 
-  test('have no watermark of what is not read: excluded, gone', async () => {
+  test('have no watermark of devices that are not read: excluded, gone', async () => {
     using state = scratchStore();
     const parts = daemon(state, { excluded: ['left-out'] });
     list(state, parts, mute('left-out'), mute('gone'));

@@ -102,7 +102,7 @@ describe("the day's budget", () => {
     expect(freeAtMs(day, true, 0), 'live work goes on').toBe(0);
   });
 
-  test('a restart gives nothing back: what was spent before counts', () => {
+  test('a restart returns nothing: the requests before it count', () => {
     const day = dayOf({ ...FIGURES, spent: 2000 });
     expect(freeAtMs(day, true, 0)).toBeGreaterThan(0);
   });
@@ -138,7 +138,7 @@ describe("the day's budget", () => {
     expect(requestRate(day)).toBeCloseTo(before / 10);
   });
 
-  test('what a minute carries counts where it is less', () => {
+  test('the limit of the minute counts where it is lower', () => {
     let day = dayOf({ ...FIGURES, minuteBudget: 1 });
     expect(requestRate(day)).toBe(1 / MINUTE_MS);
     day = withFigures(day, { limit: null, budget: null, spent: 0, others: null, minuteBudget: 48 }, 1);

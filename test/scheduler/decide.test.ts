@@ -58,7 +58,7 @@ function said(state: PlannerState): string {
 }
 
 describe('the order of decisions', () => {
-  test('is what a reserve owes, the listing, what is furthest behind, then what is to spare, then nothing', () => {
+  test('is the reserves, the listing, the furthest behind, then spare requests, then nothing', () => {
     const state = busyState();
     for (const [decision, carryOut] of ORDER) {
       expect(said(state)).toBe(decision);

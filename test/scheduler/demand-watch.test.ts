@@ -101,7 +101,7 @@ describe('a shortage', () => {
     expect(types()).toHaveLength(2);
   });
 
-  test('before the rates are measured names what it assumes, and is reported again once they are', () => {
+  test('before the rates are measured names its assumptions, and is reported again once they are', () => {
     const { watch, events, types } = rig(SHORT);
     watch.check(unmeasured(40));
     watch.check(unmeasured(40));

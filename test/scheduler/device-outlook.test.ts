@@ -267,7 +267,7 @@ describe('where a request stops', () => {
   });
 });
 
-describe('a page that repeats what came since the watermark', () => {
+describe('a page that repeats readings since the watermark', () => {
   const rules = { ...RULES, gracePeriodMs: 2 * MINUTE_MS };
   const later = NOW + 1.2 * 200 * 10 * SECOND_MS;
 

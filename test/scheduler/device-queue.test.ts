@@ -187,8 +187,8 @@ describe('the states of a device', () => {
   });
 });
 
-describe('what the queue shows', () => {
-  test('a live request goes to what is full, then to what is ready; an idle poll to what is idle', () => {
+describe('the view of the queue', () => {
+  test('a live request goes to a full device, then to a ready one; an idle poll to an idle one', () => {
     const queue = createDeviceQueue(RULES);
     noteDeviceStored(queue, 'ready', { newestMs: NOW - 5 * MINUTE_MS, polledMs: NOW - 5 * MINUTE_MS, rate: RATE });
     noteDeviceStored(queue, 'full', { newestMs: NOW - 5 * HOUR_MS, polledMs: NOW - 5 * HOUR_MS, rate: RATE });

@@ -55,7 +55,7 @@ describe('a fault about a device while other requests are answered', () => {
     expect(named(state)).toEqual([{ reason: 'unreachable', from: LIMIT_NS - DAY_NS, to: LIMIT_NS }]);
   });
 
-  test('names what is left of the range: a page of it may have been committed', async () => {
+  test('names the rest of the range: a page of it may have been committed', async () => {
     using state = scratchStore();
     const { planning, run, answered } = createWorld(state);
     beginPlanning(planning, { areListed: true });
@@ -70,7 +70,7 @@ describe('a fault about a device while other requests are answered', () => {
     expect(named(state)).toEqual(gapsIn(range, [half]).map((gap) => ({ reason: 'unreachable', ...gap })));
   });
 
-  test('names nothing of a device that has left meanwhile', async () => {
+  test('names no range of a device that has left meanwhile', async () => {
     using state = scratchStore();
     const { planning, run, answered } = createWorld(state);
     beginPlanning(planning, { areListed: true });
@@ -94,7 +94,7 @@ describe('a fault about a device that may be the service’s', () => {
     expect(planning.failingDevices.answered(null)).toEqual(['a']);
   });
 
-  test('names the range all the same in a run that ends, for two of its waits at most', async () => {
+  test('still names the range in a run that ends, for two of its waits at most', async () => {
     using state = scratchStore();
     const { clock, planning, context, run, answered, tasks } = createWorld(state);
     answered();

@@ -157,7 +157,7 @@ test('the load of other lanes is known where requests were sent before the ten m
   expect(loadOf(15 * MINUTE_MS)).toBe(0);
 });
 
-test('history gets the budget of a minute, or what is seen to be sent while the day has requests to spare', () => {
+test('history gets the budget of a minute, or the measured rate while the day has requests to spare', () => {
   const day = { spare: 2, deficit: 0, fillPerMs: 1, backfillReserve: 0.1 };
   const figures = { minute: 60, seenPerMs: 1 / 4000, othersPerMs: 1 / 4000 };
   const perMinute = (...[of, given]: Parameters<typeof besideSupply>): number =>

@@ -54,7 +54,7 @@ test('without devices it is of all of them, also of those that come later', () =
   expect(begins(store, covered('new', [100n, 200n]), WANTED)).toBe(WANTED);
 });
 
-test('a device that was kept up with until somewhere in it is still owed what comes after', () => {
+test('a device that was read live until somewhere in it still has its later range wanted', () => {
   const store = facts();
   const states = [covered('kept', [50n, 150n]), covered('other', [50n, 90n])];
   noteIsolated(store, { from: 100n, to: 200n, devices: [], states });

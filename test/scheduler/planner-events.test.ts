@@ -153,7 +153,7 @@ describe('a committed poll', () => {
   });
 });
 
-test('a committed page of history sets what is missing in its lane, and gives the device back', () => {
+test('a committed page of history sets the missing time of its lane, and returns the device', () => {
   noteBegan(state, HISTORY, NOW);
   noteHistoryCommitted(state, HISTORY, { day: 0, week: 7, rest: 0 });
   expect(state.histories['first-history'].openMs).toEqual({ day: 0, week: 7, rest: 0 });
@@ -336,7 +336,7 @@ test('the figures are those of the state, and do not change with it', () => {
   expect(figures.openHistoryMs).toEqual(OPEN);
 });
 
-test('the supply of the day is what the budget has for other work than live, with the reserve of a backfill', () => {
+test('the supply of the day is the budget for work other than live, with the reserve of a backfill', () => {
   expect(daySupplyOf(state, NOW)).toEqual({
     spare: Number.POSITIVE_INFINITY,
     deficit: 0,

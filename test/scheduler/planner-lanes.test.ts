@@ -116,7 +116,7 @@ describe('spare quota', () => {
     expect(made.length, 'all that the day carries').toBeGreaterThan(19_000);
   });
 
-  test('rereads get what all other work leaves, one at a time', () => {
+  test('rereads get the requests that all other work leaves, one at a time', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
     world.storeUpTo('a', 0);
     world.open('backfill', 'a', { day: 0, week: 0, rest: 3 * DAY_MS });
@@ -132,7 +132,7 @@ describe('spare quota', () => {
     expect(world.planner.next(MINUTE_MS - 1).kind, 'it is under way').toBe('rest');
   });
 
-  test('a reread that is owed has the reserve of idle polls where the quota is short', () => {
+  test('a due reread has the reserve of idle polls where the quota is short', () => {
     const made = (isOwed: boolean): number => {
       const world = busyWorld(300, 10 * SECOND_MS);
       world.planner.setDay({ limit: 1000, budget: 800, spent: 0, others: null }, 0);

@@ -166,7 +166,7 @@ describe('a hint', () => {
   });
 });
 
-test('what has run over a page stops where the page is full, unless the device has rested there', () => {
+test('a device with more than a page stops where the page is full, unless the device has rested there', () => {
   const rested = (atMs: number): number => (atMs < HOUR_MS ? Math.floor(atMs / MINUTE_MS) : 60);
   const even = evenDevice('a', { intervalMs: MINUTE_MS });
   // A reading a minute in the first hour, none for six hours, then one a minute again.

@@ -312,7 +312,7 @@ test('the phase of a workspace is always the same, and spread over a minute', ()
   expect(new Set(phases.map((ms) => Math.floor(ms / (10 * SECOND_MS)))).size).toBe(6);
 });
 
-describe('what else changes the plan of requests', () => {
+describe('other changes of the plan of requests', () => {
   const GAP = { deviceId: 'a', fromNs: msToNs(START_MS - HOUR_MS), toNs: msToNs(START_MS - 30 * MINUTE_MS) };
   const retryAtMs = START_MS + 5 * MINUTE_MS;
 

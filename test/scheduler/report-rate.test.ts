@@ -45,7 +45,7 @@ describe('how often a device reports', () => {
     }
   });
 
-  test('is always within what was seen, and never below nothing', () => {
+  test('is always within the observed values, and never negative', () => {
     const gaps = fc.array(fc.integer({ min: 0, max: 10 * HOUR_MS }), { minLength: 1, maxLength: 30 });
     fc.assert(
       fc.property(fc.array(gaps, { minLength: 1, maxLength: 8 }), (pages) => {

@@ -26,7 +26,7 @@ async function live(script: Script, { knows = [] as readonly string[], forMs = M
 }
 
 describe('the session of the daemon', () => {
-  test('reads the account before all else, then the devices, then what the planner names', async () => {
+  test('reads the account first, then the devices, then the tasks of the planner', async () => {
     const { error, log, devices } = await live({});
     expect(log.slice(0, 4)).toEqual(['account 0', 'workspace known', 'devices 0', 'started 0']);
     expect(log.slice(4).toSorted()).toEqual(['alerts 0', 'scan a 0', 'scan b 0']);
@@ -182,7 +182,7 @@ describe('from session to session', () => {
     expect(log.slice(at + 1, at + 2)).toEqual(['account 30']);
   });
 
-  test('nobody looks again and again for another key where there can be none', async () => {
+  test('the key file is not polled where there can be no other key', async () => {
     const [fixed, inFile] = [await runSessions({}, { isFixed: true }), await runSessions({})];
     expect(fixed.looks).toBeLessThan(3);
     expect(inFile.looks).toBeGreaterThan(10);

@@ -32,7 +32,7 @@ describe('how often the list is read', () => {
     expect(listEveryMs({ ...USUAL, lagMs: 10 * DAY_MS })).toBe(DAY_MS);
   });
 
-  test('is the time at which listings and what they find late cost least together', () => {
+  test('is the interval at which the cost of listings and of lateness is lowest', () => {
     /** The cost of a listing, and of readings that are found late because of it, in ms of lag for each ms. */
     const cost = (everyMs: number, { devices, pageSize, lagMs, changesPerMs }: typeof USUAL): number =>
       (listPages(devices, pageSize) * lagMs ** 2) / 2 / everyMs + (changesPerMs * everyMs ** 2) / 6;

@@ -16,7 +16,7 @@ test('Service 1, Errors 405: any other method on an endpoint is refused, with th
   });
 });
 
-test('Service 2, Errors 404: what is missing and what another workspace may have look the same', async () => {
+test('Service 2, Errors 404: a missing resource and one of another workspace look the same', async () => {
   await onBothWays(smallSimulator, async (ask) => {
     const paths = [
       '/devices/other',
@@ -36,7 +36,7 @@ test('Service 2, Errors 404: what is missing and what another workspace may have
   });
 });
 
-test('Service 4, Account: plan and usage by their names, and nothing of the members', async () => {
+test('Service 4, Account: plan and usage by their names, and no members', async () => {
   await onBothWays(smallSimulator, async (ask, simulator) => {
     simulator.settings.plan.historyMaxDays = null;
     const { json, status } = await ask('/account');

@@ -46,7 +46,7 @@ const shapes = fc.record({
   offGridNs: fc.constantFrom(0n, 1n, 499_999n),
 });
 
-test('any range is what a scan of everything gives, forwards, backwards and from any position', () => {
+test('any range equals a scan of everything, forwards, backwards and from any position', () => {
   fc.assert(
     fc.property(shapes, ({ cuts, offGridNs, precision, ...spec }) => {
       const world = worldOf({ ...spec, burst: { every: 11, size: 210 } }, { precision, historyMs: 10 * MINUTE_MS });

@@ -13,19 +13,19 @@ function failing(code: string) {
 }
 
 describe('errors of the state at its door', () => {
-  test('are reported as what a person can do, of every call and of the calls of parts', () => {
+  test('are reported with a remedy, for every call and for the calls of parts', () => {
     const calls = explainedCalls('/state', { full: failing('SQLITE_FULL'), part: { busy: failing('SQLITE_BUSY') } });
     expect(calls.full).toThrow(StateFullError);
     expect(calls.part.busy).toThrow(UserError);
     expect(calls.part.busy).toThrow(/^\/state: another program has locked the state file/);
   });
 
-  test('stay what they are where they are mistakes of this program', () => {
+  test('stay unchanged where they are bugs of this program', () => {
     const calls = explainedCalls('/state', { part: { odd: failing('SQLITE_CONSTRAINT') } });
     expect(calls.part.odd).toThrow(/^as SQLite says it$/);
   });
 
-  test('change nothing of arguments, results and what is no call', () => {
+  test('leave arguments, results and other members unchanged', () => {
     const calls = explainedCalls('/state', { sum: (a: number, b: number) => a + b, name: 'x', none: null, list: [1] });
     expect([calls.sum(1, 2), calls.name, calls.none, calls.list]).toEqual([3, 'x', null, [1]]);
   });

@@ -187,7 +187,7 @@ describe('a job', () => {
     expect([old, young, open].map((id) => board.get(id)?.state)).toEqual([undefined, 'done', 'waiting']);
   });
 
-  test('with what nobody can read in it is read as far as it goes', () => {
+  test('with unreadable parts is read as far as possible', () => {
     using sides = bothSides();
     const { board } = sides;
     const id = board.submit(REQUEST).id;

@@ -18,7 +18,7 @@ describe('the ledger', () => {
     expect(state.rows('SELECT count(*) n FROM request')).toEqual([{ n: 2 }]);
   });
 
-  test('keeps what became of a request with its booking', () => {
+  test('keeps the result of a request with its booking', () => {
     using state = scratchStore();
     const [one, two] = [state.ledger.book(1, LIVE), state.ledger.book(2, ACCOUNT)];
     state.ledger.recordOutcome(two, { status: 429, fault: 'throttled' });
@@ -29,7 +29,7 @@ describe('the ledger', () => {
     ]);
   });
 
-  test('writes a good answer with what it brings, at one go, or with the next booking', () => {
+  test('writes a good answer together with its data, or with the next booking', () => {
     using state = scratchStore();
     const answers = (): unknown[] => state.rows('SELECT status FROM request ORDER BY id');
     const one = state.ledger.book(1, LIVE);
@@ -42,7 +42,7 @@ describe('the ledger', () => {
     expect(answers()).toEqual([{ status: 200 }, { status: 304 }, { status: null }]);
   });
 
-  test('writes what fast requests have left in memory when none follows', () => {
+  test('writes the results of fast requests when none follows', () => {
     using state = scratchStore();
     const ids = Array.from({ length: 30 }, (_, n) => state.ledger.book(1000 + n, { ...LIVE, deviceId: `d${n}` }));
     for (const id of ids) state.ledger.recordOutcome(id, { status: 200, fault: null });
@@ -96,7 +96,7 @@ describe('the ledger', () => {
     expect(state.ledger.blockedUntilMs(1000)).toBe(8000);
   });
 
-  test('dates back what a clock that was ahead has booked, and its wait', () => {
+  test('dates back bookings of a clock that was ahead, and its wait', () => {
     using state = scratchStore();
     for (const atMs of [1000, 2 * DAY_MS, 3 * DAY_MS]) state.ledger.book(atMs, LIVE);
     state.ledger.block(2 * DAY_MS, 7000);
@@ -141,7 +141,7 @@ describe('the ledger', () => {
     expect(state.ledger.blockedUntilMs(1000)).toBe(5000);
   });
 
-  test('clears what is older than two days now and then, and never a booking that a window still needs', () => {
+  test('clears bookings older than two days now and then, and never one that a window still needs', () => {
     using state = scratchStore();
     const nowMs = 100 * DAY_MS;
     const old = 3 * DAY_MS;
@@ -195,7 +195,7 @@ describe('a ledger with many requests per second', () => {
     expect(writes).toBeLessThan(60);
   });
 
-  test('counts in advance as spent what was handed out, to within a second, when it is killed', () => {
+  test('counts the rest of a lease as spent, to within a second, when it is killed', () => {
     using state = scratchStore();
     const times = Array.from({ length: 300 }, (_, index) => 10_000 + index * 10);
     for (const atMs of times) state.ledger.book(atMs, LIVE);
@@ -224,7 +224,7 @@ describe('a ledger with many requests per second', () => {
     ]);
   });
 
-  test('gives back what it has not used when it is closed', () => {
+  test('returns its unused lease when it is closed', () => {
     using state = scratchStore();
     for (let booked = 0; booked < 50; booked += 1) state.ledger.book(10_000 + booked, LIVE);
     expect(bookedIn(state)).toBeGreaterThan(50);

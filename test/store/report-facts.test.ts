@@ -23,7 +23,7 @@ test('the sums by lane agree with all requests, also of those that came since th
   expect(sums(63_000), 'a minute later').toEqual({ live: 102, backfill: 1 });
 });
 
-test('the sums by lane are of sent requests, never of what is booked in advance', () => {
+test('the sums by lane are of sent requests, never of advance bookings', () => {
   using state = scratchStore();
   const book = (lane: Purpose['lane'], atMs: number): number => state.ledger.book(atMs, { lane, stream: 'telemetry' });
   const wrong: unknown[] = [];

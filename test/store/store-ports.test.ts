@@ -133,7 +133,7 @@ describe('the telemetry', () => {
     expect(written(removed.port)).toBe(false);
   });
 
-  test('commits a page with the records that it rejects, and remembers what the page has come to', () => {
+  test('commits a page with its rejected records, and caches the result', () => {
     using open = openTelemetry();
     const { parts, port } = open;
     const page = pageCommit({ rejected: [{ reason: 'odd', record: '{}' }] });
@@ -143,7 +143,7 @@ describe('the telemetry', () => {
     expect(port.telemetry('d').revision).toBe(1);
   });
 
-  test('leaves nothing of a page that is stale, or of a removed device', () => {
+  test('stores nothing of a stale page, or of a removed device', () => {
     using open = openTelemetry();
     const { parts, port } = open;
     const odd: Partial<PageCommit> = { rejected: [{ reason: 'odd', record: '{}' }] };

@@ -149,7 +149,7 @@ describe('a statement that is prepared late', () => {
 });
 
 describe('a read that is done again only after a change', () => {
-  test('sees each change of a row, and nothing of what was rolled back', () => {
+  test('sees each change of a row, and no rolled back change', () => {
     const { db, add, all } = table();
     let reads = 0;
     const read = whileUnchanged(db, () => {
@@ -172,7 +172,7 @@ describe('a read that is done again only after a change', () => {
     expect(reads).toBe(before + 1);
   });
 
-  test('sees what another connection writes where it cannot write itself', () => {
+  test('sees the writes of another connection where it cannot write itself', () => {
     using state = scratch();
     const path = state.file;
     const db = new Database(path);
@@ -197,7 +197,7 @@ function counted(most?: number) {
   return { db, reads, known: remember(db, read, most) };
 }
 
-describe('what is remembered', () => {
+describe('cached values', () => {
   test('is read once, also where there is nothing, until it is written', () => {
     const { known, reads } = counted();
     expect([known.get('a'), known.get('a'), known.get('none'), known.get('none')]).toEqual(['A', 'A', null, null]);

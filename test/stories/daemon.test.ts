@@ -23,7 +23,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
   const rigOf = async (options: Partial<RigOptions> = {}): Promise<Rig> =>
     await openRig(bench, { world: WORLD, historyMs: 2 * DAY_MS, ...options });
 
-  test('sends what its schedules require, and polls the devices that have something new', async () => {
+  test('sends the requests of its schedules, and polls the devices that have something new', async () => {
     const tied: DeviceSpec = { deviceId: 'tied', intervalMs: MINUTE_MS, traits: ['ties'] };
     using rig = await rigOf({ world: worldOf(DEVICES.with(1, tied)), historyMs: 6 * HOUR_MS });
     const { log } = rig.simulator;

@@ -155,7 +155,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     expect((await rig.verdict(startedMs, { fromNs: BigInt(NOW_MS - DAY_MS) * 1_000_000n })).missing).toEqual([]);
   });
 
-  test.each([1, 2])('%i times before a true one is not what a first run goes by', async (times) => {
+  test.each([1, 2])('%i times before a true one does not decide a first run', async (times) => {
     using rig = await rigOf();
     rig.simulator.faults = emptyAtFirst(times);
     const startedMs = rig.clock.nowMs();
@@ -182,7 +182,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     expect(life.lastReport.devices.find(({ device_id }) => device_id === 'often')?.lag_seconds).toBeLessThan(300);
   });
 
-  test('is true where nobody counts the devices and none of them answers any more', async () => {
+  test('is true where no account counts the devices and none of them answers any more', async () => {
     const vanishesAtMs = NOW_MS + HOUR_MS / 4;
     using rig = await rigOf(worldOf(DEVICES.map((device) => ({ ...device, vanishesAtMs }))));
     rig.simulator.settings.key.scopes = rig.simulator.settings.key.scopes.filter((scope) => scope !== 'account:read');

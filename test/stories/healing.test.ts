@@ -125,7 +125,7 @@ describe.runIf(influxdAvailable())('half an hour after the last fault nothing is
 });
 
 describe.runIf(influxdAvailable())('a plan that shows nothing older than its days', () => {
-  test('hides what was covered: that is not gone, and empty answers are not in doubt for it', async () => {
+  test('hides covered ranges: these are not gone, and empty answers are not in doubt for it', async () => {
     const readings = spokenFrom(NOW_MS - 2 * DAY_MS, 280);
     using rig = await openRig(bench, { world: worldOf([{ deviceId: 'often', readings }]), historyMs: 10 * DAY_MS });
     rig.simulator.settings.plan.historyMaxDays = 3;

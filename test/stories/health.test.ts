@@ -75,7 +75,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     expect(life.lastReady).toMatchObject({ ready: false, codes: ['destination_blocked'] });
   });
 
-  test('is not when requests never come to an end, and names the loop', async () => {
+  test('is not when requests never end, and names the loop', async () => {
     using rig = await rigOf();
     const seen: HealthReport[] = [];
     let isHung = false;
@@ -104,7 +104,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     });
   });
 
-  test('is not when a write never comes to an end, while everything else continues', async () => {
+  test('is not when a write never ends, while everything else continues', async () => {
     using rig = await rigOf();
     const seen: HealthReport[] = [];
     const to = destinationOf(bench, rig.database, rig.clock);

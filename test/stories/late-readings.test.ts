@@ -204,7 +204,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     sync.close();
   });
 
-  test('brings what no live request could see, one request per page, and covers nothing', async () => {
+  test('brings readings that no live request could see, one request per page, and covers nothing', async () => {
     const dense: DeviceSpec = { deviceId: 'often', intervalMs: 20 * SECOND_MS, jitter: 0.5 };
     using rig = await rigOf({ devices: [dense, CALM], historyMs: 20 * HOUR_MS });
     delay(rig, { fromMs: NOW_MS - 2 * HOUR_MS, toMs: NOW_MS - 110 * MINUTE_MS }, 4 * HOUR_MS);
@@ -247,7 +247,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     expect(missing.filter((point) => point.startsWith('often'))).toEqual([]);
   });
 
-  test('leaves alone what is cleared away, as live requests do', async () => {
+  test('leaves cleared ranges alone, as live requests do', async () => {
     using rig = await rigOf({ historyMs: 10 * HOUR_MS });
     await rig.once();
     await rig.clock.sleep(10 * MINUTE_MS);

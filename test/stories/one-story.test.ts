@@ -131,7 +131,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     return { ...look, read: later(0), later, events, [Symbol.dispose]: dispose };
   }
 
-  test('a quiet fleet is green and alerts nobody; a stopped daemon turns red within 20 minutes', async () => {
+  test('a quiet fleet is green and sends no alert; a stopped daemon turns red within 20 minutes', async () => {
     using reported = await play({ forMs: HOUR_MS });
     expect(reported.summary).toMatch(/^In sync: all 12 devices/);
     expect(reported.ready.ready).toBe(true);
@@ -163,7 +163,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     );
   });
 
-  test('a database that accepts nothing: delivery is blocked, and what it shows is red', async () => {
+  test('a database that accepts nothing: delivery is blocked, and its views are red', async () => {
     using reported = await play({ forMs: 80 * MINUTE_MS, blockedFromMs: NOW_MS + 45 * MINUTE_MS });
     expect(reported.summary).toMatch(/Delivery to the database is (?:held|blocked): connection refused/);
     expect(reported.ready.codes.join()).toMatch(/^destination_(?:held|blocked)$/);
@@ -195,7 +195,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
     expect(attention.map(({ Id }) => String(Id).replace(/-.*/, ''))).toEqual(Array.from({ length: 8 }, () => 'north'));
   });
 
-  test('an initial sync: blue, neither green nor red, and nobody is called', async () => {
+  test('an initial sync: blue, neither green nor red, and no alert is sent', async () => {
     const plan = { requestsPerMinute: 12, requestsPerDay: 20_000 };
     using reported = await play({ forMs: 2 * MINUTE_MS, plan, historyMs: 30 * DAY_MS });
     expect(reported.summary).toMatch(/^Initial sync: 0 of 12 devices complete/);

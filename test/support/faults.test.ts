@@ -121,7 +121,7 @@ describe('other clients', () => {
     expect(await remaining(ask)).toBe(38);
   });
 
-  test('spend in bursts, of what is left', async () => {
+  test('spend in bursts, from the rest', async () => {
     const { clock, simulator, ask } = shared({ perMinute: 60, everyMs: 2 * MINUTE_MS });
     clock.advance(MINUTE_MS);
     expect(await remaining(ask)).toBe(99);

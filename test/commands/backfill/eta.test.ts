@@ -130,7 +130,7 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
   });
 });
 
-describe('what a backfill beside live work is given', () => {
+describe('the budget of a backfill beside live work', () => {
   const perMinute = (count: number): number => count / MINUTE_MS;
   const supply = {
     spare: 480,

@@ -85,7 +85,7 @@ async function askedBeside(args: BackfillArgs, toMs: number, last: Partial<Backf
   return { asked, shown, old };
 }
 
-test('a command that has followed the job of an earlier one requests what that did not know of', async () => {
+test('a command that has followed the job of an earlier one requests the ranges that were missing there', async () => {
   const args = argsOf({ fromMs: 0 });
   const covered = await askedBeside(args, 0);
   expect(covered.asked).toEqual([args, args]);
@@ -94,7 +94,7 @@ test('a command that has followed the job of an earlier one requests what that d
   expect((await askedBeside(args, 0, { exit_code: 3 })).shown).toMatchObject({ exit_code: 3 });
 });
 
-test('a recheck that has followed an earlier one reads no range twice, but what came after that', async () => {
+test('a recheck that has followed an earlier one reads no range twice, except newer ones', async () => {
   const [to, toMs] = [10 * DAY_MS, 9 * DAY_MS];
   const args = argsOf({ fromMs: 0, toMs: to, recheck: true, typed: '30d' });
   const rest = { ...args, from: String(msToNs(toMs)), typed: undefined };

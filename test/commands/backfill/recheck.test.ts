@@ -110,7 +110,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     }
   };
 
-  test('brings what a device had buffered for ten days, and doubles nothing when it is run again', async () => {
+  test('brings the readings that a device had buffered for ten days, and duplicates nothing when it is run again', async () => {
     using rig = await rigOf();
     const isBuffered = (deviceId: string, reading: SimReading): boolean =>
       deviceId === 'tied' && timeOf(reading) > NOW_MS - 11 * DAY_MS && timeOf(reading) < NOW_MS - 2 * DAY_MS;

@@ -67,7 +67,7 @@ function expectDiscreet(text: string): void {
 }
 
 describe('a bundle', () => {
-  test('holds versions, configuration, lines, status, sizes and the last requests, and names nobody', async () => {
+  test('contains versions, configuration, lines, status, sizes and the last requests, and no names', async () => {
     await using stage = await openStage({ devices: NAMED, workspaceId: 'ws-secret-4' });
     await fill(stage);
     const db = new Database(join(stage.dataDir, 'tidemark.db'));
@@ -323,7 +323,7 @@ describe('pseudonyms', () => {
     expect(names.text('COLD STORE 2, cold store, Cold: a-1 of ws-1')).toBe('d1, d2, d1: d1 of workspace');
   });
 
-  test('words of servers lose what they quote, and people', () => {
+  test('messages of servers lose their quotes and personal names', () => {
     expect(withoutQuotes(`field type conflict: input field "value" on 'telemetry,a=b c', x=My\\ one,y=2 "open`)).toBe(
       `field type conflict: input field "…" on '…', x=…,y=… "…"`,
     );

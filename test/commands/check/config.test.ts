@@ -22,7 +22,7 @@ function linesOf(environment: Readonly<Record<string, string>>): (name: string) 
   return (name) => lines.find((line) => line.name === name);
 }
 
-test('certificates that nobody checks are warned of', () => {
+test('disabled checks of certificates cause a warning', () => {
   expect(linesOf({})('NODE_TLS_REJECT_UNAUTHORIZED')).toBeUndefined();
   expect(linesOf({ NODE_TLS_REJECT_UNAUTHORIZED: '1' })('NODE_TLS_REJECT_UNAUTHORIZED')).toBeUndefined();
   const line = linesOf({ NODE_TLS_REJECT_UNAUTHORIZED: '0' })('NODE_TLS_REJECT_UNAUTHORIZED');

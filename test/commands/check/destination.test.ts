@@ -154,7 +154,7 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
   });
 });
 
-describe('what stands in for versions that cannot be had', () => {
+describe('replacements for versions that are not available', () => {
   test('InfluxDB 2: an empty write that is refused for being empty, and the rule of its bucket', async () => {
     await using stage = await openStage();
     await using influx2 = await serve((request, response) => {
@@ -340,7 +340,7 @@ test.each([
   expect([...server.databases]).toEqual(databases);
 });
 
-test('a retention that InfluxDB 3 does not report is known once --verify has recorded what it hides', async () => {
+test('a retention that InfluxDB 3 does not report is known once --verify has recorded the hidden points', async () => {
   await using server = await startInfluxdb3({ databases: ['home'] });
   await using stage = await openStage();
   const env = {

@@ -58,7 +58,7 @@ test('beside a daemon: whether the daemon answers there', async () => {
   expect(nobody).toMatchObject({ status: 'skip' });
 });
 
-test('a daemon of Tidemark on the port is never to be stopped, whoever checks', async () => {
+test('no check advises to stop a daemon of Tidemark on the port', async () => {
   const health = '{"healthy":true}';
   // Another user than the daemon's: whether it runs is unknown.
   const own = await serving(health, async (port) => await pageLines(config('127.0.0.1', port), null));

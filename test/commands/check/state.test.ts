@@ -74,7 +74,7 @@ describe('configuration', () => {
     expect(line(report, 'directory').area).toBe('state');
   });
 
-  test('mistakes of what all goes by: nothing else is looked at', async () => {
+  test('mistakes in the basic keys: no other check runs', async () => {
     await using stage = await openStage();
     const { code, stdout } = await stage.run([], { env: { TIDEMARK_ARCHIVE_RETENTION: 'ever' } });
     expect(code).toBe(78);
@@ -298,7 +298,7 @@ async function asNobody(stage: CheckStage): Promise<{ code: number | null; stdou
 }
 
 describe('the file of the state', () => {
-  test('a sound one: nothing of it is changed by the look', async () => {
+  test('a valid one: the check changes nothing', async () => {
     await using stage = await openStage();
     fill(stage);
     const before = bytesOf(stage.dataDir);
@@ -361,7 +361,7 @@ describe('the file of the state', () => {
     expect(line(report, 'file').remedy).toMatch(/^(Restore|Set|Use|Run|Give)/);
   });
 
-  test('of version 1: what the next start does, and nothing but that upgrades it', async () => {
+  test('of version 1: the effect of the next start, which alone upgrades it', async () => {
     await using stage = await openStage();
     mkdirSync(stage.dataDir, { mode: 0o700 });
     const file = join(stage.dataDir, 'tidemark.db');

@@ -84,7 +84,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     await expectExact(rig);
   });
 
-  test('ends no daemon that reads something of it again at that moment, by itself or for a job', async () => {
+  test('ends no daemon that reads it again at that moment, for a poll or a job', async () => {
     using rig = await rigOf();
     await rig.once();
     const day = Math.floor(rig.clock.nowMs() / (24 * HOUR_MS)) - 1;
@@ -116,7 +116,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     expect(ends).toMatchObject([false, { state: 'done' }, { state: 'done' }]);
   });
 
-  test('of a job: what must not be forgotten is refused, and the daemon continues', async () => {
+  test('of a job: a device that must not be removed is refused, and the daemon continues', async () => {
     using rig = await rigOf();
     await rig.once();
     const sync = rig.open({ destinations: [] });

@@ -399,7 +399,7 @@ test('without a bucket, the database has to show that it is VictoriaMetrics', as
   expect(followed.code, followed.stderr).toBe(0);
 });
 
-test('what is told about the key, a file or the kind helps', async () => {
+test('messages about the key, a file or the kind include a remedy', async () => {
   const url = ['--api-url', api.url];
   const followed = async (broken: Promise<Ran>, advice: RegExp, ...right: Promise<Ran>[]): Promise<void> => {
     const { code, stderr } = await broken;
@@ -507,7 +507,7 @@ describe('on a terminal', () => {
     expect(modeOf(join(directory, 'conf', 'secrets', 'tidemark_influx_token'))).toBe(0o600);
   });
 
-  test('asks for the address again where a request shows that it is wrong', async () => {
+  test('repeats the prompt for the address where a request shows that it is wrong', async () => {
     const server = createServer((_request, response) => void response.writeHead(404).end());
     await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
@@ -620,7 +620,7 @@ describe('on a terminal', () => {
     expect(shorter.stderr).not.toContain('sync.history');
   });
 
-  test('a person who breaks off, and one who keeps what is there', async () => {
+  test('a cancelled dialogue, and one that keeps the existing files', async () => {
     const directory = place();
     expect(await init(directory, [], { answers: [api.url, '\u0003'] })).toMatchObject({ code: 3 });
     expect(existsSync(join(directory, 'conf'))).toBe(false);

@@ -213,7 +213,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly the seed', () => {
     expect(rig.simulator.log.requests.filter(({ path }) => path === '/alerts')).toHaveLength(1);
   });
 
-  test('a second run brings nothing twice, and only what is new since', async () => {
+  test('a second run brings only new readings, and nothing twice', async () => {
     using rig = await openRig(bench, { world: hardWorld(), historyMs: 3 * HOUR_MS });
     await rig.once();
     const before = rig.simulator.log.total;

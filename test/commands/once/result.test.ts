@@ -53,7 +53,7 @@ describe('the end of --once', () => {
     );
   });
 
-  test('names what is not in a database, and why', () => {
+  test('names the points that are not in a database, and the reason', () => {
     const lack: MissingStatus = {
       reason: 'beyond_retention',
       points: 12_345,

@@ -66,7 +66,7 @@ describe('its requests', () => {
     db.close();
   });
 
-  test('and keeps nothing of it but the figures of the plan', async () => {
+  test('and keeps only the figures of the plan', async () => {
     using rig = openPlanRig({ devices: fleet(3, MINUTE_MS) });
     await rig.plan();
     const { fact, day_total, ...rest } = contentOf(rig);
@@ -336,7 +336,7 @@ describe('its output', () => {
     expect(plan.warning).toMatch(/of 2,880,000 a day, 7\d\d,\d{3} can be read/);
   });
 
-  test('without account:read what is assumed', async () => {
+  test('the assumptions without account:read', async () => {
     const scopes = ['devices:read', 'telemetry:read', 'alerts:read'];
     using rig = openPlanRig({ devices: fleet(3, MINUTE_MS), settings: { key: { scopes } } });
     const plan = await rig.plan();
@@ -352,7 +352,7 @@ describe('its output', () => {
     expect(planText(plan)).toMatch(/Workspace unknown[\s\S]*Assumed: requests a minute/);
   });
 
-  test('a key that may no longer read the account: what was read before counts', async () => {
+  test('a key that may no longer read the account: the last read account counts', async () => {
     using rig = openPlanRig({ devices: fleet(3, MINUTE_MS) });
     await rig.plan();
     rig.simulator.settings.key.scopes = ['devices:read'];
@@ -368,7 +368,7 @@ describe('its output', () => {
     expect(devices.reporting).toBe(1);
   });
 
-  test('what others use is left to them', async () => {
+  test('the requests of others are left to them', async () => {
     using rig = openPlanRig({ devices: fleet(3, MINUTE_MS), settings: { quota: { headers: 'day' } } });
     rig.simulator.spend(2000);
     const { allowance } = await rig.plan();
@@ -376,7 +376,7 @@ describe('its output', () => {
     expect(allowance.budget_per_day).toBe(5000 - (allowance.day.used_by_others ?? 0));
   });
 
-  test('devices that are younger than what is covered are not expected to have older readings', async () => {
+  test('devices that are younger than the covered range are not expected to have older readings', async () => {
     const days = (count: number): number => NOW_MS - count * DAY_MS;
     const born = (appearsAtMs: number) => fleet(2, 10 * MINUTE_MS).map((each) => ({ ...each, appearsAtMs }));
     const planned = async (appearsAtMs: number) => {
@@ -398,8 +398,8 @@ describe('its output', () => {
   });
 });
 
-describe('what if', () => {
-  test('another share, schedule, number of devices, plan: each changes what it is about', async () => {
+describe('what-if flags', () => {
+  test('another share, schedule, number of devices, plan: each changes its own figures', async () => {
     using rig = openPlanRig({ devices: [...fleet(6, MINUTE_MS), ...fleet(2, 10 * MINUTE_MS, 's')] });
     await rig.once();
     const now = await rig.plan();
@@ -457,7 +457,7 @@ describe('what if', () => {
   });
 });
 
-describe('what is wrong', () => {
+describe('mistakes', () => {
   test.each<[{ from?: string; to?: string }, RegExp]>([
     [{ from: 'yesterday' }, /^--from: expected a date/],
     [{ from: '2030-01-01' }, /^--from: expected a time in the past/],

@@ -104,7 +104,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     state.rows('SELECT id FROM quarantine WHERE destination_id IS NOT NULL').length;
   const rows = (state: ScratchStore): unknown[] => state.rows('SELECT * FROM quarantine ORDER BY id');
 
-  test('what is refused again stays with the new words; what is accepted leaves', async () => {
+  test('items that are refused again stay, with the new message; accepted ones leave', async () => {
     using state = await refusedDay();
     const before = rows(state) as { id: number; at_ms: number }[];
     const again = await retry(state);
@@ -144,7 +144,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     expect(await retry(state)).toMatchObject({ exit_code: 0, destinations: [{ accepted: 43 }] });
   });
 
-  test('one that goes down in between keeps what it has accepted, and the rest stays', async () => {
+  test('a database that stops in between keeps the accepted ones, and the rest stays', async () => {
     using state = refusedBefore(700);
     let writes = 0;
     const sink = sinkOf();
@@ -215,7 +215,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     }
   });
 
-  test('a drop is a declared loss, kept for ever, and only of what was meant', async () => {
+  test('a drop is recorded as a loss, for ever, and only for the selected items', async () => {
     using state = await refusedDay();
     const [destination] = state.store.quarantine.destinations();
     const id = destination?.id ?? 0;
@@ -322,7 +322,7 @@ describe('the list', () => {
 describe.runIf(influxdAvailable())('records of the API in quarantine', () => {
   const bench = sharedBench(openBench);
 
-  test('what this version understands lands like any other, and is not late', async () => {
+  test('a record that this version can parse is stored like any other, and is not late', async () => {
     using rig = await openRig(bench, { world: worldOf(DEVICES), historyMs: 86_400_000 });
     await rig.once();
     const sync = rig.open();

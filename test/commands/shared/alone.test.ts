@@ -93,7 +93,7 @@ test('answers an abort itself, however long that takes', async () => {
   expect(await ended).toBe('stopped half-way');
 });
 
-test('ends with what the delivery fails with, and is stopped', async () => {
+test('ends with the error of the delivery, and is stopped', async () => {
   using beside = openBeside(5);
   const { clock, parts } = beside;
   let isStopped = false;

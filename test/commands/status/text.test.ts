@@ -108,7 +108,7 @@ describe('gaps', () => {
     expect(of('hub').bar.cells.split('.')).toHaveLength(2);
   });
 
-  test('what was not reached, a device that is gone and one that is left out have words as well', () => {
+  test('an unreachable device, one that is gone and one that is left out have texts as well', () => {
     using open = scratchStore();
     hold(open, ['gone', 'open', 'out'], { fromMs: NOW_MS - 7 * DAY_MS, toMs: NOW_MS - 6 * DAY_MS });
     open.store.markGone('gone', NOW_MS - 2 * DAY_MS);
@@ -337,7 +337,7 @@ describe('delivery', () => {
   });
 });
 
-describe('what is odd', () => {
+describe('odd cases', () => {
   test('names and words of others show themselves and do nothing else', () => {
     using open = scratchStore();
     const hostile = `a\u001b[31m\u202eevil\n\u0007${'漢字😀e\u0301'.repeat(2000)}`;

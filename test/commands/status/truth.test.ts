@@ -155,7 +155,7 @@ describe.runIf(influxdAvailable())('status', () => {
     );
   });
 
-  test('what could not be had is reported by its reason, and nothing else is missing', async () => {
+  test('unavailable readings are reported with their reason, and nothing else is missing', async () => {
     const faults: FaultPlan = (_, { path }) => {
       if (path.includes('/often/telemetry')) return { kind: 'malformed' };
       return path.includes('/seldom/telemetry') ? { kind: 'server-error' } : null;

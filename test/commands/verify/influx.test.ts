@@ -343,7 +343,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect((await verifyAt(rig, place)).verdict).toMatchObject(EQUAL);
   });
 
-  test('what a daemon delivers while it is compared is no difference', async () => {
+  test('points that a daemon delivers during the comparison are no difference', async () => {
     const { rig, place } = await filled();
     using _ = rig;
     const db = new Database(join(rig.dataDir, 'tidemark.db'));

@@ -66,7 +66,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
   });
   afterAll(async () => await whole?.[Symbol.asyncDispose]());
 
-  test('what a database hides for its age is kept for the next run, recorded by that, and shown by --status', async () => {
+  test('points that a database hides for their age are kept for the next run, recorded by that, and shown by --status', async () => {
     await using stage = await filled();
     const cut = BigInt(Date.now() - 90 * 60_000) * 1_000_000n;
     await bench.influxd.query(stage.database, `DELETE FROM telemetry WHERE time < ${cut}`);

@@ -24,7 +24,7 @@ const lack = (fromNs: bigint, toNs: bigint, reason: MissingPoints['reason'] = 'c
   points: 5,
 });
 
-describe('what a destination lacked and was found to have', () => {
+describe('points that were missing at a destination and were found there', () => {
   const compared = { fromDay: 10, toDay: 20 };
   const days = [11, 12, 15].map((day) => archived(day));
 

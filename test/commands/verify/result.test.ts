@@ -40,7 +40,7 @@ function compared(...days: readonly FoundDay[]): Compared {
   return { tally, problem: null, unknown: [], hidden: NOTHING_HIDDEN };
 }
 
-describe('what is gathered of a destination', () => {
+describe('the findings about a destination', () => {
   test('is the sum over its days; a day without a difference is not listed', () => {
     const verdict = verdictOf(
       INFLUX,
@@ -96,7 +96,7 @@ describe('what is gathered of a destination', () => {
     expect(verdict.differences.map(({ device_id }) => device_id)).toEqual(['b']);
   });
 
-  test('of a device that was not compared to its end once more, what was found at first stands', () => {
+  test('for a device whose second comparison did not end, the first findings stay', () => {
     const days = [
       found('a', { missing: 5, not_in_archive: 5 }),
       { ...found('a', { missing: 4, not_in_archive: 4 }), day: 11 },

@@ -114,7 +114,7 @@ describe('where nothing at all is there', () => {
     expect(days).toEqual([['a', `${dayStart(8)}`, `${dayStart(9)}`, 50]]);
   });
 
-  test('what is younger than any retention shows none', () => {
+  test('points younger than any retention show none', () => {
     const young = found(29, { missing: 1, newestMissing: NOW - HOUR_NS + 1n });
     expect(search([OLD, young])).toMatchObject({ before: null, sums: { missing: 51, known: 0 } });
   });

@@ -35,7 +35,7 @@ describe.runIf(influxdAvailable())('a sample', () => {
     }
   };
 
-  test('ends its job with the exit code of what it found', async () => {
+  test('ends its job with the exit code of its findings', async () => {
     using rig = await openRig(bench, { world: worldOf(MEASURING_DEVICES), historyMs: DAY_MS });
     await rig.once();
     const { context, close } = rig.open({ destinations: [] });

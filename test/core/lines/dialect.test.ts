@@ -30,14 +30,14 @@ const line = (fields: Point['fields'], at: bigint, device = 'd', sensor = 's'): 
 
 const victoria = (lines: readonly string[], find = none) => translate('victoriametrics', lines, find);
 
-describe('what InfluxDB is sent', () => {
+describe('the lines for InfluxDB', () => {
   test('is the lines of the log themselves, and nothing is looked up', () => {
     const lines = [line([['value', 1]], 1n), line([['text', 'x']], 1_000_001n)];
     expect(translate('influxdb', lines, never)).toEqual({ lines, origins: [0, 1] });
   });
 });
 
-describe('what VictoriaMetrics is sent', () => {
+describe('the lines for VictoriaMetrics', () => {
   test('is numbers: texts are left out, flags are 1 and 0, and a line with neither is not sent', () => {
     const fields: Field[] = [
       ['name', 'a "b", c=1 \\'],
@@ -80,7 +80,7 @@ describe('what VictoriaMetrics is sent', () => {
     expect(asked).toEqual([[at, at + 1n, at + 2n, at + 3n]]);
   });
 
-  test('looks nothing up for whole milliseconds and for what is no telemetry', () => {
+  test('needs no lookup for whole milliseconds and for other lines than telemetry', () => {
     const other = encodeLine({ measurement: 'alert', tags: [], fields: [['threshold', 1]], at: 1_000_001n }) ?? '';
     expect(victoria([line([['value', 1]], 5_000_000n), other], never).lines).toHaveLength(2);
   });

@@ -66,7 +66,7 @@ describe('a device point', () => {
     });
   });
 
-  test('leaves out what is null and tags that are empty; the id stands for the name', () => {
+  test('leaves out null fields and empty tags; the id replaces the name', () => {
     expect(parts(deviceLine(BARE_DEVICE, 'w1', AT_MS))).toEqual({
       measurement: 'device',
       tags: [
@@ -155,7 +155,7 @@ const USE = { spentMinute: 3, leftMinute: 57, spentDay: 120, leftDay: 4880 };
 const WORKSPACE = { workspaceTag: 'w1', atMs: AT_MS };
 
 describe('a workspace point', () => {
-  test('has every limit of the plan by the name of the API, and what was spent', () => {
+  test('has every limit of the plan by the name of the API, and the used requests', () => {
     expect(parts(workspaceLine(ACCOUNT, USE, WORKSPACE))).toEqual({
       measurement: 'workspace',
       tags: [['workspace_id', 'w1']],

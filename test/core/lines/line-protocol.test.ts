@@ -84,7 +84,7 @@ describe('tag values', () => {
       expect(identityTag(name)).toBe(name);
   });
 
-  test('backslashes become slashes and control characters spaces, with a mark on what identifies', () => {
+  test('backslashes become slashes and control characters spaces, with a mark on identifiers', () => {
     expect(identityTag('a\\b')).toMatch(/^a\/b~[0-9a-f]{8}$/);
     expect(identityTag('a\nb')).toMatch(/^a b~[0-9a-f]{8}$/);
     expect(descriptiveTag('a\\\u2028b\u0085')).toBe('a/ b ');
@@ -145,7 +145,7 @@ describe('tag values', () => {
 });
 
 describe('lines', () => {
-  test('numbers are floats, minus zero is zero, and what is not finite is left out', () => {
+  test('numbers are floats, minus zero is zero, and non-finite values are left out', () => {
     expect(lineOf('s', [['value', -0]])).toBe('telemetry,sensor=s value=0 1');
     expect(lineOf('s', [['value', 21]])).toBe('telemetry,sensor=s value=21 1');
     expect(
@@ -244,7 +244,7 @@ describe('reading back', () => {
     ).toBe('telemetry value,flag');
   });
 
-  test('what is no line of ours is an error that quotes it', () => {
+  test('a foreign line is an error that quotes it', () => {
     for (const text of [
       '',
       'x',

@@ -63,7 +63,7 @@ describe('pinning a name', () => {
     expect(names.map(({ fromNs }) => fromNs)).toEqual([0n, 50n, 51n]);
   });
 
-  test('whatever is seen whenever, what was archived keeps its name for ever', () => {
+  test('archived points keep their names for ever, in any order of observations', () => {
     const anyAt = fc.bigInt({ min: 0n, max: 100n });
     const anyStep = fc.tuple(fc.constantFrom('A', 'B', 'C'), anyAt, fc.array(anyAt, { maxLength: 3 }));
     fc.assert(

@@ -123,7 +123,7 @@ describe('a nanosecond that a moved value has taken', () => {
   });
 });
 
-describe('what is remembered', () => {
+describe('the remembered offsets', () => {
   test('a value with an offset is known even where its line is gone', () => {
     const tie = { sensor: 't', recordedNs: BASE + 5n, field: 'value=2', writtenNs: BASE + 6n };
     const places = createUsedTimestamps([], [tie], { from: BASE, to: BASE + 9n });

@@ -37,7 +37,7 @@ test.each<[string, (value: unknown) => boolean, unknown]>([
   expect([is(value), is(JSON.parse(JSON.stringify(value)))]).toEqual([true, true]);
 });
 
-describe('what is not understood', () => {
+describe('unknown arguments', () => {
   const checks = [isBackfillArgs, isSampleArgs, isReplayArgs, isFilterArgs, isRepairArgs, isForgetArgs, isEmptyObject];
   test.each([[null], [[]], ['all'], [1], [undefined]])('%j is the arguments of no job', (value) => {
     expect(checks.map((is) => is(value))).toEqual(checks.map(() => false));
@@ -97,7 +97,7 @@ test('a repair becomes a change of the missing points, also one by an older vers
   });
 });
 
-test('the summary of a repair is read without what a later version adds, and refused where it is another', () => {
+test('the summary of a repair is read without the additions of a later version, and refused where it is another', () => {
   const summary = { read: 1, requests: 2, delivered: true, reason: null };
   expect(readRepairSummary({ ...summary, more: 1 })).toEqual(summary);
   const wrong = [null, { ...summary, read: '1' }, { ...summary, delivered: 1 }, { ...summary, reason: undefined }];

@@ -7,7 +7,7 @@ test('a kind that a newer version has left has no rule, whatever it is called', 
   expect(ruleOf('once')).toBe(JOB_RULES.once);
 });
 
-test('what continues after a restart continues without its follower too', () => {
+test('a job that continues after a restart continues without its follower too', () => {
   const resumed = Object.entries(JOB_RULES).filter(([, { isResumed }]) => isResumed);
   expect(resumed.map(([kind]) => kind)).toEqual(['backfill', 'replay']);
   expect(resumed.every(([, { isFollowed, isLong }]) => !isFollowed && isLong)).toBe(true);

@@ -43,7 +43,7 @@ const REPORT = {
   devices: 1,
 };
 
-test('reports are read with what a later version adds, and not where a figure is missing', () => {
+test('reports are read with the additions of a later version, and not where a figure is missing', () => {
   expect(readReplayReports([{ ...REPORT, later: 1 }])).toHaveLength(1);
   expect(readReplayReports([])).toEqual([]);
   const wrong = [null, REPORT, [REPORT, null], [{ ...REPORT, lines: '1' }], [{ ...REPORT, from: null }]];

@@ -132,7 +132,7 @@ describe('alerts', () => {
     });
   });
 
-  test('texts are shortened, what is not known stays so', () => {
+  test('texts are shortened, unknown values stay unknown', () => {
     using state = scratchStore();
     const nothing = { deviceId: null, deviceName: null, kind: null, sensor: null };
     state.store.alerts.keep(

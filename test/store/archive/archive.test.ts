@@ -11,7 +11,7 @@ const START: LogPosition = { block: 0, line: 0 };
 const line = fc.string({ minLength: 1, maxLength: 40, unit: 'binary' }).map((text) => text.replaceAll('\n', '\\n'));
 
 describe('the archive', () => {
-  test('gives back, byte for byte, what was appended', () => {
+  test('returns the appended bytes exactly', () => {
     fc.assert(
       fc.property(fc.array(line, { minLength: 1, maxLength: 50 }), (lines) => {
         using state = scratchStore();

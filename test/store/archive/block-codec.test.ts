@@ -83,7 +83,7 @@ describe('a block', () => {
   });
 });
 
-describe('what is packed and unpacked', () => {
+describe('packing and unpacking', () => {
   it('leaves nothing outside of the heap for the collector', () => {
     const lines = Array.from(
       { length: 40_000 },

@@ -115,7 +115,7 @@ function live(state: ScratchStore, { served, story }: { served: Instants; story:
   };
 }
 
-describe('what was cleared and is pulled again', () => {
+describe('cleared readings that are read again', () => {
   test('makes the same database, the same sums and no new reading, whatever was cleared when', () => {
     fc.assert(
       fc.property(instants, steps, (served, story) => {

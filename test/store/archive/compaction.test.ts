@@ -54,7 +54,7 @@ describe('a run of blocks to compact', () => {
     expect(chooseRun(mixed, NOW)).toEqual({ seqs: [1, 2, 3, 4, 5], level: 2 });
   });
 
-  test('comes to an end: any blocks are compacted for good, in a few rounds each, never out of order', () => {
+  test('ends: any blocks are compacted for good, in a few rounds each, never out of order', () => {
     const block = fc.record({
       day: fc.integer({ min: 0, max: 3 }),
       bytes: fc.integer({ min: 1, max: FULL_BLOCK_BYTES }),

@@ -183,7 +183,7 @@ describe('going through the archive', () => {
 });
 
 describe('while the daemon works', () => {
-  test('what is compacted between two steps comes once, in the same order', () => {
+  test('blocks that are compacted between two steps come once, in the same order', () => {
     const at = { ms: 1000 };
     using state = scratchStore({ nowMs: () => at.ms });
     const wanted: string[] = [];

@@ -124,7 +124,7 @@ describe('a destination that is not configured any more', () => {
     expect(deliver(it.state, gone, 100)).toHaveLength(10);
   });
 
-  test('blocks nothing, and misses only what was cleared before its position reached it', () => {
+  test('blocks nothing, and misses only points that were cleared before its position reached them', () => {
     using it = world();
     const { gone, readers } = filled(it.state);
     expect(it.state.maintenance.clear({ ...readers, beforeMs: null })).toEqual({ blocks: 10, lines: 10 });
@@ -174,7 +174,7 @@ describe('clearing', () => {
     ]);
   });
 
-  test('forgets neither where the newest reading was nor what a device was called at it', () => {
+  test('keeps the newest reading and the name of the device at it', () => {
     using it = world();
     const { state } = it;
     commit(state, 'a', { lane: 'live', at: [10n, 20n] });

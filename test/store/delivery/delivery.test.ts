@@ -125,7 +125,7 @@ describe('values with an offset', () => {
 describe('an acknowledgement', () => {
   const rejected = [{ line: 'b', message: 'HTTP 400: no' }];
 
-  test('moves the position and puts what was refused aside, durably', () => {
+  test('moves the position and quarantines refused lines, durably', () => {
     using state = filled();
     const { id } = state.store.useDestination('influx', 'x');
     const to = { block: 1, line: 2 };

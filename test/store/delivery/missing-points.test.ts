@@ -100,12 +100,12 @@ describe('the missing points of a destination', () => {
   });
 });
 
-describe('what was found to be there', () => {
+describe('points that were found', () => {
   const found = (fromNs: bigint, toNs: bigint, points: number) => ({ deviceId: 'd', fromNs, toNs, points });
   const amend = ({ store }: ScratchStore, id: number, ...ranges: FoundPoints[]): void =>
     store.amendMissing(id, { found: ranges, missed: [] });
 
-  test('is missing no more, and what lies before and after it still is', () => {
+  test('is missing no more, and the points before and after it still are', () => {
     using state = scratchStore();
     const { id } = state.store.useDestination('influx', 'x');
     leave(state, id, [lack(10n, 100n, { points: 9 })]);

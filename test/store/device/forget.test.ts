@@ -143,8 +143,8 @@ function sentNext({ store }: Pick<OpenStore, 'store'>, id: number): string[] {
   return LANES.flatMap((lane) => [...store.read(lane, store.position(id, lane), all).lines]);
 }
 
-describe('what is forgotten', () => {
-  test('is forgotten by what is remembered beside the database too', () => {
+describe('a removed device', () => {
+  test('is removed from the caches beside the database too', () => {
     using state = scratchStore();
     fill(state);
     const apart = [
@@ -165,7 +165,7 @@ describe('what is forgotten', () => {
     ]);
   });
 
-  test('nothing of the device is left, and nothing of others is gone', () => {
+  test('no data of the device is left, and no data of others is gone', () => {
     using state = scratchStore();
     fill(state);
     const id = deliver(state, 'influx');
@@ -189,7 +189,7 @@ describe('what is forgotten', () => {
     expect(state.store.alerts.find(2)).not.toBeNull();
   });
 
-  test('the file holds none of its bytes any more, neither now nor in what was free before', () => {
+  test('the file has none of its bytes any more, also not in earlier free pages', () => {
     using state = scratchStore();
     fill(state, 400);
     const id = deliver(state, 'influx');
@@ -219,7 +219,7 @@ describe('what is forgotten', () => {
     expect(after.split('CANARY').length - 1, 'but for the fact above').toBeLessThanOrEqual(1);
   });
 
-  test('what was cleared away before is not remembered either', () => {
+  test('cleared ranges of the device are removed too', () => {
     using state = scratchStore();
     fill(state);
     const id = deliver(state, 'influx');
@@ -283,7 +283,7 @@ describe('a page that was under way', () => {
     expect(linesOf(state).filter((line) => line.includes('CANARY'))).toHaveLength(1);
   });
 
-  test('what is listed while it is being forgotten is committed only once that is through', () => {
+  test('a listing of the device during its removal is committed only afterwards', () => {
     using state = scratchStore();
     fill(state);
     const id = deliver(state, 'influx');

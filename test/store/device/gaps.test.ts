@@ -32,7 +32,7 @@ describe('gaps', () => {
     expect(state.store.gaps()).toEqual([other]);
   });
 
-  test('keep what a newer gap inside of them does not name', () => {
+  test('keep the range that a newer gap inside of them does not name', () => {
     using state = scratchStore();
     state.store.nameGap(gap({ fromNs: 10n, toNs: 40n }));
     state.store.nameGap(gap({ fromNs: 20n, toNs: 30n, reason: 'unreachable' }));
@@ -186,7 +186,7 @@ test('an empty range that is due in more than a day is due: a clock that was ahe
   expect([store.dueEmptyRanges(100), store.emptyRange('b')]).toEqual([[], null]);
 });
 
-test('a recheck comes back with what is unread, until it has ended', () => {
+test('a recheck resumes with the unread ranges, until it has ended', () => {
   using state = scratchStore();
   const asked = { from: 1n, to: 90n };
   const progress: RecheckProgress = {

@@ -66,7 +66,7 @@ describe('a page', () => {
     expect(newestNs(tables, 'd')).toBeNull();
   });
 
-  test('that is rolled back is not remembered where another page comes to the same revision', () => {
+  test('that is rolled back is not cached where another page has the same revision', () => {
     rollBack();
     const other = { ...PAGE, covered: [{ from: 1n, to: 9n, first: null, last: null }], firstNs: 2n, lastNs: 3n };
     writePage(tables, other);
@@ -93,7 +93,7 @@ describe('a page', () => {
   });
 });
 
-describe('what is remembered', () => {
+describe('the cache', () => {
   test('of a device is given without reading it again, until its revision moves', () => {
     const before = telemetryState(tables, 'd');
     expect(telemetryState(tables, 'd')).toBe(before);
@@ -122,7 +122,7 @@ test('a name is added where it is new, and lines under the old one can no longer
   expect(() => writePage(tables, { ...PAGE, revision: 1 })).toThrow(StaleStateError);
 });
 
-test('a removed device has no coverage, and nothing of it is remembered', () => {
+test('a removed device has no coverage, and nothing of it is cached', () => {
   telemetryState(tables, 'd');
   writePage(tables, PAGE);
   rememberCommit(tables, PAGE);

@@ -76,7 +76,7 @@ describe('a commit', () => {
     expect(remembered()).toEqual([]);
   });
 
-  test('that was computed from a state that has moved is refused, and nothing of it remains', () => {
+  test('that was computed from a state that has changed is refused, and leaves nothing', () => {
     using state = scratchStore();
     state.store.commitPage(pageCommit({ covered: [span(1n, 2n)] }));
     const before = everything(state);
@@ -84,7 +84,7 @@ describe('a commit', () => {
     expect(everything(state)).toEqual(before);
   });
 
-  test('of which one row cannot be written leaves nothing of the others', () => {
+  test('with one row that cannot be written leaves no other row', () => {
     using state = scratchStore();
     const before = everything(state);
     // An interval that ends before it begins is the last thing that the table itself refuses.

@@ -245,7 +245,7 @@ describe('a database of another program', () => {
     expect(bytesOf(place)).toEqual(before);
   });
 
-  test('is not even tidied up: what it has left in its log stays there', () => {
+  test('is not even cleaned up: its log stays', () => {
     using place = scratch();
     using theirs = scratch();
     const db = foreign(theirs.file);

@@ -281,7 +281,7 @@ describe('a full disk', () => {
 });
 
 describe('a file system that fails', () => {
-  test('is reported, with what to look after', () => {
+  test('is reported, with a remedy', () => {
     using place = scratch();
     mkdirSync(join(place.path, 'state'));
     const script = `

@@ -47,7 +47,7 @@ function fileOf({ sql, rows }: Made): string {
   return `${HEADER}\n${[...sql, ...inserts].map((text) => `  ${text};\n`).join('')}\`;\n`;
 }
 
-test('it is what all steps lead to, with the rows that they insert', async () => {
+test('it equals the result of all steps, with the rows that they insert', async () => {
   const migrated = madeBy(MIGRATIONS);
   await expect(fileOf(migrated)).toMatchFileSnapshot('../../../src/store/open/shape.ts');
   expect(madeBy([SHAPE])).toEqual(migrated);

@@ -64,7 +64,7 @@ function held(file: string, place: Scratch): number {
 }
 
 describe('a copy', () => {
-  test('of a state that nobody has open, with what is in its log alone, and of an empty one', async () => {
+  test('of a state that no process has open, with data in its log alone, and of an empty one', async () => {
     using place = scratch();
     const directory = join(place.path, 'state');
     const first = openStore(directory);
@@ -138,7 +138,7 @@ describe('a copy', () => {
   });
 });
 
-describe('what is in the way', () => {
+describe('obstacles', () => {
   test('an existing file, a directory, a missing folder: each is reported, and nothing is touched', async () => {
     using place = scratch();
     const directory = join(place.path, 'state');
@@ -187,7 +187,7 @@ describe('what is in the way', () => {
     expect(readdirSync(other)).toEqual(['tidemark.db']);
   });
 
-  test('a directory that nobody may write', async () => {
+  test('a directory without write permission', async () => {
     using place = scratch();
     const directory = join(place.path, 'state');
     openStore(directory).close();

@@ -77,7 +77,7 @@ describe('a state that is looked at', () => {
     expect(() => look?.store.markGone('d', 1)).toThrow(/readonly/);
   });
 
-  test('of nobody, closed in order or left by a process that died, shows all that was written', () => {
+  test('without an owner, closed in order or left by a process that died, shows all that was written', () => {
     using open = filled();
     using dead = scratch();
     // The files after a kill: the state and its log, none of it carried over.
@@ -213,7 +213,7 @@ test('without a state, or with an empty one, nothing is returned and nothing is 
   expect(readFileSync(place.file)).toHaveLength(0);
 });
 
-test('it sees what the process that holds the lock has written last, and holds it up in nothing', () => {
+test('it sees the last write of the process that holds the lock, and does not delay it', () => {
   using open = scratchStore();
   const directory = open.file.replace(/\/[^/]+$/, '');
   expect(readStateView(directory, SINCE)).toEqual({
