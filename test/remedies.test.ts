@@ -344,6 +344,22 @@ describe('a file that a command writes', () => {
     expect(reported('b')).toBe('');
   });
 
+  test('that no file can be: another path', () => {
+    using place = scratch();
+    symlinkSync('loop', join(place.path, 'loop'));
+    writeFileSync(join(place.path, 'file'), 'mine');
+    const reported = (...names: string[]): string =>
+      refusal(() => requireNewFile('--backup', join(place.path, ...names)));
+    for (const names of [['loop'], ['loop', 'b'], ['a'.repeat(300)]])
+      expect(reported(...names)).toMatch(/^--backup: .* cannot be created \(E[A-Z]+\)\. Choose another path\.$/);
+    for (const names of [
+      ['file', 'b'],
+      ['file', 'b', 'c'],
+    ])
+      expect(reported(...names)).toMatch(/^--backup: .*\/file is not a directory\. Choose another path\.$/);
+    expect(reported('b')).toBe('');
+  });
+
   test('that is a directory, or in none: a file in it, and the directory made', () => {
     using place = scratch();
     const reported = (...names: string[]): string =>

@@ -12,6 +12,7 @@ import {
   readlinkSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   writeSync,
 } from 'node:fs';
@@ -30,7 +31,14 @@ import { type EpochMs, MINUTE_MS } from '../../core/time.ts';
 export function requireNewFile(option: string, given: string): void {
   const file = resolve(given);
   const shown = plainText(given);
-  const stat = statSync(file, { throwIfNoEntry: false });
+  const look = (path: string): Stats | undefined => {
+    try {
+      return statSync(path, { throwIfNoEntry: false });
+    } catch (error) {
+      throw new UserError(`${option}: ${shown} cannot be created (${codeOf(error)}). Choose another path.`, 1);
+    }
+  };
+  const stat = look(file);
   if (stat?.isDirectory() === true) {
     throw new UserError(`${option}: ${shown} is a directory. Choose the name of a new file in it.`, 1);
   }
@@ -40,7 +48,12 @@ export function requireNewFile(option: string, given: string): void {
       1,
     );
   }
-  if (statSync(dirname(file), { throwIfNoEntry: false })?.isDirectory() !== true) {
+  let nearest = dirname(file);
+  while (look(nearest) === undefined) nearest = dirname(nearest);
+  if (look(nearest)?.isDirectory() !== true) {
+    throw new UserError(`${option}: ${plainText(nearest)} is not a directory. Choose another path.`, 1);
+  }
+  if (nearest !== dirname(file)) {
     throw new UserError(`${option}: there is no directory ${placeText(dirname(file), given)}. Create it first.`, 1);
   }
 }

@@ -200,7 +200,10 @@ function placed({ directory, file: given }: Target, error: unknown): unknown {
       1,
     );
   }
-  return new UserError(`--backup: ${name} could not be written (${code}). Nothing is left of it.`, 1);
+  return new UserError(
+    `--backup: ${name} could not be written (${code}). Nothing is left of it. Choose another directory${insteadOf(file, directory)}.`,
+    1,
+  );
 }
 
 function full(file: string, why: string): UserError {
