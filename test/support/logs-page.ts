@@ -40,7 +40,7 @@ ${shown('json')}
 On a terminal, or if \`log.format\` is \`pretty\`, a line has the time, the level, a sentence, and the fields that the sentence does
 not contain. Colours are used only on a terminal, and never if \`NO_COLOR\` is set.
 
-\`\`\`
+\`\`\`text
 ${shown('pretty')}
 \`\`\`
 
