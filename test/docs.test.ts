@@ -12,6 +12,7 @@ import { PROGRAM_EVENTS } from '../src/observe/program-events.ts';
 import { BORDER_MUTANTS } from './safety/border-mutants.ts';
 import { MUTANTS } from './safety/mutants.ts';
 import { configurationPage } from './support/configuration-page.ts';
+import { documentedKeys } from './support/documented-commands.ts';
 import { logsPage } from './support/logs-page.ts';
 import { metricsPage } from './support/metrics-page.ts';
 import { SCENARIOS } from './support/scenarios.ts';
@@ -157,21 +158,26 @@ test.each(PAGES)('every link of %s leads somewhere', (path) => {
   expect(broken).toEqual([]);
 });
 
-/** The commands of this program in the code blocks of a page: the words behind `npm start --` or `tidemark`. */
-function commandsIn(page: string): readonly string[][] {
-  const blocks = [...page.matchAll(/^ *```(?:sh)?\n([\s\S]*?)^ *```$/gm)].map(([, block = '']) => block);
-  const lines = blocks.flatMap((block) => block.replaceAll('\\\n', ' ').split('\n'));
-  return lines.flatMap((line) => {
-    const [, words] =
-      /^ *(?:\w+=\S* )*(?:npm start --|(?:npm ci && )npm start --|tidemark) ([\w\s./:@=,-]+)$/.exec(line) ?? [];
-    return words === undefined ? [] : [words.trim().split(/\s+/)];
-  });
+/** What stands for words of the reader. */
+const PLACEHOLDER = /\b(?:FLAGS|MODE|NAME)\b/;
+
+/** The words behind `npm start --`, `tidemark` or `tidemark-workspace NAME` in a command of the pages, wherever it runs. */
+function argumentsIn(command: string): readonly string[][] {
+  const calls = command.matchAll(
+    /(?:npm start(?: --silent)? --|(?<![/\w-])tidemark(?= --| init\b| status\b| export\b)|tidemark-workspace (?:\w+|"\$each")) ((?:"[^"]*"|[^|&;>"'])+)/g,
+  );
+  return [...calls].map(([, words = '']) =>
+    (words.trim().match(/"[^"]*"|\S+/g) ?? []).map((word) => word.replaceAll('"', '')),
+  );
 }
 
 test('the command line takes every command of the pages', () => {
-  const commands = PAGES.flatMap((path) => commandsIn(readFileSync(path, 'utf8')));
-  expect(commands.length).toBeGreaterThanOrEqual(10);
-  for (const words of commands) expect(() => parseArguments(words), words.join(' ')).not.toThrow();
+  const all = documentedKeys().flatMap((key) => argumentsIn(key).map((words) => [key, words] as const));
+  const commands = all.filter(
+    ([, words]) => words.length > 0 && words.at(-1) !== '--workspace' && !PLACEHOLDER.test(words.join(' ')),
+  );
+  expect(commands.length).toBeGreaterThanOrEqual(60);
+  for (const [key, words] of commands) expect(() => parseArguments(words), `${key}: ${words.join(' ')}`).not.toThrow();
 });
 
 test('docs/README.md links every page', () => {

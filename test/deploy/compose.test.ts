@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { CONFIG_KEYS } from '../../src/config/schema.ts';
+import { COMPOSE, COMPOSE_PODMAN, TRIED } from '../support/tried-commands.ts';
 import { runTool, toolsAvailable } from './tools.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -194,6 +195,37 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     expect(service(all, 'grafana').volumes).toContainEqual(
       expect.objectContaining({ target: '/etc/grafana/dashboards-victoriametrics', read_only: true }),
     );
+  });
+
+  test('have every service that a command of the pages names', () => {
+    const commands = Object.keys(TRIED).filter((each) => TRIED[each] === COMPOSE || TRIED[each] === COMPOSE_PODMAN);
+    const found = commands.flatMap((each) => each.split(/ && |; /).filter((part) => part.startsWith('docker compose')));
+    expect(found.length).toBeGreaterThan(25);
+    const loaded = new Map<string, readonly string[]>();
+    /** The services of a file, and the one that `init --workspace office` adds. */
+    const servicesOf = (file: string): readonly string[] => {
+      const names = loaded.get(file) ?? [...Object.keys(services([file])), 'tidemark-office'];
+      loaded.set(file, names);
+      return names;
+    };
+    const verbs = ['cp', 'down', 'exec', 'logs', 'ps', 'restart', 'rm', 'run', 'stop', 'up'];
+    for (const command of found) {
+      const [, file = 'compose.yaml', verb = '', rest = ''] =
+        /^docker compose(?: -f (\S+)| --profile workspace)?(?: (\w+))?(.*)$/.exec(command) ?? [];
+      expect([command, verb === '' || verbs.includes(verb)]).toEqual([command, true]);
+      const words = rest
+        .replace(/--tail \d+|--entrypoint \w+/g, '')
+        .split(' ')
+        .filter((word) => /^[a-z][\w-]*(?::|$)/.test(word));
+      // What is behind the service runs in its container.
+      const isOne = ['exec', 'run'].includes(verb);
+      const named = (isOne ? words.slice(0, 1) : words).map((word) => word.split(':')[0] ?? '');
+      expect([command, named.filter((name) => !servicesOf(file).includes(name))]).toEqual([command, []]);
+      expect([command, named.length > 0]).toEqual([
+        command,
+        ['cp', 'exec', 'logs', 'restart', 'rm', 'run', 'stop'].includes(verb),
+      ]);
+    }
   });
 
   test('a mistake is noticed', () => {

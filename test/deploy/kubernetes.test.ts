@@ -1,25 +1,29 @@
 /**
- * The manifests and the chart, rendered by the real kustomize and helm with the commands of docs/container.md, and
- * validated against the schemas of the oldest and the newest supported Kubernetes.
+ * The manifests and the chart, rendered by the real kustomize and helm with the arguments of the commands in
+ * docs/container.md, and validated against the schemas of the oldest and the newest supported Kubernetes.
  */
 import { spawnSync } from 'node:child_process';
 import {
+  appendFileSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
-  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments, stringify } from 'yaml';
 import { CONFIG_KEYS } from '../../src/config/schema.ts';
-import { runTool, toolPath, toolsAvailable } from './tools.ts';
+import { blocksOf } from '../support/documented-commands.ts';
+import { KUSTOMIZE, MANIFESTS, TRIED } from '../support/tried-commands.ts';
+import { runTool, toolsAvailable } from './tools.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const SCHEMAS = join(import.meta.dirname, 'schemas');
@@ -36,41 +40,70 @@ interface Rendered {
 
 const AVAILABLE = toolsAvailable();
 
-/**
- * Replacements for a cluster, by the beginning of a command: the real kustomize and helm render a workspace as it would
- * be applied or installed (for Kubernetes 1.29), and the name of a secret is recorded.
- */
-const WITHOUT_CLUSTER: readonly (readonly [command: RegExp, instead: string])[] = [
-  [/^kubectl apply -k (\S+)$/, 'kustomize build $1'],
-  [/kubectl apply -f -$/, 'cat'],
-  [/^kubectl create namespace tidemark$/, ':'],
-  [/^kubectl -n tidemark create secret generic (\S+) .*$/, 'echo $1 >> created'],
-  [/^helm upgrade --install /, 'helm template --kube-version 1.29.0 '],
-  [/^helm template /, 'helm template --kube-version 1.29.0 '],
-];
-
-/** A script of the page for a machine without a cluster. */
-function withoutCluster(script: string): string {
-  const lines = script.replaceAll('\\\n', ' ').split('\n');
-  return lines
-    .map((line) => WITHOUT_CLUSTER.reduce((text, [command, instead]) => text.replace(command, instead), line))
-    .join('\n');
-}
-
 /** The dashboards for InfluxDB, and those that query VictoriaMetrics with PromQL. */
 const DASHBOARDS = ['dashboards', 'dashboards-victoriametrics'] as const;
 
-/** Commands of docs/container.md, one script a block: all but the one that begins outside of the checkout. */
-function recipes(): { readonly scripts: readonly string[]; readonly values: string } {
-  const page = readFileSync(join(ROOT, 'docs', 'container.md'), 'utf8');
-  const section = (page.split('## Kubernetes')[1] ?? '').split('\n## ')[0] ?? '';
-  const blocks = [...section.matchAll(/```(\w*)\n([\s\S]*?)```/g)];
-  const [values] = blocks.filter(([, kind]) => kind === 'yaml').map(([, , text = '']) => text);
-  const scripts = blocks.filter(([, kind, text = '']) => kind !== 'yaml' && !text.startsWith('mkdir -p fleet'));
-  return { scripts: scripts.map(([, , text = '']) => text), values: values ?? '' };
+const page = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
+
+/** Commands of docs/container.md, a list a block: all but the one that begins outside of the checkout. */
+function recipes(): { readonly blocks: readonly (readonly string[])[]; readonly values: string } {
+  const section = (page('container.md').split('## Kubernetes')[1] ?? '').split('\n## ')[0] ?? '';
+  const [, values = ''] = /```yaml\n([\s\S]*?)```/.exec(section) ?? [];
+  const blocks = blocksOf(section).map(({ commands }) => commands.map(({ text }) => text));
+  return { blocks: blocks.filter(([first = 'mkdir -p fleet']) => !first.startsWith('mkdir -p fleet')), values };
+}
+
+/** Runs commands of a page in a directory: the files as they stand, and what asks a cluster by kustomize and helm. */
+function follow(commands: readonly string[], cwd: string): string {
+  const env = { KEY: 'the key of home', TOKEN: 'the token', OFFICE_KEY: 'the key of office', OFFICE_TOKEN: 'x' };
+  let applied = '';
+  for (const command of commands) {
+    const tried =
+      TRIED[command.includes('<<') ? (command.split('\n')[0] ?? '') : command.replaceAll(/ *\\\n\s*/g, ' ')];
+    if (tried !== MANIFESTS) applied += rendering(command.replaceAll(/ *\\\n\s*/g, ' '), cwd);
+    else {
+      const { status, stderr } = spawnSync('/bin/sh', ['-ec', command], {
+        cwd,
+        env: { ...env, PATH: '/usr/bin:/bin' },
+        encoding: 'utf8',
+      });
+      expect([command, status, stderr]).toEqual([command, 0, '']);
+    }
+  }
+  return applied;
+}
+
+/** @returns what kustomize or helm render by the arguments of a command that would apply it, as Kubernetes 1.29 is asked. */
+function rendering(command: string, cwd: string): string {
+  const [, folder] = /^kubectl apply -k (\S+)$/.exec(command) ?? [];
+  const [, chart] = /^helm (?:upgrade --install|template) ([^|]*?)(?: \| kubectl apply -f -)?$/.exec(command) ?? [];
+  const [, namespace, secret, files = ''] =
+    /^kubectl -n (\S+) create secret generic (\S+)((?: --from-file=\S+)+)$/.exec(command) ?? [];
+  if (secret !== undefined) {
+    const names = [...files.matchAll(/=(\S+)/g)].map(([, name]) => name);
+    const options = { disableNameSuffixHash: true };
+    const made = { namespace, generatorOptions: options, secretGenerator: [{ name: secret, files: names }] };
+    writeFileSync(join(cwd, 'kustomization.yaml'), stringify(made));
+    created = runTool('kustomize', ['build', '.'], { cwd }).stdout;
+    rmSync(join(cwd, 'kustomization.yaml'));
+    return '';
+  }
+  // Each of the ways renders the namespace, or needs it.
+  if (command === 'kubectl create namespace tidemark') return '';
+  if (folder === undefined && chart === undefined) throw new Error(`nothing renders ${command}`);
+  const { code, stdout, stderr } =
+    folder === undefined
+      ? runTool('helm', ['template', '--kube-version', '1.29.0', ...(chart ?? '').trim().split(/\s+/)], { cwd })
+      : runTool('kustomize', ['build', folder], { cwd });
+  // Helm names each symbolic link that it follows.
+  const said = stderr.split('\n').filter((line) => line !== '' && !line.includes('found symbolic link'));
+  expect([command, code, said]).toEqual([command, 0, []]);
+  return stdout;
 }
 
 let copy: string;
+/** The secret that the command of the page makes. */
+let created: string;
 /**
  * The output of each recipe, in their order: kustomize with one workspace, with two, helm, and its monitoring alone.
  */
@@ -80,27 +113,15 @@ beforeAll(() => {
   const place = mkdtempSync(join(tmpdir(), 'tidemark-deploy-'));
   cpSync(join(ROOT, 'config'), join(place, 'config'), { recursive: true });
   for (const name of DASHBOARDS) cpSync(join(ROOT, 'grafana', name), join(place, 'grafana', name), { recursive: true });
-  mkdirSync(join(place, 'bin'));
-  symlinkSync(toolPath('kustomize'), join(place, 'bin', 'kustomize'));
-  symlinkSync(toolPath('helm'), join(place, 'bin', 'helm'));
   copy = join(place, 'config', 'kubernetes');
   // An address may have the name of a workspace in it.
   const home = join(copy, 'workspaces', 'home', 'kustomization.yaml');
   writeFileSync(home, readFileSync(home, 'utf8').replace('https://api.', 'https://home.'));
-  const { scripts, values } = recipes();
+  mkdirSync(join(place, 'secrets'));
+  for (const name of ['tidemark_api_key', 'tidemark_influx_token']) writeFileSync(join(place, 'secrets', name), name);
+  const { blocks, values } = recipes();
   writeFileSync(join(place, 'tidemark-values.yaml'), values);
-  const secrets = { KEY: 'the key of home', TOKEN: 'the token', OFFICE_KEY: 'the key of office', OFFICE_TOKEN: 'x' };
-  rendered = scripts.map((script) => {
-    const { status, stdout, stderr } = spawnSync('/bin/sh', ['-ec', withoutCluster(script)], {
-      cwd: place,
-      env: { ...secrets, PATH: `${join(place, 'bin')}:/usr/bin:/bin`, HOME: place },
-      encoding: 'utf8',
-    });
-    // Helm names each symbolic link that it follows.
-    const said = stderr.split('\n').filter((line) => line !== '' && !line.includes('found symbolic link'));
-    expect([status, said]).toEqual([0, []]);
-    return stdout;
-  });
+  rendered = blocks.map((commands) => follow(commands, place));
 });
 afterAll(() => {
   if (AVAILABLE) rmSync(join(copy, '..', '..'), { recursive: true, force: true });
@@ -177,27 +198,26 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
   });
 
   test('the commands that remove a workspace name all that belongs to it', () => {
-    const page = readFileSync(join(ROOT, 'docs', 'container.md'), 'utf8');
-    const [, kinds = '', label] = /delete (statefulset\S*) -l tidemark\/workspace=(\w+)$/m.exec(page) ?? [];
-    expect([label, page]).toEqual(['office', expect.stringContaining('delete pvc -l tidemark/workspace=office')]);
+    const text = page('container.md');
+    const [, kinds = '', label] = /delete (statefulset\S*) -l tidemark\/workspace=(\w+)$/m.exec(text) ?? [];
+    expect([label, text]).toEqual(['office', expect.stringContaining('delete pvc -l tidemark/workspace=office')]);
     const all = parsed(rendered[1] ?? '').filter(({ metadata }) => metadata.name.startsWith('office-tidemark'));
     expect(new Set(all.map(({ kind }) => kind.toLowerCase()))).toEqual(new Set(kinds.split(',')));
     for (const { metadata } of all) expect(metadata['labels']).toMatchObject({ 'tidemark/workspace': 'office' });
     // The controller gives the labels of the selector to the claims of volumes.
     const selectors = all.flatMap(({ kind, spec }) => (kind === 'StatefulSet' ? [spec.selector.matchLabels] : []));
     expect(selectors).toMatchObject([{ 'tidemark/workspace': 'office' }]);
-    const edit =
-      page
-        .split('\n')
-        .find((line) => line.startsWith('sed') && line.includes('office$'))
-        ?.split(' && ')[0] ?? '';
+    const edit = Object.keys(TRIED).find((command) => command.startsWith("sed -i '/^  - office$/d' ")) ?? '';
     expect(edit).toContain('workspaces/kustomization.yaml');
     const list = join(copy, 'workspaces', 'kustomization.yaml');
     const before = readFileSync(list, 'utf8');
     writeFileSync(list, `${before.trimEnd()}\n  - office\n`);
-    expect(spawnSync('sh', ['-c', edit], { cwd: join(copy, '..', '..') }).status).toBe(0);
+    cpSync(join(copy, 'workspaces', 'office'), join(copy, 'office'), { recursive: true });
+    follow([edit], join(copy, '..', '..'));
     const after = readFileSync(list, 'utf8');
     writeFileSync(list, before);
+    expect(existsSync(join(copy, 'workspaces', 'office'))).toBe(false);
+    renameSync(join(copy, 'office'), join(copy, 'workspaces', 'office'));
     expect(after).toBe(before.replace('  - office\n', ''));
   });
 
@@ -246,24 +266,18 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
   });
 
   test('with the settings outside of the checkout, as docs/container.md shows, the base stays as it is', () => {
-    const page = readFileSync(join(ROOT, 'docs', 'container.md'), 'utf8');
-    const [, script = ''] = /```sh\n(mkdir -p fleet\/base[\s\S]*?)```/.exec(page) ?? [];
-    // With the patch of the network policy.
-    const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(page) ?? [];
+    const commands = blocksOf(page('container.md')).map((block) => block.commands.map(({ text }) => text));
+    const script = commands.find(([first]) => first?.startsWith('mkdir -p fleet')) ?? [];
+    const apply = script.at(-1) ?? '';
     const place = mkdtempSync(join(tmpdir(), 'tidemark-fleet-'));
     mkdirSync(join(place, 'tidemark'));
     cpSync(join(copy, '..'), join(place, 'tidemark', 'config'), { recursive: true, verbatimSymlinks: true });
-    const { status, stdout, stderr } = spawnSync(
-      '/bin/sh',
-      ['-ec', withoutCluster(script).replace('END\nprintf', () => `${patch}END\nprintf`)],
-      {
-        cwd: place,
-        env: { PATH: `${join(copy, '..', '..', 'bin')}:/usr/bin:/bin`, HOME: place, KEY: 'key', TOKEN: 'token' },
-        encoding: 'utf8',
-      },
-    );
+    expect(complaints(follow(script, place), 'v1.29.0')).toBe('');
+    // With the patch of the network policy.
+    const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(page('container.md')) ?? [];
+    appendFileSync(join(place, 'fleet', 'base', 'kustomization.yaml'), patch);
+    const stdout = follow([apply], place);
     rmSync(place, { recursive: true });
-    expect([status, stderr]).toEqual([0, '']);
     expect(complaints(stdout, 'v1.29.0')).toBe('');
     const policies = parsed(stdout).filter(({ kind }) => kind === 'NetworkPolicy');
     expect(policies.map(({ spec }) => spec.egress.at(-1).ports)).toEqual(
@@ -320,6 +334,51 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     expect([kept.length, ...kept.slice(0, 2)]).toEqual([3, ...old.slice(1)]);
     expect(readFileSync(join(place, 'backups', kept[2] ?? ''), 'utf8')).toBe('--backup\n');
     rmSync(place, { recursive: true });
+  });
+
+  test('hold all that other commands of the pages name: objects, labels, containers and claims', () => {
+    const base = join(copy, 'base', 'kustomization.yaml');
+    const before = readFileSync(base, 'utf8');
+    writeFileSync(base, `${before}components:\n  - ../backup\n`);
+    const all = parsed(render('workspaces'));
+    writeFileSync(base, before);
+    // The pod of docs/upkeep.md, which a command applies as state.yaml.
+    const [, state = ''] = /```yaml\n(apiVersion: v1\nkind: Pod\n[\s\S]*?)```/.exec(page('upkeep.md')) ?? [];
+    const [pod] = parsed(state);
+    const sets = all.filter(({ kind }) => kind === 'StatefulSet');
+    // As the pod of a StatefulSet, whose schema has that of pods in it.
+    const asSet = { ...sets[0], spec: { ...sets[0]?.['spec'], template: { metadata: {}, spec: pod?.['spec'] } } };
+    for (const version of KUBERNETES) expect(complaints(stringify(asSet), version)).toBe('');
+    const claims = sets.flatMap(({ metadata, spec }) =>
+      spec.volumeClaimTemplates.map((claim: Rendered) => `${claim.metadata.name}-${metadata.name}-0`),
+    );
+    for (const { persistentVolumeClaim: claim } of pod?.['spec'].volumes ?? [])
+      expect(claims).toContain(claim.claimName);
+    const pods = [...sets.map(({ metadata }) => `${metadata.name}-0`), 'state', 'POD', '"$pod"'];
+    const containers = sets[0]?.['spec'].template.spec.containers.map(({ name }: { name: string }) => name);
+    const labels = sets.map(({ spec }) => spec.template.metadata.labels);
+    const commands = Object.keys(TRIED).filter((command) => TRIED[command] === KUSTOMIZE);
+    expect(commands.length).toBeGreaterThan(20);
+    for (const command of commands.filter(
+      (each) => !recipes().blocks.flat().includes(each) && !each.includes(' -k '),
+    )) {
+      const named = (pattern: RegExp): string[] => [...command.matchAll(pattern)].map(([, name = '']) => name);
+      const spaces = [...named(/kubectl -n (\S+) /g), ...named(/ (\w+)\/[\w-]+:\//g)];
+      const targets = [
+        ...named(/ (?:exec|logs)(?: -c \w+| --previous)? (\S+)/g),
+        ...named(/ delete pod (\S+)/g),
+        ...named(/[ /]([\w-]+):\//g),
+        ...named(/ scale statefulset (\S+) /g).map((name) => `${name}-0`),
+      ];
+      const selectors = named(/ -l (\S+=[^\s)]+)/g).map((text) => text.split('='));
+      const mentions = [...spaces, ...targets, ...selectors.flat(), ...named(/ apply -f (state\.yaml)$/g)];
+      expect([command, mentions.length > 0]).toEqual([command, true]);
+      expect([command, spaces.filter((name) => name !== pod?.metadata.namespace)]).toEqual([command, []]);
+      expect([command, targets.filter((name) => !pods.includes(name))]).toEqual([command, []]);
+      expect([command, named(/ -c (\w+) /g).filter((name) => !containers.includes(name))]).toEqual([command, []]);
+      for (const [key = '', value] of selectors)
+        expect([command, labels.map((each) => each[key])]).toEqual([command, expect.arrayContaining([value])]);
+    }
   });
 
   test('with backups for one workspace alone, the container has the image of the daemon', () => {
@@ -403,6 +462,16 @@ describe.runIf(AVAILABLE)('the chart', () => {
   /** The parts of the recipe's monitoring. */
   const ofKind = (kind: string): Rendered[] => parsed(rendered[2] ?? '').filter((each) => each?.kind === kind);
 
+  test('is used by commands that helm has', () => {
+    const names = Object.keys(TRIED).filter((command) => /^helm \w+$/.test(command));
+    expect(names.length).toBeGreaterThan(1);
+    for (const name of names)
+      expect([name, runTool('helm', [...name.split(' ').slice(1), '--help']).stdout]).toEqual([
+        name,
+        expect.stringContaining(`\n  ${name} `),
+      ]);
+  });
+
   test('has nothing that helm lint dislikes, with and without values', () => {
     for (const how of [[], ['-f', '-']]) {
       const { code, stdout } = chart(['lint', '--strict', CHART, ...how]);
@@ -428,7 +497,12 @@ describe.runIf(AVAILABLE)('the chart', () => {
     expect(set?.['spec'].template.spec.volumes[0].secret.secretName).toBe('office-tidemark');
     const [config] = ofKind('ConfigMap').filter(({ metadata }) => metadata.name === 'office-tidemark');
     expect(config?.['data']).toMatchObject({ TIDEMARK_API_SHARE: '0.5', TIDEMARK_INFLUX_BUCKET: 'telemetry' });
-    expect(readFileSync(join(copy, '..', '..', 'created'), 'utf8').trim()).toBe('home-tidemark');
+    const [secret] = parsed(created);
+    expect([secret?.kind, secret?.metadata]).toMatchObject([
+      'Secret',
+      { name: 'home-tidemark', namespace: 'tidemark' },
+    ]);
+    expect(Object.keys(secret?.['data'] ?? {})).toEqual(['tidemark_api_key', 'tidemark_influx_token']);
     expect(ofKind('Secret')).toEqual([]);
   });
 

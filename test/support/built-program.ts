@@ -31,6 +31,8 @@ export function setup(): () => void {
   execFileSync(process.execPath, [join(ROOT, 'config', 'build.mjs'), folder], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
+  // As the image and npm link it.
+  chmodSync(join(folder, 'main.js'), 0o755);
   for (const name of outsideLibraries(join(ROOT, 'node_modules'))) {
     const link = join(place, 'node_modules', name);
     mkdirSync(dirname(link), { recursive: true });

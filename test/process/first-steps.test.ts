@@ -1,0 +1,165 @@
+/**
+ * What a newcomer types, as the pages show it and in their order, in a checkout and a network of their own: the
+ * simulated API, `init` on a terminal, the daemon, a configuration to try, and the demo with a state that stays.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type Dialogue, talk, terminalAvailable } from '../support/dialogue.ts';
+import { documentedCommands } from '../support/documented-commands.ts';
+import { openNetwork } from '../support/own-network.ts';
+import { FIRST_STEPS, TRIED } from '../support/tried-commands.ts';
+import { ROOT, until } from './support.ts';
+
+/** The commands in the order of the pages, each once. */
+const STEPS = [...new Set(documentedCommands().map(({ key }) => key))].filter((key) => TRIED[key] === FIRST_STEPS);
+const KEY = 'sim_0123456789abcdef0123456789abcdef';
+
+interface Place {
+  readonly cwd: string;
+  readonly prefix: readonly string[];
+}
+
+/** A command in the background: in a group of its own, as a terminal starts it. */
+interface Background extends AsyncDisposable {
+  readonly child: ChildProcess;
+  text(): string;
+  /** Ctrl-C. */
+  interrupt(): Promise<void>;
+}
+
+const environment = (): Record<string, string> => {
+  const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env;
+  return { PATH, HOME, NODE_COMPILE_CACHE };
+};
+
+function begin(command: string, { cwd, prefix }: Place): Background {
+  const [program = '', ...args] = [...prefix, '/bin/sh', '-c', command];
+  const child = spawn(program, args, { cwd, env: environment(), stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (more: string) => {
+      text += more;
+    });
+  }
+  const ended = new Promise((resolve) => void child.once('close', resolve));
+  const kill = (signal: NodeJS.Signals): void => {
+    try {
+      process.kill(-(child.pid ?? 0), signal);
+    } catch {
+      // Nothing of it is left.
+    }
+  };
+  const onExit = (): void => kill('SIGKILL');
+  process.once('exit', onExit);
+  return {
+    child,
+    text: () => text,
+    interrupt: async () => {
+      kill('SIGINT');
+      await ended;
+    },
+    [Symbol.asyncDispose]: async () => {
+      process.off('exit', onExit);
+      kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** Runs a command to its end, which has to be a good one. */
+async function run(command: string, place: Place): Promise<string> {
+  await using started = begin(command, place);
+  await until(`it ends: ${command}`, () => started.child.exitCode !== null);
+  await started.interrupt();
+  expect(started.child.exitCode, `${command}\n${started.text()}`).toBe(0);
+  return started.text();
+}
+
+/** Starts a command, waits until it prints some words, and ends it by Ctrl-C once something was done with it. */
+async function during(command: string, words: RegExp, place: Place, act = async () => {}): Promise<string> {
+  await using started = begin(command, place);
+  await until(`${command}: ${words}`, () => words.test(started.text()) || started.child.exitCode !== null);
+  expect(started.text()).toMatch(words);
+  await act();
+  await started.interrupt();
+  // npm and the shell end by the signal, the program by itself.
+  expect(started.text()).toMatch(/Tidemark stopped"\}\s*$/);
+  return started.text();
+}
+
+test.runIf(Boolean(process.env['CI']) || (terminalAvailable() && existsSync('/usr/bin/curl')))(
+  'the first steps are those of the pages',
+  async () => {
+    using network = await openNetwork();
+    const cwd = mkdtempSync(join(tmpdir(), 'tidemark-first-'));
+    const place: Place = { cwd, prefix: network.prefix };
+    const left = new Set(STEPS);
+    /** The next command, from the page. */
+    const step = (beginning: string): string => {
+      const found = STEPS.find((each) => left.has(each) && each.startsWith(beginning));
+      if (found === undefined) throw new Error(`no page shows ${beginning}`);
+      left.delete(found);
+      return found;
+    };
+    const answered = async (command: string, dialogue: Dialogue): Promise<string> => {
+      const { code, screen } = await talk(command, dialogue, { ...place, env: environment() });
+      expect(code, screen).toBe(0);
+      expect(screen).not.toContain(KEY);
+      return screen;
+    };
+    try {
+      for (const name of ['package.json', 'src', 'node_modules']) symlinkSync(join(ROOT, name), join(cwd, name));
+      for (const name of ['compose.yaml', 'config']) cpSync(join(ROOT, name), join(cwd, name), { recursive: true });
+      await using api = begin(step('npm start -- --demo --api-only'), place);
+      await until('it serves', () => api.text().includes('API key: ') || api.child.exitCode !== null);
+      const url = /^Simulated API: (\S+)$/m.exec(api.text())?.[1] ?? '';
+      expect(api.text()).toContain(`API key: ${KEY}\n`);
+
+      const workspace: Dialogue = [
+        ['Address of the API', url],
+        ['Workspace API key', KEY],
+      ];
+      const screen = await answered(step('npm start -- init'), [
+        ...workspace,
+        ['Address of InfluxDB or VictoriaMetrics', ''],
+        ['History', '2h'],
+      ]);
+      expect(screen).toMatch(/The key is valid for workspace .* \(32 devices\)\./);
+      expect(screen).toMatch(/Start it: {2}npm start/);
+      const config = join(cwd, 'config/tidemark.yaml');
+      expect(statSync(config).mode & 0o777).toBe(0o600);
+      expect(readFileSync(config, 'utf8')).toContain(url);
+      expect(readFileSync(config, 'utf8')).not.toContain(KEY);
+      expect(await run(step('npm start -- --check'), place)).toContain('checks passed');
+      await during(step('npm start'), /"status_page":"http:\/\/127\.0\.0\.1:9464\/"/, place, async () => {
+        // It is ready, or says what is missing.
+        const asked = begin(step('curl'), place);
+        await until('curl ends', () => asked.child.exitCode !== null);
+        expect([0, 22]).toContain(asked.child.exitCode);
+      });
+      expect(existsSync(join(cwd, 'data/tidemark.db'))).toBe(true);
+      await answered(step('npm start -- init --workspace office'), [...workspace, ['History', '1h']]);
+      expect(existsSync(join(cwd, 'compose.workspace-office.yaml'))).toBe(true);
+
+      const tried: string[] = [];
+      while (left.size > 0) {
+        const [next = ''] = [...left].filter((command) => command.includes('try/'));
+        if (next === '') break;
+        tried.push(await run(step(next), place));
+      }
+      expect(tried.at(-1)).toMatch(/All 3\d devices are complete\./);
+      await api.interrupt();
+      expect(api.text()).toContain('Tidemark stopped');
+
+      writeFileSync(join(cwd, 'token'), 'a token');
+      await during(step('TIDEMARK_DATA_DIR=./demo-data '), /^Status page: http:/m, place);
+      expect(existsSync(join(cwd, 'demo-data/tidemark.db'))).toBe(true);
+      expect([...left]).toEqual([]);
+    } finally {
+      rmSync(cwd, { recursive: true, force: true });
+    }
+  },
+);
