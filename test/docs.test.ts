@@ -158,7 +158,7 @@ test.each(PAGES)('every link of %s leads somewhere', (path) => {
   expect(broken).toEqual([]);
 });
 
-/** What stands for words of the reader. */
+/** The placeholders for words of the reader. */
 const PLACEHOLDER = /\b(?:FLAGS|MODE|NAME)\b/;
 
 /** The words behind `npm start --`, `tidemark` or `tidemark-workspace NAME` in a command of the pages, wherever it runs. */

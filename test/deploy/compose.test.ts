@@ -197,7 +197,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     );
   });
 
-  test('have every service that a command of the pages names', () => {
+  test('have every service of the documented commands', () => {
     const commands = Object.keys(TRIED).filter((each) => TRIED[each] === COMPOSE || TRIED[each] === COMPOSE_PODMAN);
     const found = commands.flatMap((each) => each.split(/ && |; /).filter((part) => part.startsWith('docker compose')));
     expect(found.length).toBeGreaterThan(25);
@@ -217,7 +217,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
         .replace(/--tail \d+|--entrypoint \w+/g, '')
         .split(' ')
         .filter((word) => /^[a-z][\w-]*(?::|$)/.test(word));
-      // What is behind the service runs in its container.
+      // The words behind the service run in its container.
       const isOne = ['exec', 'run'].includes(verb);
       const named = (isOne ? words.slice(0, 1) : words).map((word) => word.split(':')[0] ?? '');
       expect([command, named.filter((name) => !servicesOf(file).includes(name))]).toEqual([command, []]);

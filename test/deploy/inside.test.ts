@@ -1,6 +1,6 @@
 /**
- * What commands of the pages run inside a container: the words behind `sh -c` or `--`, as they stand, in a root that
- * has the volumes of the container.
+ * The parts of documented commands that run inside a container: the words behind `sh -c` or `--`, unchanged, in a root
+ * with the volumes of the container.
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addPrograms, runInside } from '../support/own-root.ts';
 import { TRIED } from '../support/tried-commands.ts';
 
-/** Those that start a shell or a program other than Tidemark in a container or a pod, with what runs there. */
+/** The commands that start a shell or another program than Tidemark in a container or pod, each with that script. */
 const INSIDE = Object.keys(TRIED).flatMap((command): [string, string][] => {
   if (!/docker|kubectl/.test(command)) return [];
   const [, script] = /\bsh (?:tidemark )?-c '([^']+)'/.exec(command) ?? [];
@@ -18,7 +18,7 @@ const INSIDE = Object.keys(TRIED).flatMap((command): [string, string][] => {
   return inner === undefined ? [] : [[command, inner]];
 });
 
-describe.runIf(process.getuid?.() === 0)('what runs in a container', () => {
+describe.runIf(process.getuid?.() === 0)('a script in a container', () => {
   let root: string;
   beforeAll(() => {
     root = mkdtempSync(join(tmpdir(), 'tidemark-inside-'));
@@ -26,7 +26,7 @@ describe.runIf(process.getuid?.() === 0)('what runs in a container', () => {
   });
   afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-  test('is found for each way of working on the volume', () => {
+  test('exists for each way to change the volume', () => {
     expect(INSIDE).toHaveLength(7);
   });
 

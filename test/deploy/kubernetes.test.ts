@@ -53,7 +53,7 @@ function recipes(): { readonly blocks: readonly (readonly string[])[]; readonly 
   return { blocks: blocks.filter(([first = 'mkdir -p fleet']) => !first.startsWith('mkdir -p fleet')), values };
 }
 
-/** Runs commands of a page in a directory: the files as they stand, and what asks a cluster by kustomize and helm. */
+/** Runs commands of a page in a directory. Those that need a cluster are rendered by kustomize or helm. */
 function follow(commands: readonly string[], cwd: string): string {
   const env = { KEY: 'the key of home', TOKEN: 'the token', OFFICE_KEY: 'the key of office', OFFICE_TOKEN: 'x' };
   let applied = '';
@@ -73,7 +73,7 @@ function follow(commands: readonly string[], cwd: string): string {
   return applied;
 }
 
-/** @returns what kustomize or helm render by the arguments of a command that would apply it, as Kubernetes 1.29 is asked. */
+/** @returns the output of kustomize or helm for the arguments of a command that needs a cluster (Kubernetes 1.29) */
 function rendering(command: string, cwd: string): string {
   const [, folder] = /^kubectl apply -k (\S+)$/.exec(command) ?? [];
   const [, chart] = /^helm (?:upgrade --install|template) ([^|]*?)(?: \| kubectl apply -f -)?$/.exec(command) ?? [];
@@ -88,7 +88,7 @@ function rendering(command: string, cwd: string): string {
     rmSync(join(cwd, 'kustomization.yaml'));
     return '';
   }
-  // Each of the ways renders the namespace, or needs it.
+  // The manifests contain the namespace; the chart needs it.
   if (command === 'kubectl create namespace tidemark') return '';
   if (folder === undefined && chart === undefined) throw new Error(`nothing renders ${command}`);
   const { code, stdout, stderr } =
@@ -102,7 +102,7 @@ function rendering(command: string, cwd: string): string {
 }
 
 let copy: string;
-/** The secret that the command of the page makes. */
+/** The secret that the documented command creates. */
 let created: string;
 /**
  * The output of each recipe, in their order: kustomize with one workspace, with two, helm, and its monitoring alone.
@@ -336,7 +336,7 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     rmSync(place, { recursive: true });
   });
 
-  test('hold all that other commands of the pages name: objects, labels, containers and claims', () => {
+  test('contain the objects, labels, containers and volumes of the other documented commands', () => {
     const base = join(copy, 'base', 'kustomization.yaml');
     const before = readFileSync(base, 'utf8');
     writeFileSync(base, `${before}components:\n  - ../backup\n`);
@@ -462,7 +462,7 @@ describe.runIf(AVAILABLE)('the chart', () => {
   /** The parts of the recipe's monitoring. */
   const ofKind = (kind: string): Rendered[] => parsed(rendered[2] ?? '').filter((each) => each?.kind === kind);
 
-  test('is used by commands that helm has', () => {
+  test('is used by commands of helm', () => {
     const names = Object.keys(TRIED).filter((command) => /^helm \w+$/.test(command));
     expect(names.length).toBeGreaterThan(1);
     for (const name of names)

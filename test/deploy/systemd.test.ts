@@ -47,10 +47,10 @@ function available(): boolean {
 
 const page = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
 const commandsBy = (how: Tried): string[] => Object.keys(TRIED).filter((command) => TRIED[command] === how);
-/** The real one, which then asks no systemd and changes nothing. */
+/** Runs the real systemctl, which contacts no systemd and changes nothing with this variable. */
 const systemctl = (line: string) =>
   spawnSync('/usr/bin/systemctl', line.split(' '), { encoding: 'utf8', env: { SYSTEMD_OFFLINE: '1' } });
-/** This is root. */
+/** The tests run as root. */
 const withoutSudo = (command: string): string => command.replaceAll(/\bsudo (?=\S)/g, '');
 
 describe.runIf(available())('the installation for systemd', () => {
@@ -415,7 +415,7 @@ describe.runIf(available())('the installation for systemd', () => {
     ).toEqual(
       ['home', 'office'].flatMap((name) => [`Installed for "${name}".`, `Restarted "${name}": it is healthy.`]),
     );
-    // The script answered in place of a systemd that does not run here; systemctl itself reads what it was asked.
+    // The script replaces systemd, which does not run here; the real systemctl parses the same arguments.
     const asked = [...new Set(readFileSync(notes, 'utf8').trim().split('\n'))];
     expect(asked).toEqual([
       'daemon-reload',
@@ -432,7 +432,7 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(await all('inactive', false)).toMatchObject({ code: 0, restarted: [] });
   });
 
-  describe('in a root that has the tools of a Debian', () => {
+  describe('in a root with the tools of Debian', () => {
     beforeAll(() => {
       addPrograms(
         root,
@@ -442,7 +442,7 @@ describe.runIf(available())('the installation for systemd', () => {
       mkdirSync(join(root, 'dev'), { recursive: true });
       // An earlier test has installed another script.
       expect(install('--root', root, 'home').status).toBe(0);
-      // Docs name two more units: that of Debian's package, and one of a page.
+      // The pages use two more units: that of Debian's package, and one of docs/databases.md.
       const [, unit = ''] =
         /victoria-metrics-tidemark\.service`[\s\S]*?```ini\n([\s\S]*?)```/.exec(page('databases.md')) ?? [];
       const package_ = '[Service]\nExecStart=/bin/sh\n[Install]\nWantedBy=multi-user.target\n';
@@ -451,10 +451,10 @@ describe.runIf(available())('the installation for systemd', () => {
       writeFileSync(join(folder, 'victoria-metrics.service'), package_);
     });
 
-    test.each(commandsBy(SYSTEMCTL))('systemctl reads %s', (command) => {
+    test.each(commandsBy(SYSTEMCTL))('systemctl accepts %s', (command) => {
       const { status, stderr } = runInside(root, withoutSudo(command), { env: { SYSTEMD_OFFLINE: '1' } });
       expect(stderr).not.toMatch(/unknown|unrecognized|invalid|not found|does not exist|No such file/i);
-      // What `--now` adds to it asks the systemd that does not run.
+      // The start that `--now` adds needs a running systemd.
       const enabled = / enable --now (\S+)$/.exec(command)?.[1];
       expect(status, stderr).toBe(enabled === undefined ? 0 : 1);
       if (enabled === undefined) return;
@@ -468,12 +468,12 @@ describe.runIf(available())('the installation for systemd', () => {
       expect(readdirSync(folder)).toContain(unit);
     });
 
-    test('a unit or a command that there is not is noticed', () => {
+    test('systemctl rejects a missing unit and an unknown command', () => {
       for (const command of ['systemctl enable --now tidemrak@home', 'systemctl strat tidemark@home'])
         expect(runInside(root, command, { env: { SYSTEMD_OFFLINE: '1' } }).status).not.toBe(0);
     });
 
-    test('systemd-analyze finds each unit right that a command names', () => {
+    test('systemd-analyze accepts each unit of the commands', () => {
       const named = commandsBy(SYSTEMCTL).flatMap((command) => command.match(/tidemark(?:-backup)?@[\w.*]*/g) ?? []);
       const units = named.map((name) =>
         name
@@ -493,7 +493,7 @@ describe.runIf(available())('the installation for systemd', () => {
       expect([status, stderr.match(/tidemark.*/g) ?? []]).toEqual([0, []]);
     });
 
-    /** The commands of a page that follow each other as one; the others alone. */
+    /** The three commands of docs/upgrades.md as one script; each other command alone. */
     const scripts = (): string[] => {
       const all = [...new Set(documentedCommands().map(({ key }) => key))].filter((key) => TRIED[key] === MACHINE);
       const back = all.filter((key) => /^(?:cd \/var|mkdir newer|cp -p newer)/.test(key));
@@ -509,7 +509,7 @@ describe.runIf(available())('the installation for systemd', () => {
       const [found = ''] = readdirSync(state()).filter((name) => folder.test(name));
       return readdirSync(state(found));
     };
-    /** What each is for, by a word of it; the first that fits. */
+    /** The effect of each command, by a word in it; the first match counts. */
     const EFFECTS: readonly (readonly [word: string, effect: (stdout: string) => void])[] = [
       ['/tidemark_api_key', () => expect(readFileSync(settings('home', 'tidemark_api_key'), 'utf8')).toBe('the-key')],
       [
@@ -551,11 +551,11 @@ describe.runIf(available())('the installation for systemd', () => {
         expect.stringMatching(script.startsWith('for each') ? /damaged|state/ : /^$/),
       ]);
       const [, effect] = EFFECTS.find(([word]) => script.includes(word)) ?? [];
-      if (effect === undefined) throw new Error('nothing says what it is for');
+      if (effect === undefined) throw new Error('the command has no entry in EFFECTS');
       effect(stdout);
     });
 
-    test.each(commandsBy(WORKSPACE))('%s: as its user, by the settings of the workspace', (command) => {
+    test.each(commandsBy(WORKSPACE))('%s: runs as the user of the workspace, with its settings', (command) => {
       const { status, stdout, stderr } = runInside(root, withoutSudo(command));
       expect(status, stderr).toBe(1);
       expect(stdout + stderr).toMatch(/ECONNREFUSED|There is no state|not a database|the state/);

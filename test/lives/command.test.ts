@@ -1,4 +1,4 @@
-/** A story by the command of docs/reliability.md, as it stands there. */
+/** Runs the command of docs/reliability.md for one story, unchanged. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

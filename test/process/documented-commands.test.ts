@@ -1,7 +1,7 @@
 /**
- * The commands of the pages as they stand there: those of this program in a checkout, against a simulated API; those
- * that change files in a directory of their own; what needs a server until it finds none. tried-commands.ts lists how
- * each is tried; a command that is not in the list fails here.
+ * Runs the documented commands unchanged: those of this program in a checkout, against a simulated API; those that
+ * change files in a separate directory; those that need a server until they fail to connect. tried-commands.ts lists
+ * how each command is tested; a command that is missing there fails here.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import {
@@ -45,18 +45,18 @@ import { type Ended, KEY, MAIN, openStage, ROOT, type Stage } from './support.ts
 const text = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
 describe('the list', () => {
-  test('has every command of the pages, and none that no page shows', () => {
+  test('contains exactly the commands of the pages', () => {
     expect(Object.keys(TRIED).toSorted()).toEqual(documentedKeys());
   });
 
-  test('has no span beside it that looks like a command', () => {
+  test('misses no span that looks like a command', () => {
     const unknown = PAGES.flatMap((page) =>
       spansOf(text(page)).map(({ key, line }) => ({ key, where: `${page}:${line}` })),
     );
     expect(unknown.filter(({ key }) => isUnknown(key))).toEqual([]);
   });
 
-  test('names where each command is tried', () => {
+  test('names the test of each command', () => {
     for (const [command, tried] of Object.entries(TRIED)) {
       const words = Object.values(tried).join();
       const paths = words.match(/\.ci\/run|(?:\.github|config|test)\/[\w./-]*\w/g) ?? [];
@@ -65,14 +65,31 @@ describe('the list', () => {
     }
   });
 
-  test('says of a test that it runs commands only where it takes them from the pages', () => {
+  test('names only tests that take their commands from the pages', () => {
     const files = Object.values(TRIED).flatMap((tried) => ('runs' in tried ? [tried.runs.split(/[, ]/)[0] ?? ''] : []));
     const takes = /documentedKeys|tried-commands\.ts|readFileSync\(join\(ROOT, 'docs', page\)/;
     const without = [...new Set(files)].filter((file) => file.endsWith('.ts') && !takes.test(text(file)));
     expect(without).toEqual([]);
   });
 
-  test('says of CI, and of the two machines of test:roots, only what they run', () => {
+  test('names a test with the same flags where a command is not run unchanged', () => {
+    const rows = Object.entries(TRIED).flatMap(([command, tried]) => {
+      const words = Object.values(tried).join();
+      const isOfProgram = /^(?:npm start|tidemark) .*--/.test(command) && !('runs' in tried);
+      const files = words.match(/test\/[\w./-]+\.test\.ts/g) ?? [];
+      return isOfProgram && !words.includes('test/docs.test.ts') ? [{ command, files }] : [];
+    });
+    expect(rows.length).toBeGreaterThan(15);
+    for (const { command, files } of rows) {
+      const flags = (command.replace(/^npm start(?: --silent)? --/, '').match(/ --[\w-]+/g) ?? []).map((flag) =>
+        flag.trim(),
+      );
+      const source = files.map(text).join('');
+      expect([command, flags.filter((flag) => !source.includes(`${flag}'`))]).toEqual([command, []]);
+    }
+  });
+
+  test('assigns to CI and test:roots only commands that they run', () => {
     const workflows = [
       '.ci/run',
       '.github/workflows/check.yml',
@@ -83,7 +100,7 @@ describe('the list', () => {
     const parts = [...commandsBy(CI), ...commandsBy(RELEASE)].flatMap((command) => command.split(' && '));
     expect(parts.length).toBeGreaterThan(4);
     expect(parts.filter((part) => !scripts.includes(part))).toEqual([]);
-    // It takes the whole block that has a word.
+    // roots.ts runs the complete block that contains a word.
     const words = [...text('test/image/roots.ts').matchAll(/commands\(\s*'([\w.]+)',\s*'([^']+)'/g)];
     const blocks = words.map(([, page = '', word = '']) => [text(`docs/${page}`), word.replace('\\n', '\n')] as const);
     const ran = blocks.flatMap(([page, word]) =>
@@ -147,10 +164,10 @@ describe('commands are found', () => {
   });
 });
 
-/** The commands that are tried in one way. */
+/** The commands that are tested in one way. */
 const commandsBy = (how: Tried): string[] => Object.keys(TRIED).filter((command) => TRIED[command] === how);
 const has = (program: string): boolean => existsSync(join('/usr/bin', program));
-/** What CI brings along, and a machine of somebody else may not have. */
+/** Whether a program is installed. CI installs it; another machine may not have it. */
 const needed = (program: string): boolean => {
   if (!has(program) && process.env['CI']) throw new Error(`${program} is missing`);
   return has(program);
@@ -237,11 +254,11 @@ describe('in a checkout, with a state that a run has left', () => {
     expect(stderr).not.toContain('This is a bug');
     return stdout;
   };
-  /** Where the page sends what a command prints. */
+  /** The file that a command redirects its output to. */
   const writes = (command: string): string => / > (\w[\w.]*)$/.exec(command)?.[1] ?? '';
 
   test.each(commandsBy(CHECKOUT))('%s', async (command) => {
-    // cron takes the five fields, and `\%` for `%`.
+    // cron reads five fields, and `\%` as `%`.
     const isCron = command.startsWith('0 3 * * * ');
     const stdout = await run(isCron ? command.slice('0 3 * * * '.length).replaceAll('\\%', '%') : command);
     const place = join(stage.directory, 'tidemark');
@@ -252,7 +269,7 @@ describe('in a checkout, with a state that a run has left', () => {
       ).toBeGreaterThan(50);
   });
 
-  test('what the program prints as it is installed', async () => {
+  test('the installed program prints the documented output', async () => {
     const place = join(stage.directory, 'tidemark');
     const lines: Record<string, number> = {};
     for (const command of commandsBy(INSTALLED)) lines[command] = (await run(command)).trimEnd().split('\n').length;
@@ -267,7 +284,7 @@ describe('in a checkout, with a state that a run has left', () => {
   });
 });
 
-test.runIf(needed('jq'))('what changes files does so', async () => {
+test.runIf(needed('jq'))('commands that change files change them', async () => {
   await inDirectory(async (place) => {
     const git = (cwd: string, ...args: string[]): void => {
       const who = ['-c', 'user.name=a', '-c', 'user.email=a@b'];
@@ -305,7 +322,7 @@ test.runIf(needed('jq'))('what changes files does so', async () => {
   });
 });
 
-test('what needs a server is read by the program itself', async () => {
+test('commands that need a server fail only to connect', async () => {
   await inDirectory(async (cwd) => {
     using network = await openNetwork();
     for (const name of ['secrets', 'config/prometheus', 'grafana']) mkdirSync(join(cwd, name), { recursive: true });
@@ -327,13 +344,13 @@ test('what needs a server is read by the program itself', async () => {
   });
 });
 
-test.runIf(has('podman'))('podman understands what Docker is told', async () => {
+test.runIf(has('podman'))('podman accepts the arguments of the Docker commands', async () => {
   await inDirectory(async (cwd) => {
     for (const name of ['tidemark.db', 'Dockerfile']) writeFileSync(join(cwd, name), 'FROM scratch\n');
     mkdirSync(join(cwd, 'config'));
     writeFileSync(join(cwd, 'config/tidemark.env'), 'A=1\n');
     for (const command of [...commandsBy(PODMAN), 'docker run --nonsense x']) {
-      // A name of a command has its help; a command is read before the engine is asked, which is not there.
+      // podman parses a command before it connects to an engine, and there is none. A name without operands gets --help.
       const isName = command.split(' ').length === 2;
       const asked = command
         .replaceAll(' && ', '; ')
@@ -354,7 +371,7 @@ test.runIf(has('podman'))('podman understands what Docker is told', async () => 
   });
 });
 
-test.each(commandsBy(BY_HAND))('has its options and names, as it takes many minutes: %s', (command) => {
+test.each(commandsBy(BY_HAND))('the script has the options and names of %s', (command) => {
   const words = (command.split(' && ').at(-1) ?? '').split(' ');
   const script = words.find((word) => word.endsWith('.ts')) ?? 'test/bench/run.ts';
   if (words[0] === 'npm') expect(JSON.parse(text('package.json')).scripts.bench).toContain(script);
@@ -365,13 +382,13 @@ test.each(commandsBy(BY_HAND))('has its options and names, as it takes many minu
   expect(figures.filter((name) => !source.includes(`'${name}'`))).toEqual([]);
 });
 
-test('the attacks that pages name are those that there are', () => {
+test('the attacks on the pages exist', () => {
   const names = commandsBy(BY_HAND).flatMap((command) => /attacks\/run\.ts ([\w-]+) /.exec(command)?.[1] ?? []);
   expect(names.length).toBeGreaterThan(0);
   expect(Object.keys(ATTACKS)).toEqual(expect.arrayContaining(names));
 });
 
-test('packages that a page names are those that the tests install', () => {
+test('the tests install the packages on the pages', () => {
   const installed = `${text('.ci/run')}${text('test/image/roots.ts')}${text('.github/workflows/release.yml')}`;
   const named = commandsBy(PACKAGES).flatMap((command) => command.split(' ').slice(2));
   expect(named.length).toBeGreaterThan(6);

