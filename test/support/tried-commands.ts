@@ -261,7 +261,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm start -- --check --bundle tidemark-bundle.json': names('test/process/check.test.ts'),
   'npm start -- --check --config try/tidemark.yaml': FIRST_STEPS,
   'npm start -- --config try/tidemark.yaml': names('`npm start`: test/process/first-steps.test.ts; with such a flag: test/process/logs.test.ts'),
-  'npm start -- --demo': names('with its variables: test/process/first-steps.test.ts'),
+  'npm start -- --demo': names('test/process/demo.test.ts'),
   'npm start -- --demo --api-only': FIRST_STEPS,
   'npm start -- --help': names('test/cli'),
   'npm start -- --once': names('test/process/once.test.ts'),
