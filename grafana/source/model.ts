@@ -84,7 +84,7 @@ export type Variable = Omit<Plain<sdk.VariableModel>, 'datasource'> & { readonly
 export type Link = Plain<sdk.DashboardLink>;
 type FieldDefaults = Omit<Plain<sdk.FieldConfig>, 'custom' | 'links'>;
 
-/** A link of a field; the SDK knows only those of dashboards. */
+/** A link of a field; the SDK has only those of dashboards. */
 export interface DataLink {
   readonly title: string;
   readonly url: string;

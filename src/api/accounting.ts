@@ -26,14 +26,14 @@ const RESOLUTION_MS = 2 * SECOND_MS;
 interface Spent {
   /** When the requests of the last day were sent, ascending. */
   readonly sentMs: readonly number[];
-  /** Until when the server has asked to wait; `null` if no such wait is left. */
+  /** Until when the server has requested a wait; `null` if no such wait is left. */
   readonly blockedUntilMs: number | null;
 }
 
 export interface Accounting {
   /**
    * Loads the ledger, at the start and once the server's time is known: without that time, bookings from the future
-   * become as old as now, and the time to book with goes on from the newest one.
+   * become as old as now, and the time to book with continues from the newest one.
    */
   adopt(): void;
   /** Reads the bookings of the last day and the wait. */

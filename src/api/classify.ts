@@ -141,7 +141,7 @@ export function malformed(request: string, message: string, more: Partial<ApiFau
   return new ApiFault('malformed', `${request}: ${message}`, { request, status: 200, ...more });
 }
 
-/** The wait that an answer asks for: a 429 always asks for one, a fault of the service only if it has the header. */
+/** The wait that an answer requests: a 429 always requests one, a fault of the service only if it has the header. */
 function waitOf(status: number, headers: HttpAnswer['headers'], nowMs: EpochMs): number | null {
   if (status === 429) return readThrottleWait(headers, nowMs);
   return status >= 500 ? readRetryAfter(headers, nowMs) : null;
@@ -261,7 +261,7 @@ function readRetryAfter(headers: Headers, nowMs: EpochMs): number | null {
 }
 
 /**
- * The wait that a 429 asks for: `Retry-After` first, then the longest wait in a header whose name contains "retry" or
+ * The wait that a 429 requests: `Retry-After` first, then the longest wait in a header whose name contains "retry" or
  * "reset", otherwise a minute.
  *
  * @param nowMs the server's time, for a wait that is a date or seconds since 1970

@@ -2,7 +2,7 @@
  * The client of the vendor's API. Each call returns one parsed answer or throws one `ApiFault`.
  *
  * Promises: every attempt, retries included, passes the rate limiter and is booked before it is sent. The client sends
- * only `GET`, and only to the base URL. It never shortens a wait that the server asked for. The key appears in the
+ * only `GET`, and only to the base URL. It never shortens a wait that the server requested. The key appears in the
  * header of the request and nowhere else. A new endpoint needs a target (`urls.ts`), a parser (`parse.ts`) and a line
  * here.
  */

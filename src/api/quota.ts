@@ -2,7 +2,7 @@
  * Decides when the next request may be sent.
  *
  * Promises: any rolling minute and any rolling day contain at most the configured share of the plan's requests. No
- * request is sent before a wait that the server asked for is over. Headers slow requests down; they never speed them
+ * request is sent before a wait that the server requested is over. Headers slow requests down; they never speed them
  * up.
  *
  * Requests are spaced evenly, with a burst of three, so that it does not matter whether the server counts by fixed
@@ -64,7 +64,7 @@ const TRAVEL_MS = 2 * SECOND_MS;
 /** How early a timer may fire, and how much the travel times of two requests usually differ. */
 const EARLY_MS = 250;
 /**
- * The longest wait that a server can have asked for, jitter included. A longer one comes from a clock that was wrong.
+ * The longest wait that a server can have requested, jitter included. A longer one comes from a clock that was wrong.
  */
 export const LONGEST_BLOCK_MS = 25 * HOUR_MS + 10 * SECOND_MS;
 
@@ -86,7 +86,7 @@ export interface AnswerFacts {
   /** `X-RateLimit-Limit` and `-Remaining`. */
   readonly limit: number | null;
   readonly remaining: number | null;
-  /** The wait that the answer asks for; `null` for none. */
+  /** The wait that the answer requests; `null` for none. */
   readonly waitMs: number | null;
 }
 
@@ -139,7 +139,7 @@ export interface Quota {
   /** The requests of the last day. */
   readonly log: SendLog;
   terms: Terms;
-  /** Until when the server has asked to send nothing. */
+  /** Until when the server has requested a pause. */
   blockedUntilMs: number;
   lastSentMs: number;
   /** The "theoretical arrival time" of the generic cell rate algorithm. */
@@ -203,7 +203,7 @@ export function noteSent(quota: Quota, nowMs: number): void {
 /**
  * Records the quota headers of an answer.
  *
- * @returns until when nothing may be sent, if the answer asked for a wait; otherwise `null`
+ * @returns until when nothing may be sent, if the answer requested a wait; otherwise `null`
  */
 export function noteAnswer(quota: Quota, facts: AnswerFacts): number | null {
   const { share, log, random, planReadings } = quota;
@@ -264,7 +264,7 @@ function withStatus(throttle: ThrottleState, facts: AnswerFacts): ThrottleState 
   return transition(throttle, { kind: 'refused', nowMs, waitMs: requestedWait(facts) ?? 0 });
 }
 
-/** The wait that an answer asks for, in ms; `null` for none. A refusal always asks for one. */
+/** The wait that an answer requests, in ms; `null` for none. A refusal always requests one. */
 function requestedWait({ status, waitMs }: AnswerFacts): number | null {
   return status === 429 ? (waitMs ?? MINUTE_MS) : waitMs;
 }

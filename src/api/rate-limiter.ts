@@ -2,7 +2,7 @@
  * The rate limiter. Every request waits in it for its turn and is booked in the ledger before it is sent.
  *
  * Promises: no request is sent without a booking. The limits hold across restarts, because the bookings of the last day
- * are read from the ledger first. A wait that the server asks for is stored in the ledger before anything else happens.
+ * are read from the ledger first. A wait that the server requests is stored in the ledger before anything else happens.
  * The higher lane goes first, and within a lane the request that came first. Waits are counted on the monotonic clock,
  * so a jump of the wall clock changes nothing.
  *
@@ -72,7 +72,7 @@ export interface RateLimiterFigures {
   readonly waitingUntilMs: EpochMs | null;
   /** The reason of the wait; `null` if a request may go now. */
   readonly waitingFor: WaitReason | null;
-  /** Whether the last three requests or more were refused, each after the wait that the one before had asked for. */
+  /** Whether the last three requests or more were refused, each after the wait that the one before had requested. */
   readonly isRefusedRepeatedly: boolean;
 }
 

@@ -62,7 +62,7 @@ export type ThrottleEvent =
   /** `remaining`: how many requests the minute has left. */
   | { readonly kind: 'minute-scarce'; readonly nowMs: number; readonly remaining: number }
   | { readonly kind: 'scarce' | 'served'; readonly nowMs: number }
-  /** `waitMs`: the wait that the answer asks for. */
+  /** `waitMs`: the wait that the answer requests. */
   | { readonly kind: 'refused'; readonly nowMs: number; readonly waitMs: number };
 
 /** The state before the first answer. */
@@ -145,7 +145,7 @@ export function throttledTurn({ day, pausedUntilMs }: ThrottleState, lastSentMs:
   return guardMs > pausedUntilMs ? { atMs: guardMs, reason: 'day' } : { atMs: pausedUntilMs, reason: 'minute' };
 }
 
-/** How long nothing may be sent after an answer that asked for a wait, in ms: never less than the answer asked for. */
+/** How long nothing may be sent after an answer that requested a wait, in ms: never less than the answer requested. */
 export function waitAfter({ refusals }: ThrottleState, requestedMs: number, random: Random): number {
   const doublings = refusals.is === 'many' ? refusals.doublings : 0;
   const waitMs = Math.max(requestedMs, Math.min(requestedMs * 2 ** doublings, LONGEST_PAUSE_MS));

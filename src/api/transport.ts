@@ -1,5 +1,5 @@
 /**
- * Sends HTTP requests to the API over undici with kept-alive connections, and returns each answer as a whole.
+ * Sends HTTP requests to the API over undici with kept-alive connections, and returns complete answers.
  *
  * Promises: an answer larger than `MAX_ANSWER_BYTES` is never held in memory, neither compressed nor decompressed. No
  * request outlives its deadline. Redirects are returned and not followed (the key must not travel). Each failure

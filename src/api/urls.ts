@@ -51,7 +51,7 @@ export function alertTarget(alertId: number): Target {
 }
 
 /**
- * A page of the telemetry of a device. The range is sent with a cursor as well: the document asks for the same
+ * A page of the telemetry of a device. The range is sent with a cursor as well: the document requires the same
  * parameters from page to page.
  *
  * @throws ApiFault `invalid-request` if the id is not allowed in a path

@@ -163,8 +163,8 @@ function progressFacts(report: ProgressReport): ProgressFacts {
 }
 
 /**
- * How often progress is shown: `figures` of the whole state, which take a while to gather, and `work` that counts its
- * own steps.
+ * How often progress is shown: `figures` of the complete state, which take a while to collect, and `work` that counts
+ * its own steps.
  */
 export const SHOW_EVERY_MS = { figures: SECOND_MS, work: SECOND_MS / 2 };
 

@@ -73,7 +73,7 @@ function scheduleOf(text: string): Schedule {
     }
     return null;
   };
-  // The planner asks again with every decision, and a schedule that is due once a month takes a search of 31 days.
+  // The planner reads it with every decision, and a schedule that is due once a month takes a search of 31 days.
   let last: { readonly afterMs: EpochMs; readonly nextMs: EpochMs } | null = null;
   return {
     text,

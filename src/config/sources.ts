@@ -24,7 +24,7 @@ export interface Given {
 
 /** Which key or variable it is, and where it is given. */
 export interface Location {
-  /** `api.url`; `null` for a mistake of the file as a whole. */
+  /** `api.url`; `null` for a mistake of the complete file. */
   readonly key: string | null;
   /** `config/tidemark.yaml, line 3`, `TIDEMARK_API_URL`; `null` if the key is enough. */
   readonly at: string | null;

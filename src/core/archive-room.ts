@@ -16,7 +16,7 @@ const MIB = 1024 * 1024;
 /** How far above `archive.max_size` the state file may grow at all: bookings and delivery still work at the limit. */
 export const HARD_LIMIT_ABOVE_BYTES = 64 * MIB;
 
-/** The state could not be written because the disk is full or failed. Nothing of that write is stored. */
+/** The state could not be written because the disk is full or failed. No part of that write is stored. */
 export class StateFullError extends UserError {}
 
 /**

@@ -33,9 +33,9 @@ const SILENT_AFTER_NS = DAY_NS;
 
 interface DeviceCoverage {
   readonly state: DeviceState;
-  /** The newest instant that has no gap above it, up to the end of what is wanted. */
+  /** The newest instant that has no gap above it, up to the end of the wanted range. */
   readonly coveredTo: EpochNs;
-  /** From `coveredTo` to the end of what is wanted. */
+  /** From `coveredTo` to the end of the wanted range. */
   readonly lagSeconds: number;
   readonly gapSeconds: number;
   /** The gaps, each with its reason; without the newest range while that is open only until the next poll. */
@@ -48,7 +48,7 @@ interface DeviceCoverage {
 
 /** A device as far as its holdings go. */
 type WantedDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
-  /** Whether the configuration leaves it out: then nothing of it is read, whether it is there or gone. */
+  /** Whether the configuration leaves it out: then it is not read, whether it is there or gone. */
   readonly isExcluded?: boolean;
 };
 

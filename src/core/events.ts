@@ -216,7 +216,7 @@ type SyncEvent =
   | ({ readonly type: 'state-upgraded' } & StateUpgrade)
   /** The account was read, or cannot be: from now on it is sure which workspace is written. */
   | { readonly type: 'workspace-known' }
-  /** The API as a whole does not answer; `api-recovered` when it does again. */
+  /** No request to the API is answered; `api-recovered` when it does again. */
   | { readonly type: 'api-outage'; readonly message: string; readonly waitMs: number }
   | { readonly type: 'api-recovered' }
   /** The key or the plan is refused: no requests are made until it is repaired, but for a try now and then. */

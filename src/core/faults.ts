@@ -23,7 +23,7 @@ interface FaultTexts {
 
 /**
  * - `unreachable`: no answer (refused, reset, timed out, TLS, name look-up).
- * - `throttled`: 429; `waitMs` is what the server asked for.
+ * - `throttled`: 429; `waitMs` is the wait that the server requested.
  * - `unauthorized`: 401: the key is missing, unknown, revoked or expired.
  * - `scope-missing`: 403 with `insufficient_scope`; `scope` names it.
  * - `no-api-access`: any other 403: the plan grants no API access.
@@ -59,10 +59,10 @@ export const FAULT_TEXTS = {
 
 export type ApiFaultKind = keyof typeof FAULT_TEXTS;
 
-/** Why no whole answer came: the kinds that a person can act on. */
+/** Why no complete answer arrived: the kinds that a person can act on. */
 export type TransportFailure = 'refused' | 'reset' | 'timeout' | 'name' | 'tls' | 'too-large' | 'other';
 
-/** A request that got no whole answer. */
+/** A request without a complete answer. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   readonly failure: TransportFailure;
@@ -78,7 +78,7 @@ export interface ApiFaultFacts {
   readonly request: string;
   readonly status?: number;
   readonly code?: string;
-  /** How long the server asked to wait, in milliseconds. */
+  /** The wait that the server requested, in milliseconds. */
   readonly waitMs?: number;
   /** The missing scope. */
   readonly scope?: string;

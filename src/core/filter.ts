@@ -129,7 +129,7 @@ export function filterRecord(
 
 /**
  * A reading without the excluded values. They become `null`, like those of a sensor without a value, so that the items
- * of lists keep their numbers. What becomes no point (`flattenReading`) is kept or excluded as a whole.
+ * of lists keep their numbers. A value that becomes no point (`flattenReading`) is kept or excluded undivided.
  */
 export function filterReading({ includesSensor }: Pick<DeviceFilter, 'includesSensor'>, reading: Reading): Reading {
   const prune = (sensor: string, value: JsonValue, depth: number): JsonValue => {

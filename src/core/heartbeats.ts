@@ -15,7 +15,7 @@ export const STILL_AFTER_MS = MINUTE_MS;
 /** The main loop ticks once a second; what is longer is a process that was stopped or had no processor. */
 const PAUSED_FROM_MS = 5 * SECOND_MS;
 
-/** The life of one loop. */
+/** The heartbeats of one loop. */
 export interface Pulse {
   /** The loop has turned, and will again within this; from the first time on it is watched. */
   beat(withinMs?: number): void;

@@ -5,7 +5,7 @@
  *
  * `/devices.json`, `/device.json?id=`, `/alerts.json` and `/events.json` serve these objects. `DeviceReport` is also
  * the object of `--status --device ID --json`. Names, sensors and texts are passed on as they came, shortened to
- * `MAX_SHOWN_LENGTH`; ids stay whole.
+ * `MAX_SHOWN_LENGTH`; ids stay complete.
  */
 import type { DeviceState, DeviceStatus, ShownState, StatusGap, StatusSpan } from './status.ts';
 
@@ -36,7 +36,7 @@ export const DEVICE_SORTS = ['state', 'name', 'lag', 'covered', 'reading'] as co
 
 export type DeviceSort = (typeof DEVICE_SORTS)[number];
 
-/** Which part of the devices is wanted. */
+/** Which part of the devices is requested. */
 export interface DevicesQuery {
   /** Part of a name, an id, a model or a hub's name, in any case; empty: all. */
   readonly search: string;

@@ -95,8 +95,8 @@ export interface HttpAnswer {
 }
 
 /**
- * Sends a request and reads its whole answer. Rejects with a `TransportError` where no whole answer came, and with the
- * signal's reason when that aborts. Real over HTTP, in-process in simulations.
+ * Sends a request and reads its complete answer. Rejects with a `TransportError` if no complete answer arrived, and
+ * with the signal's reason when that aborts. Real over HTTP, in-process in simulations.
  */
 export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<HttpAnswer>;
 
@@ -131,11 +131,11 @@ export interface Ledger {
   /** Both times of all bookings later than `sinceMs`, ascending. */
   bookedSince(sinceMs: EpochMs): BookingTimes[];
   /**
-   * Until when the server asked us to wait; 0 where it did not. A wait that begins in the future was kept by a clock
+   * Until when the server requested a wait; 0 where it did not. A wait that begins in the future was kept by a clock
    * that was ahead: it counts from now.
    */
   blockedUntilMs(nowMs: EpochMs): EpochMs;
-  /** Keeps a wait that the server asked for, durably: from `nowMs` on, for `waitMs`; 0 ends one. */
+  /** Keeps a wait that the server requested, durably: from `nowMs` on, for `waitMs`; 0 ends one. */
   block(nowMs: EpochMs, waitMs: number): void;
   /**
    * Dates bookings and a wait of the future back: a clock that was ahead has made them. The local clock gives their
@@ -212,7 +212,7 @@ export type KindAnswer =
 
 /** A database whose kind is not known yet. */
 export interface UnknownServer {
-  /** Asks it. Writes nothing, and never throws but on abort. */
+  /** Probes it. Writes nothing, and never throws but on abort. */
   request(signal: AbortSignal): Promise<KindAnswer>;
   sinkFor(kind: DestinationKind): Sink;
 }
@@ -253,7 +253,7 @@ export function servedJson(status: number, value: unknown): Served {
   return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
 }
 
-/** The facts found by querying a database; no point is written unless that is wanted. */
+/** The facts found by querying a database; a point is written only on request. */
 export interface DestinationFacts {
   /** The kind that it reports; `null` if no answer came. */
   readonly kind: DestinationKind | null;

@@ -21,7 +21,7 @@ export interface PlanFigures {
 
 /**
  * The reasons for which a request has to wait: even spacing, the limit or the other clients of a window, or a wait that
- * the server asked for.
+ * the server requested.
  */
 export const WAIT_REASONS = ['rate', 'minute', 'day', 'retry_after'] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
@@ -125,7 +125,7 @@ function firstAfter(times: readonly number[], atMs: number, low: number): number
 
 /** Observations that are rare and therefore stored. */
 export interface RareSights {
-  /** The names of headers of a 429 that ask for a wait. */
+  /** The names of the headers of a 429 that request a wait. */
   readonly waitHeaders: readonly string[];
   /** The names of headers of a 401 that contain a challenge. */
   readonly challengeHeaders: readonly string[];

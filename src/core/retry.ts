@@ -1,8 +1,8 @@
 /**
  * Which failures of the API are worth a retry, and how long to wait before it.
  *
- * The table is total: a new kind of fault does not compile without a decision. No wait is shorter than the server asked
- * for.
+ * The table is total: a new kind of fault does not compile without a decision. No wait is shorter than the server
+ * requested.
  */
 import type { ApiFaultKind } from './faults.ts';
 import type { Random } from './ports.ts';
@@ -48,14 +48,14 @@ interface BackoffCase {
   readonly failures: number;
   readonly policy: BackoffPolicy;
   readonly random: Random;
-  /** The wait that the server asked for; 0 or absent for none. */
+  /** The wait that the server requested; 0 or absent for none. */
   readonly leastMs?: number;
 }
 
 /**
  * The wait before the next try, in milliseconds: it doubles with every failure up to the policy's most, and half of it
- * is random ("equal jitter": full jitter can come back at once, which a limit per minute punishes). To a wait that the
- * server asked for the random half is only added.
+ * is random ("equal jitter": full jitter can come back at once, which a limit per minute punishes). The random half is
+ * only added to a wait that the server requested.
  */
 export function backoffMs({ failures, policy, random, leastMs = 0 }: BackoffCase): number {
   const ceilingMs = Math.min(policy.maxMs, policy.baseMs * 2 ** (Math.max(1, failures) - 1));

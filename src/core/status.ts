@@ -108,7 +108,7 @@ export interface JobStatus {
   readonly waits: string | null;
 }
 
-/** The next work according to schedules and coverage. Nothing of it is done while no process is running. */
+/** The next work according to schedules and coverage. It makes no progress while no process is running. */
 export interface NextStatus {
   /** When the API is tried again that refuses the key; `null` where it does not, or no process is running. */
   readonly attempt_at: string | null;
@@ -220,7 +220,7 @@ export interface QuotaStatus {
 export interface ArchiveStatus {
   /** Points that the archive still keeps. */
   readonly points: number;
-  /** The whole state without its free pages: `archive.max_size` limits it. */
+  /** The complete state without its free pages: `archive.max_size` limits it. */
   readonly state_bytes: number;
   /** `null`: no limit. */
   readonly max_bytes: number | null;
@@ -238,12 +238,12 @@ export interface SummaryProblem {
 
 interface StatusTotals {
   readonly devices: number;
-  /** Devices that are complete: their whole sync range is covered. */
+  /** Devices that are complete: their complete sync range is covered. */
   readonly devices_complete: number;
   readonly archived_readings: number;
   readonly archived_points: number;
   readonly requests: number;
-  /** Records of the API that were rejected as a whole or in part, each with its reason. */
+  /** Records of the API that were rejected completely or in part, each with its reason. */
   readonly rejected_records: number;
   /** The covered share of the wanted ranges of all devices, 0 to 1; `null` before anything is wanted. */
   readonly covered_share: number | null;

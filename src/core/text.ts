@@ -100,7 +100,7 @@ export function byteSize(bytes: number): string {
 }
 
 /**
- * A share of a whole as a percentage, rounded down so that it shows 100 % only for all of it: `0 %`, `37.5 %`, `99.9
+ * A share as a percentage, rounded down so that it shows 100 % only for all of it: `0 %`, `37.5 %`, `99.9
  * %`.
  *
  * @param share 0 to 1

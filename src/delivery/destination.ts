@@ -71,7 +71,7 @@ export interface Blocked {
   readonly isAnswer: boolean;
   /** Whether only a person can end it; otherwise it ends when the database accepts writes again. */
   readonly needsPerson: boolean;
-  /** How long the server asked to wait, in milliseconds; `null` if it did not. */
+  /** The wait that the server requested, in milliseconds; `null` if it did not. */
   readonly waitMs: number | null;
   /** Present if the database refuses for a reason that Tidemark does not know. */
   readonly unknown?: UnknownRefusal;
@@ -83,7 +83,7 @@ export const IF_IT_LASTS = 'if this lasts, check the log and the disk of the dat
 /** The hint for a destination that is busy or does not answer. */
 export const RETRY_HINT = `delivery resumes by itself when the database accepts writes, and nothing is lost meanwhile; ${IF_IT_LASTS}`;
 
-/** The block that follows from an answer about the destination as a whole. */
+/** The block that follows from an answer about the complete destination. */
 function blockedBy(answer: AnswerOf['blocked' | 'later']): Blocked {
   const { message } = answer;
   if (answer.kind === 'blocked') return { message, hint: answer.hint, isAnswer: true, needsPerson: true, waitMs: null };

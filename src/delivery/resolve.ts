@@ -354,8 +354,8 @@ async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<B
 }
 
 /**
- * Lines of other kinds: the latest accepted one of this batch, otherwise the one that the caller knows, and one of each
- * other kind of this batch.
+ * Lines of other kinds: the latest accepted one of this batch, otherwise the caller's, and one of each other
+ * kind of this batch.
  */
 function otherControlsFor({ lines, options, accepted, rejected }: Search, { index, kind }: Unconfirmed): string[] {
   const control = lines.findLast((line, nth) => accepted[nth] === true && kindOf(line) !== kind);
@@ -369,8 +369,8 @@ function otherControlsFor({ lines, options, accepted, rejected }: Search, { inde
 }
 
 /**
- * The lines that a working destination should accept: the latest accepted line of this batch, otherwise the one that
- * the caller knows, and if that is refused as well (it may have become too old), other lines of this batch.
+ * The lines that a working destination should accept: the latest accepted line of this batch, otherwise the caller's,
+ * and if that is refused as well (it may have become too old), other lines of this batch.
  */
 function controlsFor({ lines, options, accepted, rejected, unconfirmed }: Search, refused: Unconfirmed): string[] {
   const isLike = (line: string): boolean => refused.kind === null || kindOf(line) === refused.kind;

@@ -71,7 +71,7 @@ function isCleanCut(byAge: readonly number[], count: number, times: readonly Epo
 }
 
 /**
- * Decides about a run that is too old as a whole, which leaves no line to send. Either a newer line that was accepted
+ * Decides about a run that is too old completely, which leaves no line to send. Either a newer line that was accepted
  * before must be accepted again, or, if there is none, the lines must be older than the shortest retention.
  */
 async function allTooOld(tooOld: readonly number[], { times, sendLine, ages }: RefusedForAge): Promise<TooOldFinding> {

@@ -153,7 +153,7 @@ export const FULL_HINT: Hint = (influx) =>
 export const NAME_HINT: Hint = (influx) =>
   `${influx}.bucket: this InfluxDB does not allow this name; correct ${influx}.bucket`;
 
-/** Refusals of the whole request that only the configuration can change. */
+/** Refusals of the complete request that only the configuration can change. */
 const REQUEST_HINTS: readonly (readonly [RegExp, Hint])[] = [
   [/provide either orgid or org\b|organization (?:name|id)\b/i, ORG_HINT],
   [/exceed limit of \d+ databases/i, FULL_HINT],
@@ -200,7 +200,7 @@ function readBody(body: string): ServerMessage {
   try {
     return readError(JSON.parse(text)) ?? { text, influxdb: false };
   } catch {
-    // A body that was too long to be read as a whole: InfluxDB 1 quotes every line that it could not parse.
+    // A body that was too long to be read completely: InfluxDB 1 quotes every line that it could not parse.
     const begun = /^\{\s*(?:"code"\s*:\s*"[^"]*"\s*,\s*)?"(?:error|message)"\s*:\s*"/.exec(text);
     return begun === null ? { text, influxdb: false } : { text: text.slice(begun[0].length), influxdb: true };
   }

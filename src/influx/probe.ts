@@ -3,9 +3,10 @@
  * stores other things) and checks whether it would accept points.
  *
  * The check is a write, as later writes will be: without a point unless one is given, and with the configured token and
- * no other right. Every InfluxDB since 1.4 names its build in each answer. VictoriaMetrics names its host, or claims to
- * be InfluxDB 1.8.0 without a build, which no real InfluxDB does (seen with InfluxDB 1.6.7 and VictoriaMetrics 1.79.5).
- * The database may refuse further facts (version, retention, deduplication): then they are unknown, which is no fault.
+ * no other right. Every InfluxDB since 1.4 names its build in each answer. VictoriaMetrics names its host, or
+ * identifies itself as InfluxDB 1.8.0 without a build, which no real InfluxDB does (seen with InfluxDB 1.6.7 and
+ * VictoriaMetrics 1.79.5). The database may refuse further facts (version, retention, deduplication): then they are
+ * unknown, which is no fault.
  */
 import type { Advice } from '../core/faults.ts';
 import { isRecord, type JsonRecord } from '../core/json.ts';

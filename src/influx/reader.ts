@@ -1,8 +1,8 @@
 /**
- * Reads from a database: one GET request, whose answer is handled line by line as it arrives and never held as a whole.
+ * Reads from a database: one GET request, whose answer is handled line by line as it arrives and never kept completely.
  *
  * It uses the same agents, proxies, certificates and tokens as writing (`connection.ts`). The client's transport is not
- * used because it collects the whole answer. The deadline limits silence: an answer may take long while data keeps
+ * used because it collects the complete answer. The deadline limits silence: an answer may take long while data keeps
  * arriving.
  */
 import type { IncomingMessage, RequestOptions } from 'node:http';

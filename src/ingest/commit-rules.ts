@@ -54,7 +54,7 @@ export interface CommitInput extends Omit<CoverageInput, 'state'> {
   };
   /** The stored lines in blocks that overlap a range: see `Store.stored`. */
   readonly storedAt: (range: Interval) => { readonly lines: readonly string[]; readonly cleared?: Intervals };
-  /** Which sensors are written; all by default. The covered range and its edges always come from whole readings. */
+  /** Which sensors are written; all by default. The covered range and its edges always come from complete readings. */
   readonly filter?: Pick<DeviceFilter, 'includesSensor' | 'wasLeftOut'> | undefined;
 }
 

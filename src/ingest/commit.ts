@@ -183,7 +183,7 @@ function composeFrom(context: SyncContext, page: JudgedPage): PageCommit {
   if (workspaceId === null) throw new Error('telemetry was read before the workspace was known');
   const state = withoutUnverified(store.telemetry(deviceId), page, () => store.newestNs(deviceId) !== null);
   const filter = filterNotes.touchesSensors ? settings.filter : undefined;
-  // A sensor that is written again may be missing of an edge, which is known by the whole of its reading.
+  // A sensor that is written again may be missing at an edge, which is identified by its complete reading.
   const isWhole = filter !== undefined || page.isRefetched === true;
   const fresh = isWhole ? readings : withoutStored(readings, state);
   return composeCommit({

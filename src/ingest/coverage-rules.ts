@@ -310,8 +310,8 @@ type CoverageState = Pick<TelemetryState, 'covered' | 'hoursWritten'>;
  * The coverage that is left when a page comes, without unverified empty ranges: ranges that empty answers covered while
  * no reading of the device was stored. No stored reading could contradict such answers, so a service that answers
  * emptily for hours would leave all that was before them missing for good. Once a device shows a reading, those ranges
- * are requested again, wherever the reading lies: the page that shows it may be one of history, and shows nothing of
- * what is newer. From then on there is a reading that the answers have to contain.
+ * are requested again, wherever the reading lies: the page that shows it may be one of history, and shows nothing about
+ * newer readings. From then on there is a reading that the answers have to contain.
  *
  * @param hasLines whether telemetry of the device was ever archived. Its hours are written again only where none was;
  * and where some was, nothing is taken back before a page covers a range with a reading: a reading that is too young to

@@ -120,7 +120,7 @@ const LAST_CHECK_MS = DAY_MS - HOUR_MS;
  *
  * @param before the windows of the device that wait for that already, and what is covered.
  * @returns `null` where no newer reading is stored, so that the next one has the silence before it checked, or where
- * stored readings speak against the answer. Of a device that nobody has seen the next reading may never come.
+ * stored readings speak against the answer. A device without a last-seen time may never have a next reading.
  */
 export function windowToCheck(
   { range, seenAt, newestNs, isStored, nowMs }: Omit<EmptyAnswer, 'known' | 'controlMs' | 'waitedMs'>,

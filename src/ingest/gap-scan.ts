@@ -396,8 +396,8 @@ function emptyBefore({ attempts, emptyEnds }: GapScan, { cursor, below }: PageRe
 }
 
 /**
- * The request after two empty answers to a cursor, which no overlap reading supports: the whole chain has to end so a
- * second time. Its other pages show that the service serves the readings of this device between the two.
+ * The request after two empty answers to a cursor, which no overlap reading supports: the complete chain has to end so
+ * a second time. Its other pages show that the service serves the readings of this device between the two.
  */
 function chainAgain(scan: GapScan, request: PageRequest): PageRequest | null {
   if (scan.emptyEnds.length >= TRIES) return giveUp(scan, request.gap, 'page_rejected');

@@ -29,7 +29,7 @@ export interface Judgement extends Progress {
   readonly covers: CoveredRange | null;
   /** The readings worth keeping, as served. */
   readonly readings: readonly Reading[];
-  /** Why it covers nothing, or less than the whole range; `null` where it is as it should be. */
+  /** Why it covers nothing, or less than the full range; `null` where it is as it should be. */
   readonly reason: string | null;
   /** For the last page of a gap that it covers to its end: the page has every reading from here on; else `null`. */
   readonly reachedTo: EpochNs | null;

@@ -174,7 +174,7 @@ function extendBack(
 /**
  * The request after a page: by cursor, or by time below the oldest reading.
  *
- * @param scan the whole gap that is scanned, of which `request` may be a part, and the reading stored below it.
+ * @param scan the complete gap that is scanned, of which `request` may be a part, and the reading stored below it.
  * @returns `null` where the window was read to its end or the answer covered nothing.
  */
 export function nextRequest(

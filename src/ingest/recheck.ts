@@ -48,8 +48,8 @@ export interface Recheck {
 }
 
 /**
- * Begins a recheck of ranges of devices, or goes on with one that was stopped less than a week ago: what that has read
- * again is not read another time.
+ * Begins a recheck of ranges of devices, or continues one that was stopped less than a week ago: its ranges are not
+ * read another time.
  *
  * @param asked the requested range of each device.
  */

@@ -110,7 +110,7 @@ export function lateFromOf(
     readonly deviceId: string;
     readonly gap: Interval;
     readonly below: CoveredRange;
-    /** Whether the page is to show a rate: then it has the whole covered part, as far as it has room. */
+    /** Whether the page is to show a rate: then it has the full covered part, as far as it has room. */
     readonly isToLearn?: boolean;
   },
 ): EpochNs {

@@ -1,7 +1,7 @@
 /**
  * The progress of long work: a line that redraws itself on a terminal, or one log line a minute elsewhere.
  *
- * Log lines that are written at the same time stay whole, because both go through one `TerminalLine`. Redraws are rare
+ * Log lines that are written at the same time stay intact, because both go through one `TerminalLine`. Redraws are rare
  * enough to cost nothing. Nothing here reads a clock: the caller passes the time.
  */
 import { counted, duration, grouped, percent, rateText } from '../core/text.ts';

@@ -84,7 +84,7 @@ export function standing(parts: OverviewParts): Html {
 
 /** The streams that have failed for too short a time to be in the readiness report, each with its reason. */
 function newStreamProblems({ report, ready }: OverviewParts): readonly string[] {
-  // While the API as a whole is not read, the streams fail for the same reason.
+  // While no stream of the API is read, the streams fail for the same reason.
   if (ready.codes.some((code) => code === 'key_refused' || code === 'api_unreachable')) return [];
   const reported = new Set([...ready.names, report.summary_problem?.name]);
   return streamsWithProblems(report)

@@ -417,7 +417,7 @@ function noDeviceText(excluded: number): string {
 }
 
 /**
- * A stream whose state is news. Others may be off on purpose; without telemetry nothing of what is wanted ever comes.
+ * A stream whose state is news. Others may be off on purpose; without telemetry no wanted range is ever read.
  */
 function unreadStream({
   list,

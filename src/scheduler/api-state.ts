@@ -53,7 +53,7 @@ export interface ApiState {
   readonly failing: Set<RequestLane>;
   /** When a task last failed, by the monotonic clock. */
   failedAtMs: number;
-  /** Why the last task failed where the service as a whole did not answer; `null` once a task has ended well. */
+  /** Why the last task failed where the service did not answer at all; `null` once a task has ended well. */
   fault: string | null;
   /** The refusal of the key or its plan; `null` while the key works. */
   refusal: ApiFault | null;
@@ -166,7 +166,7 @@ interface FailedWork {
 
 /** Records that a task failed. */
 export function noteFailed(state: ApiState, { lane, fault, isService }: FailedWork): void {
-  // A wait that the server asks for is no failure.
+  // A wait that the server requests is no failure.
   if (fault.kind === 'throttled') return;
   state.failing.add(lane);
   state.failedAtMs = state.parts.monoMs();
@@ -198,7 +198,7 @@ interface ApiProblem {
 /**
  * Returns what keeps the API from being read; `null` while it is.
  *
- * @param outage what an outage of the whole API was noticed by; `null` while it answers.
+ * @param outage how an outage of the complete API was noticed; `null` while it answers.
  */
 function problemOf({ refusal, firstFailure }: ApiState, outage: string | null): ApiProblem | null {
   if (refusal !== null) return { code: 'key_refused', text: refusalText(refusal) };
@@ -245,7 +245,7 @@ export const FAILING_LONG_MS = 10 * MINUTE_MS;
 /**
  * Shows a state.
  *
- * @param outage what an outage of the whole API was noticed by; `null` while it answers.
+ * @param outage how an outage of the complete API was noticed; `null` while it answers.
  */
 export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
   return {

@@ -9,7 +9,7 @@
  *   refused key or plan ends the loop, and aborts the tasks beside it.
  *
  * A task about a device stops after the first page that extends the coverage, so that the next request is again the
- * most valuable one. `--once` alone has nothing more urgent: its tasks close a whole range of a device.
+ * most valuable one. `--once` alone has nothing more urgent: its tasks close a complete range of a device.
  */
 import { StateFullError, unlessFull } from '../core/archive-room.ts';
 import { pollUntil, runWorkGroup, type WorkGroup } from '../core/async.ts';
@@ -301,7 +301,7 @@ async function readGap(
   return task !== null && (await scanner.scan({ ...task, untilTurn }, signal)).pages > 0;
 }
 
-/** `--once` alone closes the whole range; a backfill keeps its pace between two requests. */
+/** `--once` alone closes the complete range; a backfill keeps its pace between two requests. */
 function scanTaskOf(planning: Planning, { deviceId }: HistoryDecision, { range, limit, lane }: GoalGap): ScanTask {
   return { deviceId, range, limit, lane, until: isOnce(planning) ? 'closed' : 'first coverage' };
 }

@@ -92,7 +92,7 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
   }
   const whole = Number(range.to - range.from) * devices.length;
   const known = devices.filter(({ beginsNs }) => beginsNs != null).length;
-  // One device alone shows nothing of the others.
+  // One device alone shows nothing about the others.
   const assumesFullHistory = open > 0 && known < Math.min(2, devices.length);
   return { devices: open, openShare: whole === 0 ? 0 : Number(openNs) / whole, readings, requests, assumesFullHistory };
 }
@@ -151,7 +151,7 @@ function filledBelow(begun: readonly number[], reached: readonly number[]): (hei
     .toSorted((a, b) => b - a)
     .map((height) => {
       while ((known[left - 1] ?? 0) > height) left -= 1;
-      // One device alone shows nothing of the others.
+      // One device alone shows nothing about the others.
       if (left > 1 || share < 1) share *= 1 - 1 / left;
       left -= 1;
       return { height, share };
@@ -285,7 +285,7 @@ function filledFinishMs(requests: number, supply: BesideSupply): number | null {
 }
 
 /**
- * How long this many requests take with the whole share: at the pace of the minute until the day's budget is spent, and
+ * How long this many requests take with the full share: at the pace of the minute until the day's budget is spent, and
  * so on every day.
  *
  * @param perMinute the budget of a minute, in requests.

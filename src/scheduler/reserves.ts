@@ -192,7 +192,7 @@ export interface Load {
 }
 
 /**
- * Judges whether the readings still fit what is carried.
+ * Judges whether the readings still fit the budget.
  *
  * @returns whether the rules are others now.
  */

@@ -136,7 +136,7 @@ function slidingWindow(lengthMs: number): Window {
   };
 }
 
-/** Holds up to the limit and is refilled evenly, the whole of it within `lengthMs`. */
+/** Holds up to the limit and is refilled evenly, completely within `lengthMs`. */
 function bucketWindow(lengthMs: number): Window {
   let filledAtMs = -Infinity;
   let tokens = Infinity;

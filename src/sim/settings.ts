@@ -108,7 +108,7 @@ export interface SimSettings {
     maxDevicesPerPage: number;
   };
   key: {
-    /** The whole key, as it stands in the `Authorization` header. */
+    /** The complete key, as in the `Authorization` header. */
     secret: string;
     /** Names outside the API's set grant nothing. */
     scopes: string[];

@@ -33,7 +33,7 @@ export function explained<T>(path: string, work: () => T): T {
 
 /**
  * The same for every call of an object and of the objects in it: what may go wrong with a file may do so at any use of
- * it. It wraps the store as a whole; its parts throw what they meet.
+ * it. It wraps the complete store; its parts throw the original errors.
  */
 export function explainedCalls<T extends object>(path: string, calls: T): T {
   const wrap = (call: unknown): unknown => {

@@ -9,7 +9,7 @@ import type { BookingTimes, Ledger, Purpose, RequestLane, RequestOutcome } from 
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
 import { writer } from './transactions.ts';
 
-/** The facts of the wait that the server asked for: its end and its length. An older state has only the end. */
+/** The facts of the wait that the server requested: its end and its length. An older state has only the end. */
 const BLOCKED_UNTIL = 'blocked_until_ms';
 const BLOCKED_FOR = 'blocked_for_ms';
 

@@ -109,7 +109,7 @@ interface RareRead<T> {
  * Creates a read that is done again only after a row was changed over this connection: most loops look at a state that
  * is as it was before.
  *
- * For what nobody changes but the process that holds the lock. A connection that only reads sees the changes of that
+ * For rows that only the process with the lock changes. A connection that only reads sees the changes of that
  * one, so that it reads each time.
  */
 export function whileUnchanged<T>(db: Database.Database, read: () => T): RareRead<T> {

@@ -78,7 +78,7 @@ async function work(parts: BackfillWorkParts, { args, begun, save }: Started, si
 }
 
 /**
- * Where the polls of the daemon have covered a whole backfill but for its last minutes, up to where they did: a
+ * Where the polls of the daemon have covered a complete backfill except for its last minutes, the end of that: a
  * backfill without an end of its own ends there, and waits for no poll.
  *
  * @returns `null` if anything else is missing.

@@ -200,7 +200,7 @@ function besideMs(parts: EtaParts, { startedMs, tally }: Backfill, left: number)
 }
 
 /**
- * Alone it takes the whole budget of the minute, as far as the API answers fast enough, until that of the day is spent.
+ * Alone it uses the full budget of the minute, as far as the API answers fast enough, until that of the day is spent.
  */
 function aloneMs({ backfill: { budgets, spentDay } }: EtaParts, { tally }: Backfill, left: number): number | null {
   const { perMinute, perDay } = budgets();

@@ -31,7 +31,7 @@ export interface BackfillSummary {
   readonly from: string | null;
   readonly to: string;
   readonly devices: number;
-  /** Devices whose whole range is covered. */
+  /** Devices whose complete range is covered. */
   readonly devices_complete: number;
   /** Devices without a reading in the covered part of the range. */
   readonly devices_empty: number;

@@ -1,6 +1,6 @@
 /**
  * Runs a backfill to its end, alone or as a job: watches its progress, waits for delivery and makes the summary.
- * Alone it is the scheduler with the backfill as its only goal and with the whole budget.
+ * Alone it is the scheduler with the backfill as its only goal and with the full budget.
  *
  * It ends when no gap of the range can be closed any more and every destination has what was archived by then. It
  * also ends after ten minutes without progress; time spent waiting for quota or for a turn does not count.

@@ -139,7 +139,7 @@ function noteKind(notes: CheckNotes, { name, kind: configured }: CheckedDestinat
   const { kind, version } = facts;
   if (kind === null) return;
   const key = keyOf(name, 'kind');
-  // VictoriaMetrics claims to be an InfluxDB in the version header.
+  // VictoriaMetrics identifies itself as an InfluxDB in the version header.
   const own = kind === 'victoriametrics' && version === '1.8.0' ? null : version;
   const found = `${DESTINATION_NAMES[kind]}${own === null ? ' (it reports no version)' : ` ${own}`}`;
   const database = { kind, version: own };

@@ -296,7 +296,7 @@ function createProber(parts: ProberParts): Prober {
   };
 }
 
-/** Sends the request again if the API asked for a short wait; the rate limiter waits. */
+/** Sends the request again if the API requested a short wait; the rate limiter waits. */
 async function afterShortWait<T>(
   put: (signal: AbortSignal) => Promise<Reply<T>>,
   signal: AbortSignal,

@@ -100,7 +100,7 @@ async function runDemo({ config, terminal }: Omit<DemoRun, 'secrets'>, ports: Pr
     dataDir: config.dataDir ?? temporaryDirectory(closers),
   });
   closers.defer(sync.close);
-  // A state that is used again continues in the world that it began in.
+  // A state that is used again continues with its simulated workspace.
   simulator.world = createDemoWorld(beganAtMs(sync.context.store));
   const service = {
     sync,

@@ -306,7 +306,7 @@ const EXAMPLE: readonly string[] = [
   'TIDEMARK_INFLUX_TOKEN_FILE=/etc/tidemark/NAME/tidemark_influx_token',
 ];
 
-/** Whether a file is empty, or holds the example of install.sh, which nobody has filled in. */
+/** Whether a file is empty, or has the unedited example of install.sh. */
 function isUnfilled(path: string): boolean {
   let text: string;
   try {

@@ -34,7 +34,7 @@ import {
 } from '../../scheduler/estimate.ts';
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../scheduler/reserves.ts';
 
-/** Schedules that are due more rarely count as this: nothing of a day is seen of them. */
+/** Schedules that are due more rarely count as this: a day may have no request of them. */
 const LONGEST_MS = 30 * DAY_MS;
 
 /** The facts about the workspace. */
@@ -389,7 +389,7 @@ interface RateInput {
   readonly requests: number;
   readonly demand: Demand;
   readonly nowMs: number;
-  /** With the whole share. */
+  /** With the full share. */
   readonly aloneMs: number | null;
   /** Beside live work. */
   readonly besideMs: number | null;

@@ -33,7 +33,7 @@ interface ListedGroup {
   readonly last: string;
   /** Lines, or records as JSON, shortened. */
   readonly samples: readonly string[];
-  /** Commands; `null` where none would fit this group alone. */
+  /** Commands; `null` where no text would match this group alone. */
   readonly retry: string | null;
   readonly drop: string | null;
 }

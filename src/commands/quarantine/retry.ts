@@ -6,8 +6,8 @@
  * that is refused again stays, with the new words. If the destination does not answer, nothing changes.
  *
  * A reading that can be parsed now is committed like any other, and leaves the quarantine. No request is sent to the
- * API. A record that was shortened cannot be retried. Devices and alerts come with every listing, so nothing of them
- * has to be committed.
+ * API. A record that was shortened cannot be retried. Devices and alerts come with every listing, so they need no
+ * commit here.
  */
 
 import { translate } from '../../core/lines/dialect.ts';

@@ -207,7 +207,7 @@ export interface WaitingParts {
 
 /**
  * Whether work waits for quota, or has requests queued in lanes that do not fail and have quota. A service that refuses
- * again after each wait that it asked for does not count as waiting.
+ * again after each wait that it requested does not count as waiting.
  */
 export function isWaiting(
   { context, apiState, waitsForQuota, isRefusedRepeatedly }: WaitingParts,

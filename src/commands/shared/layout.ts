@@ -1,5 +1,5 @@
 /**
- * Lays out text for people: at most 80 columns if nothing else is asked for, numbers with their units, and names that
+ * Lays out text for people: at most 80 columns by default, numbers with their units, and names that
  * cannot break a line.
  */
 import { counted, grouped, plainText } from '../../core/text.ts';

@@ -235,7 +235,7 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
     work.later = [];
     await comparison.clock.sleep(afterMs, signal);
     for (let first = days.shift(); first !== undefined; first = days.shift()) {
-      // Until it was checked nothing is claimed of it.
+      // Until it was checked it has no result.
       work.later.unshift(first);
       const of = { ...first, size: first.archived.points, isLast: true };
       const found = await examineDay(comparison, of, signal).finally(() => {

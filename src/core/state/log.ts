@@ -143,13 +143,13 @@ interface Backlog {
   readonly quarantined: number;
 }
 
-/** Sums over the whole archive. */
+/** Sums over the complete archive. */
 export interface ArchiveTotals {
   readonly readings: number;
   readonly points: number;
   readonly lines: number;
   readonly bytes: number;
-  /** Records of the API that were rejected as a whole or in part. */
+  /** Records of the API that were rejected completely or in part. */
   readonly rejectedRecords: number;
   /** Requests booked since the state was made. */
   readonly requests: number;

@@ -124,7 +124,7 @@ export function readReplayReports(value: unknown): readonly ReplayReport[] | nul
   return fits ? (value as readonly ReplayReport[]) : null;
 }
 
-/** Reads a whole summary. */
+/** Reads a complete summary. */
 export function readReplaySummary(value: unknown): ReplaySummary | null {
   if (!isRecord(value) || readReplayReports(value['destinations']) === null) return null;
   const fits =

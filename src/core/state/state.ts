@@ -167,7 +167,7 @@ export interface OpenJob {
   readonly requestedBy: string;
   readonly requestedMs: EpochMs;
   readonly startedMs: EpochMs | null;
-  /** As the command that asked stored them: JSON of its kind. */
+  /** As the requesting command stored them: JSON of its kind. */
   readonly args: unknown;
   /** The last progress that it has reported: JSON of its kind; `null` before that. */
   readonly progress: unknown;

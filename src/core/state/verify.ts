@@ -28,7 +28,10 @@ export interface ReadProblem {
  */
 export type TakePoint = (stamp: string, sensor: string, field: string) => void;
 
-/** A destination's telemetry of one workspace. Never holds a whole answer; reads only. Throws only on abort. */
+/**
+ * A destination's telemetry of one workspace. Never holds a complete answer in memory; reads only. Throws only on
+ * abort.
+ */
 export interface PointSource {
   readonly name: string;
   readonly kind: DestinationKind;

@@ -200,7 +200,7 @@ function toOffset(row: OffsetRow): TimestampOffset {
 }
 
 /**
- * A batch with so many bytes ends with a whole block where the next one does not fit: one that is cut is unpacked
+ * A batch with so many bytes ends with a complete block where the next one does not fit: one that is cut is unpacked
  * twice.
  */
 const FULL_BATCH_BYTES = 256 * 1024;

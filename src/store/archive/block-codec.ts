@@ -35,7 +35,7 @@ export const KEPT_FRAME_BYTES = 32 * 1024;
  * One block of the lines of several, in their order: byte for byte, none of them is checked. Large ones, and small ones
  * alone between them, keep their frames as they are.
  *
- * @throws an error where a block that is packed again has another length than it says.
+ * @throws an error where a block that is packed again has another length than declared.
  */
 export const repack = (blocks: readonly PackedBlock[]): { data: Buffer; bytes: number } => {
   const frames: Buffer[] = [];

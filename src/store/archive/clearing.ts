@@ -3,7 +3,7 @@
  *
  * Promise: a block is dropped only if every active destination has acknowledged it; without a destination no block is
  * dropped. The same transaction records its range. `cleared` keeps it forever: later destinations get it as missing
- * points, and a page commit knows that values in it cannot be compared. Each destination that had not acknowledged the
+ * points, and a page commit does not compare values in it. Each destination that had not acknowledged the
  * block gets the range as missing points.
  *
  * Two ranges are joined if no point can be missing between them: the time between them is covered, and no remaining
@@ -188,7 +188,7 @@ function timesOf(lines: readonly string[], kind: LineKind): [EpochNs, number][] 
 export interface Cleared {
   /** Only inside a transaction. */
   add(deviceId: string, lineRanges: readonly LineRange[]): void;
-  /** Returns the whole record as the missing points of a new destination. */
+  /** Returns the complete record as the missing points of a new destination. */
   asMissing(): MissingPoints[];
 }
 

@@ -296,7 +296,7 @@ export interface ClearedPoints {
 export interface ArchiveView extends ArchiveReader {
   /** How many devices are known. */
   deviceCount(): number;
-  /** The cleared points of a range, at most: only whole ranges are recorded; `null` for none. */
+  /** The cleared points of a range, at most: only complete ranges are recorded; `null` for none. */
   cleared(range: ReadRange): ClearedPoints | null;
   close(): void;
 }

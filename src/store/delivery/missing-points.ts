@@ -166,7 +166,7 @@ function cutMissing(
     rests.forEach(({ from, to }, index) => {
       rows.insert.run(id, deviceId, reason, from, to, index === 0 ? left - (rests.length - 1) : 1);
     });
-    // Others of it that may be missing keep their part of it, and nothing of the rest.
+    // Other ranges that may be missing keep their part of it, and no more.
     const others = reason === 'skipped_destination' ? Math.min(found.left ?? 0, missing.points) : 0;
     if (others === 0) continue;
     rows.insert.run(id, deviceId, reason, maxNs(missing.fromNs, fromNs), minNs(missing.toNs, toNs), others);

@@ -1,7 +1,7 @@
 /**
  * Removes a device in small steps beside other work. It can be resumed, so the removal is completed after any crash.
  *
- * Promises: from `begin` on, nothing of the device can be committed (`guard`). A line that a configured destination has
+ * Promises: from `begin` on, no data of the device can be committed (`guard`). A line that a configured destination has
  * not acknowledged stays until it has. Removed data does not remain in the file: deleted cells are overwritten
  * (`secure_delete`, see `open/database.ts`), free pages are returned, and the write-ahead log is emptied.
  */
@@ -231,7 +231,7 @@ function createPending(db: Database.Database, positions: PositionTable): ForgetS
   };
 }
 
-/** The tables that hold nothing of a device but by its id; its coverage is removed by who writes it. */
+/** The tables that identify a device only by its id; the writer of its coverage removes that. */
 const TABLES = [
   'gap',
   'missed_overlap',

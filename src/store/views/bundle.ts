@@ -40,7 +40,7 @@ interface BundleState {
   };
 }
 
-/** Beyond this the pages of each table are not counted: that would take a read of the whole file. */
+/** Beyond this the pages of each table are not counted: that would need a read of the complete file. */
 const SIZES_UP_TO_BYTES = 512 * 1024 ** 2;
 
 const LAST = { requests: 50, jobs: 20, reasons: 30 };
