@@ -143,7 +143,7 @@ describe('the state', () => {
     ],
     [
       'damaged: a backup restored',
-      { broken: damaged, advice: /Restore a backup into an empty data_dir/, follow: restored },
+      { broken: damaged, advice: /Stop Tidemark and restore a backup into an empty data_dir/, follow: restored },
     ],
     [
       'damaged: its files moved away together',

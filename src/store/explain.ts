@@ -44,6 +44,10 @@ export function explainedCalls<T extends object>(path: string, calls: T): T {
   return Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, wrap(call)])) as T;
 }
 
+/** A reader may have found the damage while a daemon works with the files. */
+export const DAMAGE_REMEDY =
+  'Stop Tidemark and restore a backup into an empty data_dir, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.';
+
 type Problem = 'damaged' | 'full' | 'busy' | 'no-directory' | 'loop' | 'read-only' | 'unwritable' | 'io';
 
 /** Codes of SQLite, Node and zstd, by how they begin; the first match counts. */
@@ -78,8 +82,7 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
 const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice>> = {
   damaged: (message) => ({
     what: `the state file is damaged (${message})`,
-    remedy:
-      'Restore a backup into an empty data_dir, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
+    remedy: DAMAGE_REMEDY,
   }),
   full: () => ({
     what: 'the disk is full',

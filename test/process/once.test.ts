@@ -293,7 +293,7 @@ describe('a state that cannot be used', () => {
     const { ended } = await runOn('damaged-where-used', spoil, ['--once']);
     const { code, stderr } = ended;
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^tidemark: .*the state file is damaged .*Restore a backup/m);
+    expect(stderr).toMatch(/^tidemark: .*the state file is damaged .*Stop Tidemark and restore a backup/m);
   });
 });
 

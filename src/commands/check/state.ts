@@ -8,6 +8,7 @@ import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-roo
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { byteSize, plainText } from '../../core/text.ts';
+import { DAMAGE_REMEDY } from '../../store/explain.ts';
 import { createDisk, type DataDirFacts, inspectDataDir, type OwnedPath } from '../../store/views/data-dir.ts';
 import { inspectState, isStateLocked, type StateFindings } from '../../store/views/inspect.ts';
 import { type CheckLine, type CheckNotes, createNotes, errorText } from './report.ts';
@@ -177,8 +178,7 @@ function noteFile(notes: CheckNotes, { version, newestVersion, size, broken }: S
   }
   notes.fail('integrity', {
     message: `the state is damaged: ${broken.join('; ')}`,
-    remedy:
-      'Stop Tidemark and restore a backup into an empty data_dir, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.',
+    remedy: DAMAGE_REMEDY,
   });
 }
 

@@ -60,7 +60,7 @@ describe('the archive', () => {
       changed.writeUInt8(changed.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
       other.rewriteBlock(changed);
       const answer = answerOf(() => readAll(state, 'live').lines);
-      expect(answer, `bit ${bit}`).toMatch(/the state file is damaged .* Restore a backup|^lines /);
+      expect(answer, `bit ${bit}`).toMatch(/the state file is damaged .* Stop Tidemark and restore a backup|^lines /);
       if (answer.startsWith('lines ')) expect(answer).toBe(answerOf(() => lines));
     }
   });

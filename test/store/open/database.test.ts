@@ -308,7 +308,7 @@ describe('a state of a newer version', () => {
 
 describe('a damaged state', () => {
   const WORDS =
-    /the state file is damaged \(.*\)\. Restore a backup into an empty data_dir, or move tidemark\.db, tidemark\.db-wal, tidemark\.db-shm and tidemark\.lock away/;
+    /the state file is damaged \(.*\)\. Stop Tidemark and restore a backup into an empty data_dir, or move tidemark\.db, tidemark\.db-wal, tidemark\.db-shm and tidemark\.lock away/;
 
   test.each([
     ['that is no database', (file: string) => writeFileSync(file, 'garbage '.repeat(1000))],
