@@ -16,7 +16,7 @@ import {
   type WorkspaceSize,
 } from './workspace.ts';
 
-/** The requests. A window is what requests of one device with one `after` walk through. */
+/** The requests. A window is the range that requests of one device with one `after` read page by page. */
 export interface OriginCounts {
   readonly requests: number;
   readonly telemetryRequests: number;

@@ -115,7 +115,7 @@ export function databaseEnv(url: string): Readonly<Record<string, string>> {
   };
 }
 
-/** Runs the program to its end, with nothing of this process's environment. */
+/** Runs the program to its end, without this process's environment. */
 export async function runProgram(
   args: readonly string[],
   { env, program, nodeArgs = [], onOutput }: ProgramOptions,

@@ -317,7 +317,7 @@ describe('a line that a destination refuses', () => {
     const { destinationId } = life.deliverer;
     const lacking = () => state.store.missing(destinationId);
     const asked = replayArgs({ maxRate: 50 });
-    // Broken off and gone on with: what was too old is known still.
+    // Interrupted and continued: points that were too old are still recorded.
     await life.run(asked, { signal: stop.signal });
     expect(await life.run(asked)).toMatchObject({ outcome: 'complete', destinations: [{ resumed: true, beyond: 1 }] });
     expect(lacking()).toMatchObject([{ deviceId: 'a', fromNs: timeOf(fact), points: 1 }]);

@@ -80,7 +80,7 @@ function makeRoot(root: string): string {
   }
   const node = join(root, 'node');
   cpSync(process.execPath, node);
-  // Written and forgotten: what is left in memory would be no charge of the container.
+  // Written and then evicted: pages that stay in memory would not be charged to the container.
   execFileSync('dd', [`of=${node}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0'], { stdio: 'ignore' });
   return root;
 }

@@ -41,8 +41,8 @@ export function isVouchedFor({ simulator }: Stage, { what, fromMs }: Misfortune)
 /**
  * Since when false pages about a device may be accepted; infinite where they may not.
  *
- * - Two empty ones shortly after each other: at once beside true pages of others, or where the device list may lack the
- *   time at which a device was seen; else after half an hour. True pages come beside a rate of 1, too: slow ones are true.
+ * - Two empty ones shortly after each other: at once beside true pages of others, or where the device list may have no
+ * last-seen time of a device; else after half an hour. True pages come beside a rate of 1, too: slow ones are true.
  * - Pages without their newest readings: once these have been missing for half an hour; three that stop short of the
  * sign
  *   of life at once where answers have no `Date`.

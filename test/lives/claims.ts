@@ -174,7 +174,7 @@ const SHOW_A_FALL = 2;
 
 /**
  * When the service gave what it received the time of a clock that had fallen back, unless answers have shown that:
- * whoever has seen one of them at the most cannot know that readings come below what is covered.
+ * a program that has seen at most one of them cannot know that readings come below its coverage.
  */
 function fallsUnseen({ story, datedMs, simulator }: Stage): (MsRange & { readonly byMs: number })[] {
   const { offsetMs } = simulator.settings.time;
@@ -379,7 +379,7 @@ function openMsOf(stage: Stage, { freshness }: StatusReport): number {
   const openMs = freshness.behind_after_seconds * 1000 + stage.story.program.gracePeriodMs + DUE_MS;
   const nowMs = stage.clock.nowMs();
   if (stage.simulator.settings.time.date !== 'absent') return openMs + behindMs(stage);
-  // Without `Date` time goes on from the newest one that the first list of the life has, however old that was.
+  // Without `Date` time continues from the newest one that the first list of the life has, however old that was.
   const sinceMs = stage.lifeStartedMs;
   const olderMs = sinceMs - nsToMs(newestNs(stage, sinceMs));
   return openMs + behindMs(stage) + olderMs + localBehindMs(stage, { fromMs: nowMs - openMs, toMs: nowMs });

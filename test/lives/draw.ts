@@ -50,7 +50,7 @@ export function drawStory(seed: number): Story {
   const devices = Array.from({ length: size.devices }, (_, index) => drawDevice(diceOf(10 + index), index, size));
   const program = drawProgram(diceOf(3), { size, lives: drawn, gracePeriodMs });
   const api = program.share < 0.5 ? withoutOthers(drawnApi) : drawnApi;
-  // Without a Date nobody can know that stamps have fallen back.
+  // Without a Date nothing shows that stamps have fallen back.
   const isDated = api.time?.date !== 'absent';
   // Where the list does not report when a device was seen, there is no evidence against empty answers.
   const isSeen = (api.surprises?.missingFields ?? 0) === 0;

@@ -147,7 +147,7 @@ function showsBy(
   return (deviceId, at) =>
     [...world.readings(deviceId, at, at + 1n)].every((reading) => {
       if (!isLate(reading, story.program.gracePeriodMs)) return simulator.isVisible(deviceId, reading);
-      // Of a device that has left by then nobody can know what it has handed in before.
+      // The earlier readings of a device that has left by then are unknown.
       return simulator.isVisible(deviceId, reading, startMs) && world.has(deviceId, startMs);
     });
 }

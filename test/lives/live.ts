@@ -270,8 +270,9 @@ const WAYS: Readonly<Record<Life['kind'], Way>> = {
 };
 
 /**
- * The latest time that has certainly passed for a life: a backfill from a later time on is refused. While answers
- * lack `Date` that is no later than the local clock and the newest readings; else the clock of the service may be behind.
+ * The latest time that has certainly passed for a life: a backfill from a later time on is refused. While answers have
+ * no `Date`, that is no later than the local clock and the newest readings; else the clock of the service may be
+ * behind.
  */
 function knownMs(stage: Stage, { atMs, forMs }: Life): number {
   const nowMs = stage.simulator.worldNowMs();

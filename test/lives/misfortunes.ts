@@ -241,8 +241,8 @@ interface Chances {
 const SIGN_MS = 30 * SECOND_MS;
 
 /**
- * A page without its newest readings that stops short of a sign of life. Of readings that came after the last sign
- * nobody could know that they are missing: a page without them is that of a device that has sent nothing since.
+ * A page without its newest readings that stops short of a sign of life. The absence of readings after the last sign of
+ * life cannot be noticed: a page without them is that of a device that has sent nothing since.
  */
 function stoppingShortOf(seenAt: EpochNs, page: SimPage): SimPage {
   const records = withoutNewest(page.records);
@@ -281,7 +281,7 @@ function createLiar({ what }: Misfortune, chances: Chances): (request: Request) 
   };
 }
 
-/** The lie about the answer to a request; `null` where nobody could know that it is one. */
+/** The lie about the answer to a request; `null` where it could not be noticed. */
 function lieOf(
   lie: Lie,
   { path, query, atMs }: Request,

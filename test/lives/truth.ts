@@ -30,7 +30,7 @@ export interface Moment {
   readonly lateByMs: EpochMs;
   /** Points that are archived and on their way to the database. */
   readonly pending: () => LineStore;
-  /** Whether nobody can know yet that a reading is missing. */
+  /** Whether the absence of a reading cannot be noticed yet. */
   readonly isExcused?: (deviceId: string, reading: SimReading) => boolean;
 }
 
@@ -43,7 +43,7 @@ export interface Truth {
   forget(): void;
 }
 
-/** Which readings of a device have to be there at a moment, unless nobody can know yet that they are missing. */
+/** Which readings of a device have to be there at a moment, unless their absence cannot be noticed yet. */
 function dueAt(
   { simulator, graceMs }: Pick<TruthParts, 'simulator' | 'graceMs'>,
   deviceId: string,

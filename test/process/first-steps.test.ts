@@ -49,7 +49,7 @@ function begin(command: string, { cwd, prefix }: Place): Background {
     try {
       process.kill(-(child.pid ?? 0), signal);
     } catch {
-      // Nothing of it is left.
+      // No part of it is left.
     }
   };
   const onExit = (): void => kill('SIGKILL');

@@ -30,7 +30,7 @@ function contentOf(stage: Stage): unknown {
   }
 }
 
-/** A message for people is one `tidemark:` line, and nothing of a stack. */
+/** A message for people is one `tidemark:` line, without a stack trace. */
 function expectTold({ code, stdout, stderr }: Ended, exitCode: number, words: RegExp): void {
   expect([code, stdout], stderr).toEqual([exitCode, '']);
   expect(stderr).toMatch(words);

@@ -70,7 +70,7 @@ export interface RunOptions {
 /** Against what hangs: sooner than a test is given up, and long enough for a machine that others use as well. */
 const WITHIN_MS = 800_000;
 
-/** Starts the program with nothing of this process's environment but the paths of its tools and of Node's compiled code. */
+/** Starts the program with only the paths of its tools and of Node's compiled code from this process's environment. */
 export function start(args: readonly string[], options: RunOptions = {}): Run {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const child = spawn(process.execPath, [...(options.nodeArgs ?? []), options.program ?? MAIN, ...args], {

@@ -1,5 +1,5 @@
 /**
- * The look at every device: what it finds, and that it holds nobody up where there are very many.
+ * The scan of all devices: its findings, and that it delays no caller where there are very many.
  */
 import { describe, expect, test } from 'vitest';
 import { createFilter } from '../../src/core/filter.ts';

@@ -49,8 +49,8 @@ describe('no lane starves', () => {
       for (const lane of RESERVED_LANES) {
         const count = made.filter((each) => laneOf(each) === lane).length;
         expect(count, lane).toBeGreaterThanOrEqual(Math.floor(made.length * reserves[lane] * 0.9) - 2);
-        // Its own reciprocal, once more for each request that it got at the start without being owed one (the first
-        // listing has three pages), and a few where several are owed.
+        // Its own reciprocal, once more for each request that it got at the start beyond its reserve (the first listing
+        // has three pages), and a few where several are due.
         const times = lane === 'devices' ? 7 : 2;
         expect(longestWait(made, lane), lane).toBeLessThanOrEqual(times / reserves[lane] + 2 * RESERVED_LANES.length);
       }

@@ -91,9 +91,8 @@ export const beginsBelowForAnHour: Scenario = async (bench, program) => {
 };
 
 /**
- * Pages of the past come without their newest three readings. The last week is given up, as they lack the stored
- * reading above it; what lies further back has no such reading to show, and must not be called covered up to the gap
- * above.
+ * Pages of the past come without their newest three readings. The last week is given up, because they do not contain
+ * the stored reading above it; older ranges have no such reading to show, and must not be covered up to the gap above.
  */
 export const belowGivenUp: Scenario = async (bench, program) => {
   const readings = Array.from({ length: 1000 }, (_, index) => ({

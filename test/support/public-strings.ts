@@ -102,7 +102,7 @@ function isSyntax(value: unknown): value is Syntax {
 /** Members and variables with remedies. */
 const REMEDY_NAME = /^(?:remedy|hint)$|(?:HINT|HINTS|REMEDY|REMEDIES)$/;
 
-/** Verbs with which the program tells a person what to do. A verb that it begins to use belongs here. */
+/** Verbs in the program's advice. A verb that it begins to use belongs here. */
 const VERBS =
   'add|allow|ask|change|check|choose|close (?:it|that|the)|configure|copy|correct|create|delete|disable|drop|edit|enable|enlarge|enter|find|fix|free space|give(?! up)|grant|increase|install|keep|leave|let|lower|make|mount|move|name a|open (?:it|that|the)|put|raise|read its?|reduce|remove|rename|renew|repeat|replace|report it|request /|restart(?! later)|restore|retry|run|see(?! also)|send|set|shorten|start|stop(?! requested)|switch|take|try|turn|type|unset|update|upgrade|use|wait for|write';
 

@@ -52,7 +52,7 @@ const FAST: Pick<Clock, 'monoMs' | 'sleep'> = {
 };
 
 /**
- * A clock on which nothing that takes a second ever ends, so that nobody who waits gives up. Timed work takes no time
+ * A clock on which nothing that takes a second ever ends, so that no waiting client gives up. Timed work takes no time
  * on it: on a slow machine, a pause of a multiple of it would never end.
  */
 const PATIENT: Pick<Clock, 'monoMs' | 'sleep'> = {

@@ -8,7 +8,7 @@ import { startVictoria, type Victoria, victoriaAvailable } from './victoria.ts';
 /**
  * Registers its start and its end where it is called: at the top of a file, or in the `describe` that needs it.
  *
- * @returns what there is of it once tests run; nothing of it may be used before. Without a database on this machine nothing
+ * @returns its parts once tests run; they may not be used before Without a database on this machine nothing
  * is started: tests that need it report that themselves.
  */
 export function sharedBench<Bench extends AsyncDisposable>(open: () => Promise<Bench>): Bench {

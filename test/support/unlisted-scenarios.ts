@@ -148,7 +148,7 @@ export const unlistedStaysReady: Scenario = async (bench, program) => {
 const HOLDS: FaultPlan = () => ({ kind: 'server-error', status: 429, waitSeconds: 60 });
 
 /**
- * How long a daemon calls a fleet ready, in ms, from when nothing of it can be read any more. That begins right after a
+ * How long a daemon calls a fleet ready, in ms, from when none of it can be read any more. That begins right after a
  * poll of the device that reports least.
  *
  * @param fails what is the matter then.

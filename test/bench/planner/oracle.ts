@@ -1,5 +1,5 @@
 /**
- * The second baseline, the bound: it knows all readings, and at each instant of an even pace polls the device whose
+ * The second baseline, the bound: it has all readings, and at each instant of an even pace polls the device whose
  * answer lowers the summed lag most.
  *
  * It respects the schedule: it polls no device more often than that. Where more than a page is missing it requests the

@@ -165,7 +165,7 @@ describe.runIf(influxdAvailable())('--backfill --recheck', () => {
     expect(recheckOf(lives[0] as AloneLife).unread.map(({ reason }) => reason)).toContain('pending');
     const requests = lives.reduce((sum, { summary }) => sum + summary.requests, 0);
     expect(requests).toBeLessThanOrEqual(whole + 5 * lives.length);
-    // The completed part is forgotten: the next one reads all of it again.
+    // The record of the completed part is dropped: the next one reads all of it again.
     const half = await stopped(rig, 8 * SECOND_MS);
     expect(half.summary.outcome).toBe('interrupted');
     await rig.clock.sleep(8 * DAY_MS);

@@ -1,6 +1,5 @@
 /**
- * `--check --bundle FILE`: that it holds what a question needs and nothing that is nobody's business, whatever is
- * broken.
+ * `--check --bundle FILE`: it contains the facts for a support question and nothing private, whatever is broken.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,5 +1,5 @@
 /**
- * A device that is forgotten beside a running sync: what is under way of it does not bring it back, and a device that
+ * The removal of a device beside a running sync: running requests do not bring it back, and a device that
  * comes back later begins anew and becomes complete.
  */
 import { describe, expect, test } from 'vitest';

@@ -46,7 +46,7 @@ describe('the bar of a device', () => {
     const before = `${'-'.repeat(29)}#`;
     expect(at(MIDNIGHT_MS - MINUTE_MS)).toEqual([before, '2026-05-16']);
     expect(at(MIDNIGHT_MS + LIMIT_LAG_MS - 1000)).toEqual([before, '2026-05-16']);
-    // Nothing of the new day is covered yet, and the device is not behind.
+    // The new day has no coverage yet, and the device is not behind.
     expect(at(MIDNIGHT_MS + LIMIT_LAG_MS + 1000)).toEqual([`${'-'.repeat(28)}# `, '2026-05-17']);
     hold(state, 'd', { covered: [[LONG_AGO, MIDNIGHT_MS + 1000]] });
     expect(at(MIDNIGHT_MS + LIMIT_LAG_MS + 2000)).toEqual([`${'-'.repeat(28)}#-`, '2026-05-17']);

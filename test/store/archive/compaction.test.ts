@@ -74,7 +74,7 @@ describe('a run of blocks to compact', () => {
           const members = hot.filter(({ seq }) => chosen.includes(seq));
           expect(members.length).toBe(chosen.length);
           expect(new Set(members.map(({ atMs }) => atMs)).size).toBe(1);
-          // Nothing of theirs that stays hot lies among them.
+          // None of their hot blocks lies among them.
           const at = hot.findIndex(({ seq }) => seq === chosen[0]);
           expect(hot.slice(at, at + chosen.length).map(({ seq }) => seq)).toEqual(chosen);
           touched += chosen.length;

@@ -1,5 +1,5 @@
 /**
- * The removal of a device from the state: what goes, what stays of others, that nothing of it can be committed any
+ * The removal of a device from the state: what goes, what stays of others, that none of its data can be committed any
  * more, and that it is completed after a kill at any moment.
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -54,7 +54,7 @@ function commitPage({ store }: Pick<OpenStore, 'store'>, deviceId: string, n: nu
   store.commitPage(pageCommit(changes));
 }
 
-/** Everything that the state can hold of two devices, one of which is to be forgotten. */
+/** All kinds of data of two devices, one of which is to be removed. */
 function fill({ store, ledger }: Pick<OpenStore, 'store' | 'ledger'>, blocks = 30): void {
   const atMs = 1_700_000_000_000;
   const both = [DOOMED, 'stays'];
