@@ -44,6 +44,7 @@ import {
   changesPerMs,
   createChangeRate,
   dueMs,
+  isFailing,
   listEveryMs,
   listPages,
   periodsBehind,
@@ -147,7 +148,10 @@ function liveNow(state: PlannerState, nowMs: number): LivePick | null {
 }
 
 function hastenedStream(state: PlannerState, nowMs: number): Decision | null {
-  const kind = WHOLE_STREAMS.find((each) => state.streams[each].isHastened && isDue(state, each, nowMs));
+  const { streams } = state;
+  const kind = WHOLE_STREAMS.find(
+    (each) => streams[each].isHastened && !isFailing(streams[each]) && isDue(state, each, nowMs),
+  );
   return kind === undefined ? null : streamDecision(kind);
 }
 
@@ -161,20 +165,29 @@ function worthwhileListing(state: PlannerState, nowMs: number): Decision | null 
   return isBeyondReserve(state) && isDue(state, 'devices', nowMs) ? streamDecision('devices') : null;
 }
 
-/** While pages are short, only the first listing, and one that someone requests, goes beyond its reserve. */
+/**
+ * While pages are short, only the first listing, and one that someone asks for, goes beyond its reserve. One that fails
+ * saves nothing.
+ */
 function isBeyondReserve({ commitment, streams: { devices } }: PlannerState): boolean {
+  if (isFailing(devices)) return false;
   return !commitment.isOver || devices.readMs === Number.NEGATIVE_INFINITY || devices.isHastened;
 }
 
-/** The stream that is furthest behind its schedule, if any is. */
+/**
+ * The stream that is furthest behind its schedule, if any is. A listing that fails is among them while devices wait;
+ * otherwise it uses the spare budget.
+ */
 function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number): Decision | null {
   const behindLive = live === null ? 0 : live.lagMs / state.settings.freshnessMs;
-  const behind = (kind: 'account' | 'alerts'): number =>
+  const behind = (kind: WholeStream): number =>
     kind === state.postpone ? 0 : periodsBehind(state.streams[kind], scheduledMs(state, kind), nowMs);
   const account = behind('account');
   const alerts = behind('alerts');
-  if (account > 0 && account >= Math.max(alerts, behindLive)) return streamDecision('account');
-  if (alerts > behindLive) return streamDecision('alerts');
+  const listing = live !== null && isFailing(state.streams.devices) ? behind('devices') : 0;
+  if (account > 0 && account >= Math.max(alerts, listing, behindLive)) return streamDecision('account');
+  if (alerts > Math.max(listing, behindLive)) return streamDecision('alerts');
+  if (listing > behindLive) return streamDecision('devices');
   return live && pollOf(state, 'live', live);
 }
 
@@ -282,7 +295,7 @@ function everyMs(state: PlannerState, kind: WholeStream): number {
 /** From the last reading of a stream to its next turn by the schedule. */
 function scheduledMs({ settings, streams }: PlannerState, kind: WholeStream): number {
   const { readMs } = streams[kind];
-  if (settings.turnAfter === undefined) return settings[`${kind}Ms`];
+  if (settings.turnAfter === undefined || isFailing(streams[kind])) return settings[`${kind}Ms`];
   return Number.isFinite(readMs) ? Math.max(1, settings.turnAfter(kind, readMs) - readMs) : 1;
 }
 

@@ -25,6 +25,8 @@ export interface Stream {
   /** Whether someone requests it now. */
   readonly isHastened: boolean;
   readonly failures: number;
+  /** When it last failed since it was read; infinitely long ago where it did not. */
+  readonly failedMs: number;
 }
 
 /** A stream that was never read. */
@@ -35,7 +37,16 @@ export const UNREAD_STREAM: Stream = {
   isUrgent: false,
   isHastened: false,
   failures: 0,
+  failedMs: Number.NEGATIVE_INFINITY,
 };
+
+/** The requests of a try that fails: the client repeats them. */
+const TRY_REQUESTS = 5;
+
+/** Whether it has failed since it was last read. */
+export function isFailing({ failedMs }: Stream): boolean {
+  return Number.isFinite(failedMs);
+}
 
 /**
  * When it is due; infinite while it is being read.
@@ -47,9 +58,15 @@ export function dueMs({ readMs, restMs, isUnderWay, isUrgent }: Stream, everyMs:
   return isUrgent ? restMs : Math.max(restMs, readMs + everyMs);
 }
 
-/** How old it is, in periods, where it is due; else 0. */
+/**
+ * How old it is, in periods, where it is due; else 0. While it fails, its age counts from its last try, and its period is
+ * longer by the requests that a try takes: so it takes no more requests from the others than before.
+ */
 export function periodsBehind(stream: Stream, everyMs: number, nowMs: number): number {
-  return dueMs(stream, everyMs) > nowMs ? 0 : Math.max(1, (nowMs - stream.readMs) / everyMs);
+  if (dueMs(stream, everyMs) > nowMs) return 0;
+  const { readMs, failedMs } = stream;
+  const periods = isFailing(stream) ? (nowMs - failedMs) / (TRY_REQUESTS * everyMs) : (nowMs - readMs) / everyMs;
+  return Math.max(1, periods);
 }
 
 /** The events of a stream, each with the state after it. */
@@ -62,9 +79,10 @@ export const streamEvents = {
    * @param isOwn whether it rests first, with doubling intervals.
    */
   failed: (stream: Stream, isOwn: boolean, nowMs: number, longestMs = LONGEST_REST_MS): Stream => {
-    if (!isOwn) return { ...stream, isUnderWay: false };
+    const failed = { ...stream, isUnderWay: false, failedMs: nowMs };
+    if (!isOwn) return failed;
     const restMs = nowMs + Math.min(longestMs, REST_MS * 2 ** Math.min(stream.failures, 16));
-    return { ...stream, isUnderWay: false, restMs, failures: stream.failures + 1 };
+    return { ...failed, restMs, failures: stream.failures + 1 };
   },
   hastened: (stream: Stream): Stream => ({ ...stream, isUrgent: true, isHastened: true }),
   off: (stream: Stream, untilMs: number): Stream => ({

@@ -99,6 +99,29 @@ describe('the order of decisions', () => {
     expect(said(state)).toBe('alerts alerts');
   });
 
+  test('puts no stream that fails before live work that is further behind', () => {
+    const state = busyState();
+    state.credit.account = 0;
+    expect(said(state)).toBe('devices inventory');
+    for (const stream of ['account', 'alerts', 'devices'] as const)
+      state.streams[stream] = streamEvents.failed(streamEvents.hastened(state.streams[stream]), true, NOW - HOUR_MS);
+    expect(said(state)).toBe('poll live');
+    noteDeviceStored(state.devices, 'live', {
+      newestMs: NOW - 3 * MINUTE_MS,
+      polledMs: NOW - 3 * MINUTE_MS,
+      rate: { intervalMs: MINUTE_MS, deviationMs: 0 },
+    });
+    expect(said(state), 'where it is less behind, the stream has its turn').toBe('alerts alerts');
+    read(state, 'alerts');
+    expect(said(state)).toBe('devices inventory');
+    state.streams.devices = streamEvents.failed(state.streams.devices, true, NOW);
+    expect(said(state)).toBe('poll live');
+    dropLive(state);
+    read(state, 'account');
+    state.streams.devices = streamEvents.failed(state.streams.devices, true, NOW - HOUR_MS);
+    expect(said(state), 'in the spare budget a listing that fails comes first').toBe('devices inventory');
+  });
+
   test('sends nothing when the day is spent, and only live work when just its reserve is left', () => {
     const state = busyState();
     state.credit.account = 0;

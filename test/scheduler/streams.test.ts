@@ -5,6 +5,7 @@ import {
   changesPerMs,
   createChangeRate,
   dueMs,
+  isFailing,
   learnChanges,
   listEveryMs,
   listPages,
@@ -95,5 +96,14 @@ describe('when a stream is due', () => {
     expect(periodsBehind(read, 2 * MINUTE_MS, 11 * MINUTE_MS)).toBe(0);
     expect(periodsBehind(read, 2 * MINUTE_MS, 16 * MINUTE_MS)).toBe(3);
     expect(periodsBehind(streamEvents.hastened(read), 2 * MINUTE_MS, 11 * MINUTE_MS)).toBe(1);
+  });
+
+  test('its lag counts from its last try while it fails, in periods of five requests', () => {
+    for (const isOwn of [true, false]) {
+      const failing = streamEvents.failed(streamEvents.began(read), isOwn, HOUR_MS);
+      expect([isFailing(read), isFailing(failing), isFailing(streamEvents.done(DAY_MS))]).toEqual([false, true, false]);
+      expect(periodsBehind(failing, 2 * MINUTE_MS, HOUR_MS + 30 * MINUTE_MS)).toBe(3);
+      expect(periodsBehind(failing, 2 * MINUTE_MS, HOUR_MS + 5 * MINUTE_MS)).toBe(1);
+    }
   });
 });

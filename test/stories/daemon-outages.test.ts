@@ -72,6 +72,21 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
     await expectExact(rig, 500);
   });
 
+  test.each(['alerts', 'devices'])('leaves a small quota to the readings while %s cannot be read', async (stream) => {
+    using rig = await rigOf({ world: worldOf([{ deviceId: 'seldom', intervalMs: 17 * MINUTE_MS }]) });
+    rig.simulator.settings.plan.requestsPerDay = 1000;
+    await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
+    rig.simulator.faults = onPath(new RegExp(`/${stream}$`), always({ kind: 'server-error' }));
+    const fromMs = rig.clock.nowMs();
+    await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
+    const after = rig.simulator.log.requests.filter(({ atMs }) => atMs > fromMs);
+    const polls = after.filter(({ path }) => path.endsWith('/telemetry')).map(({ atMs }) => atMs);
+    const times = [fromMs, ...polls, rig.clock.nowMs()];
+    const longestMs = Math.max(...times.slice(1).map((atMs, index) => atMs - (times[index] ?? 0)));
+    expect(longestMs).toBeLessThan(45 * MINUTE_MS);
+    expect(after.filter(({ path }) => path.endsWith(stream)).length, 'it is still tried').toBeGreaterThan(10);
+  });
+
   test('keeps the other streams going when one alone fails', async () => {
     using rig = await rigOf();
     rig.simulator.faults = onPath(/alerts/, always({ kind: 'server-error' }));
