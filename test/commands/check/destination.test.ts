@@ -150,7 +150,10 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     expect(dead?.message).toMatch(
       /refuses the connection; check that it is running and that destinations\.second\.url is right/,
     );
-    expect(dead?.remedy).toMatch(/destinations\.second\.url/);
+    expect(dead?.remedy).toMatch(/^Check that the database is running and that destinations\.second\.url, the network/);
+    writeFileSync(file, `destinations: {second: {url: "${proxy.url}", bucket: b}}\n`);
+    const found = await destination(stage, { TIDEMARK_INFLUX_TOKEN: TOKEN }, ['--config', file]);
+    expect(found.checks.filter(({ name }) => name === 'reachable')).toEqual([]);
   });
 });
 
@@ -171,6 +174,13 @@ describe('replacements for versions that are not available', () => {
     const report = await destination(stage, { TIDEMARK_INFLUX_URL: influx2.url, TIDEMARK_INFLUX_BUCKET: 'b' });
     expect(line(report, 'kind').message).toBe('InfluxDB v2.7.11');
     expect(bad(report)).toEqual(['warn retention']);
+    const called = { TIDEMARK_INFLUX_URL: influx2.url, TIDEMARK_INFLUX_KIND: 'victoriametrics' };
+    expect(line(await destination(stage, called), 'kind')).toMatchObject({
+      status: 'fail',
+      remedy: 'Set influx.kind to influxdb, or leave it out.',
+    });
+    const renamed = { ...called, TIDEMARK_INFLUX_KIND: 'influxdb', TIDEMARK_INFLUX_BUCKET: 'b' };
+    expect(line(await destination(stage, renamed), 'kind').status).toBe('ok');
     expect(line(report, 'retention').facts).toEqual({ retention_seconds: 86_400, unlimited: false });
     const byId = { TIDEMARK_INFLUX_URL: influx2.url, TIDEMARK_INFLUX_BUCKET: '0123456789abcdef' };
     expect(line(await destination(stage, byId), 'bucket')).toMatchObject({
