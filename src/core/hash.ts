@@ -21,27 +21,52 @@ const SEED_HI = 0x9e3779b9;
 const SEED_LO = 0x85ebca77;
 
 /**
- * Hashes the UTF-16 code units of `text`, two at a time. Lone surrogates count as what they are.
+ * Hashes the UTF-16 code units of a text, two at a time. Lone surrogates count as what they are.
  *
+ * @param parts of the text, in their order: as if they were joined, which would make an object of its own for each.
  * @returns both halves, each from 0 to 2^32 - 1. Every bit depends on every code unit, so sums of hashes are sound
  * order-independent digests of sets.
  */
-export function hash64(text: string): Hash64 {
-  const length = text.length;
+export function hash64(...parts: readonly string[]): Hash64 {
+  let length = 0;
+  for (const part of parts) length += part.length;
   let hi = SEED_HI ^ length;
   let lo = SEED_LO ^ length;
-  for (let index = 0; index < length; index += 2) {
-    const second = index + 1 < length ? text.charCodeAt(index + 1) : 0;
-    const unit = text.charCodeAt(index) | (second << 16);
-    hi ^= Math.imul(rotate(Math.imul(unit, C1), 15), C2);
-    hi = (Math.imul((rotate(hi, 19) + lo) | 0, 5) + 0x561ccd1b) | 0;
-    lo ^= Math.imul(rotate(Math.imul(unit, C2), 16), C3);
-    lo = (Math.imul((rotate(lo, 17) + hi) | 0, 5) + 0x0bcaa747) | 0;
+  // The unit at the end of a part that waits for the next one to be its pair; -1 for none.
+  let waiting = -1;
+  for (const part of parts) {
+    let index = 0;
+    if (waiting !== -1 && part !== '') {
+      const pair = waiting | (part.charCodeAt(index++) << 16);
+      hi = mixHigh(hi, lo, pair);
+      lo = mixLow(hi, lo, pair);
+      waiting = -1;
+    }
+    for (; index + 1 < part.length; index += 2) {
+      const pair = part.charCodeAt(index) | (part.charCodeAt(index + 1) << 16);
+      hi = mixHigh(hi, lo, pair);
+      lo = mixLow(hi, lo, pair);
+    }
+    if (index < part.length) waiting = part.charCodeAt(index);
+  }
+  if (waiting !== -1) {
+    hi = mixHigh(hi, lo, waiting);
+    lo = mixLow(hi, lo, waiting);
   }
   hi = avalanche((hi ^ length) + lo);
   lo = avalanche((lo ^ length) + hi);
   hi = (hi + lo) | 0;
   return { hi: hi >>> 0, lo: (lo + hi) >>> 0 };
+}
+
+function mixHigh(hi: number, lo: number, pair: number): number {
+  const mixed = hi ^ Math.imul(rotate(Math.imul(pair, C1), 15), C2);
+  return (Math.imul((rotate(mixed, 19) + lo) | 0, 5) + 0x561ccd1b) | 0;
+}
+
+function mixLow(hi: number, lo: number, pair: number): number {
+  const mixed = lo ^ Math.imul(rotate(Math.imul(pair, C2), 16), C3);
+  return (Math.imul((rotate(mixed, 17) + hi) | 0, 5) + 0x0bcaa747) | 0;
 }
 
 /** {@link hash64} as 16 lower-case hexadecimal digits. */

@@ -289,7 +289,7 @@ function writeValue(writer: Writer, instant: Instant, value: SensorValue): Value
   if (writer.lastNs === null || at > writer.lastNs) writer.lastNs = at;
   if (hasNoOffset && isCleared(writer.input, at)) return 'unverifiable';
   const day = hasNoOffset ? instant.day : dayOf(writer, at);
-  addPoint(day, stamp + identity + field);
+  addPoint(day, stamp, identity, field);
   if (value.field === 'text') writer.texts.set(day.day, (writer.texts.get(day.day) ?? 0) + 1);
   return 'new';
 }

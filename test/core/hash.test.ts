@@ -22,6 +22,15 @@ test('gives two unsigned halves and the same 16 digits for any text', () => {
   );
 });
 
+test('gives the parts of a text the hash of the text', () => {
+  const part = fc.string({ unit: 'binary', maxLength: 5 });
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 5 }), (parts) => {
+      expect(hash64(...parts)).toEqual(hash64(parts.join('')));
+    }),
+  );
+});
+
 test('distinguishes texts that differ in one character only, in length or in order', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (a, b) => {

@@ -148,9 +148,9 @@ export function identityOfSensor(sensor: string): string {
   return ` ${sensor} `;
 }
 
-/** Adds a point by its {@link pointIdentity}. */
-export function addPoint(sum: GrowingSum, identity: string): void {
-  const { hi, lo } = hash64(identity);
+/** Adds a point by its {@link pointIdentity}, in one text or in its parts. */
+export function addPoint(sum: GrowingSum, ...identity: readonly string[]): void {
+  const { hi, lo } = hash64(...identity);
   sum.points += 1;
   sum.hashHigh = (sum.hashHigh + hi) % HALF;
   sum.hashLow = (sum.hashLow + lo) % HALF;
