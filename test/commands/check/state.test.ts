@@ -358,7 +358,7 @@ describe('the file of the state', () => {
     const report = await stage.report(ALONE);
     expect(bad(report, 'state')).toEqual(['fail file']);
     expect(line(report, 'file').message).toMatch(words);
-    expect(line(report, 'file').remedy).toMatch(/^(Restore|Set|Use|Run|Give)/);
+    expect(line(report, 'file').remedy).toMatch(/^(Stop|Restore|Set|Use|Run|Give)/);
   });
 
   test('of version 1: the effect of the next start, which alone upgrades it', async () => {
