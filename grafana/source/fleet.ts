@@ -95,7 +95,7 @@ export function fleetNumbers(toTable: DataLink): readonly PanelSpec[] {
       overrides: initialSync('B'),
       links: [toTable],
     }),
-    openAlerts('Alerts of the whole workspace that are not resolved. The dashboard "Tidemark / Alerts" lists them.', {
+    openAlerts('All alerts of the workspace that are not resolved. The dashboard "Tidemark / Alerts" lists them.', {
       ...openWhileReporting(
         `SELECT sum(open) AS alerts FROM (SELECT last(open) AS open FROM alert_state WHERE ${DAILY} AND ${OF_WORKSPACE} GROUP BY alert_id)`,
         OF_WORKSPACE,

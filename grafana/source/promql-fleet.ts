@@ -114,7 +114,7 @@ const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: 'Out of service',
     description:
-      'Devices that are not online because they were paused, shelved or retired: no readings are expected of them. "Online", "Silent" and this number add up to the devices in the list, unless a device is not online and late, or the workspace does not say whether it is online.',
+      'Devices that are not online because they were paused, shelved or retired: no readings are expected of them. "Online", "Silent" and this number add up to the devices in the list, unless a device is not online and late, or the workspace does not report whether it is online.',
     ...{ w: 3, h: 4, noValue: NOT_KNOWN, unit: 'none', thresholds: steps('red', [0, 'text']) },
     targets: present([
       whileReporting(

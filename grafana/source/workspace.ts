@@ -38,7 +38,7 @@ const NUMBERS: readonly PanelSpec[] = [
   stat({
     title: 'Left of the daily quota',
     description:
-      'Requests left in the daily quota, for all clients of the workspace, when the account was last read. The API does not say when the quota is renewed.',
+      'Requests left in the daily quota, for all clients of the workspace, when the account was last read. The API does not report when the quota is renewed.',
     w: 5,
     h: 4,
     targets: lines([`SELECT last(requests_left_day) FROM ${ACCOUNT} GROUP BY workspace_id`, '$tag_workspace_id']),
@@ -66,7 +66,7 @@ const NUMBERS: readonly PanelSpec[] = [
 const PLAN: PanelSpec = grid({
   title: 'Plan',
   description:
-    'The workspace, how many devices it has ("Devices in use"), and the limits of its plan ("limit"), as the API last returned them. The API does not say how many API keys exist.',
+    'The workspace, how many devices it has ("Devices in use"), and the limits of its plan ("limit"), as the API last returned them. The API does not report how many API keys exist.',
   w: 24,
   h: 5,
   targets: tables(
