@@ -18,12 +18,18 @@ import type { PackedText } from '../core/ports.ts';
 import type { ServerAnswer } from './answers.ts';
 
 // `require` instead of an import, of what imports `node:http` too: an import reads every member of the module, and one
-// of them loads a second HTTP client that is not used here. That takes a tenth of the time of a start.
+// of them loads a second HTTP client that is not used here. That takes a tenth of the time of a start. All of it is
+// loaded with the first connection: it is a third of the start of a command that only reads the state.
 const require = createRequire(import.meta.url);
 
-export const http: typeof import('node:http') = require('node:http');
-export const https: typeof import('node:https') = require('node:https');
-const { InfluxDB, setLogger }: typeof import('@influxdata/influxdb-client') = require('@influxdata/influxdb-client');
+const http = (): typeof import('node:http') => require('node:http');
+const https = (): typeof import('node:https') => require('node:https');
+const client = (): typeof import('@influxdata/influxdb-client') => require('@influxdata/influxdb-client');
+
+/** The function that begins a request to a URL. */
+export function beginOf(url: string): typeof import('node:http').request {
+  return url.startsWith('https:') ? https().request : http().request;
+}
 
 /** Enough for all words that are shown, and for the errors of a hundred lines. */
 const MAX_BODY_BYTES = 64 * 1024;
@@ -74,6 +80,7 @@ export type Send = (call: Call, signal: AbortSignal) => Promise<ServerAnswer>;
  * @throws UserError (exit code 78) if a proxy variable is not a URL
  */
 export function createConnection({ url, token, basic = false, ca, proxies }: ConnectionOptions): Send {
+  const { InfluxDB, setLogger } = client();
   // Without this the client writes to the console.
   setLogger({ error() {}, warn() {} });
   const base = baseUrl(url);
@@ -91,8 +98,8 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
         agent,
         // The option through which the client accepts the functions that send. It does not make them follow redirects.
         'follow-redirects': {
-          http: { request: watch(seen, carrying(packed, http.request)) },
-          https: { request: watch(seen, carrying(packed, https.request)) },
+          http: { request: watch(seen, carrying(packed, http().request)) },
+          https: { request: watch(seen, carrying(packed, https().request)) },
         },
       },
     });
@@ -119,7 +126,7 @@ async function encode(body: Call['body']): Promise<{ readonly text: string; read
 export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions, 'ca' | 'proxies'>): HttpAgent {
   try {
     const options = { keepAlive: true, proxyEnv: proxies };
-    return base.startsWith('https:') ? new https.Agent({ ...options, ca }) : new http.Agent(options);
+    return base.startsWith('https:') ? new (https().Agent)({ ...options, ca }) : new (http().Agent)(options);
   } catch {
     throw proxyNotUrl();
   }

@@ -10,7 +10,7 @@ import { StringDecoder } from 'node:string_decoder';
 import type { ReadProblem } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
 import { type Conceal, concealing, failureText, sectionOf } from './answers.ts';
-import { baseUrl, http, https, openAgent } from './connection.ts';
+import { baseUrl, beginOf, openAgent } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
 /** The longest line that an answer can have, because answers are requested in pieces. */
@@ -51,7 +51,7 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
     accept: 'application/json',
     ...(token === '' ? {} : { authorization: authorizationOf(token, options.basic) }),
   };
-  const begin = base.startsWith('https:') ? https.request : http.request;
+  const begin = beginOf(base);
   return async (path, take, signal) => {
     signal.throwIfAborted();
     try {
@@ -77,7 +77,7 @@ interface Asking extends Pick<RequestOptions, 'agent' | 'headers' | 'signal'> {
 }
 
 async function answerTo(
-  begin: typeof http.request,
+  begin: ReturnType<typeof beginOf>,
   url: string,
   { timeoutMs, ...options }: Asking,
 ): Promise<IncomingMessage> {
