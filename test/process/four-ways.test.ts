@@ -183,7 +183,11 @@ describe.runIf(prometheusAvailable() && influxdAvailable())('seen from outside',
       });
       const address = (): string => /"status_page":"http:\/\/([^/"]+)/.exec(run.stderr())?.[1] ?? '';
       await until('the page is served', () => address() !== '');
-      await using prometheus = await startPrometheus({ target: address(), rules: { [RULES]: impatientRules() } });
+      await using prometheus = await startPrometheus({
+        target: address(),
+        rules: { [RULES]: impatientRules() },
+        every: { scrape_interval: '3s', evaluation_interval: '3s' },
+      });
       // A connection each: one that is kept may be closed just as it is used again.
       const get = async (path: string): Promise<string> =>
         await (await fetch(`http://${address()}${path}`, { headers: { connection: 'close' } })).text();
