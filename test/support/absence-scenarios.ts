@@ -86,7 +86,7 @@ export const beginsBelowForAnHour: Scenario = async (bench, program) => {
     });
     return isPast && rig.clock.nowMs() < NOW_MS + HOUR_MS ? { kind: 'mangle', change } : null;
   });
-  await liveAsDaemon(rig, { forMs: 4 * HOUR_MS, changes: { settings }, program });
+  await liveAsDaemon(rig, { forMs: 2.5 * HOUR_MS, changes: { settings }, program });
   return complaints(await rig.verdict(NOW_MS, { fromNs: BigInt(NOW_MS - 12 * HOUR_MS) * 1_000_000n }), 900);
 };
 
@@ -180,7 +180,7 @@ export const emptyUnderSmallQuota: Scenario = async (bench, program) => {
   rig.simulator.faults = onPath(/silent\/telemetry/, () =>
     rig.clock.nowMs() - NOW_MS < 10 * MINUTE_MS ? falselyEmpty : null,
   );
-  await liveAsDaemon(rig, { forMs: 12 * HOUR_MS, program });
+  await liveAsDaemon(rig, { forMs: 4 * HOUR_MS, program });
   const fromNs = BigInt(NOW_MS - 5 * HOUR_MS) * 1_000_000n;
   const verdict = await rig.verdict(NOW_MS, { fromNs });
   // The plan does not carry the history of the others.
