@@ -17,6 +17,8 @@ const bench = sharedBench(openBench);
 
 const WALK: DeviceSpec = { deviceId: 'walk', intervalMs: 20 * SECOND_MS, jitter: 0.5 };
 const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 5 * MINUTE_MS };
+/** For days of history: pages enough of it, and no more. */
+const LONG: readonly DeviceSpec[] = [{ ...WALK, intervalMs: 5 * MINUTE_MS }, CALM];
 
 function worldOf(devices: readonly DeviceSpec[], historyMs = 10 * HOUR_MS): (nowMs: number) => World {
   return (originMs) => createWorld({ seed: 4, originMs, historyMs, devices });
@@ -162,7 +164,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
   });
 
   test('follows a plan that allows less than the account reports', async () => {
-    using rig = await rigOf({ world: worldOf([WALK, CALM], 12 * DAY_MS), historyMs: 10 * DAY_MS });
+    using rig = await rigOf({ world: worldOf(LONG, 12 * DAY_MS), historyMs: 10 * DAY_MS });
     let asked = 0;
     rig.simulator.settings.plan.historyMaxDays = 30;
     rig.simulator.faults = onPath(/telemetry/, () => {
@@ -178,7 +180,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
 
   test('calls nothing "no data" that the plan may hide: the gap is named, and the end is 1', async () => {
     using rig = await rigOf({
-      world: worldOf([WALK, CALM], 12 * DAY_MS),
+      world: worldOf(LONG, 12 * DAY_MS),
       historyMs: 10 * DAY_MS,
       settings: { bounds: { age: 'empty' }, plan: { historyMaxDays: 3 } },
     });
