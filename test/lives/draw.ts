@@ -152,8 +152,11 @@ function drawPause(dice: Dice, lived: () => number): Pick<DeviceSpec, 'lifecycle
 /** The least number of kills in a story, and the lives that they are drawn for. */
 const LEAST_KILLS = 3;
 
-/** A daemon runs so long at the most. Without a Date it requests the time every minute. */
-const LONGEST_HOURS = 10;
+/**
+ * A daemon runs so long at the most: longer than from one idle poll to the next. Without a Date it requests the time
+ * every minute.
+ */
+const LONGEST_HOURS = 7;
 const UNDATED_HOURS = 3;
 
 function drawLives(dice: Dice, { startMs, livedMs, historyMs }: Size, longestHours: number): Life[] {
