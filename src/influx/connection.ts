@@ -19,7 +19,7 @@ import type { ServerAnswer } from './answers.ts';
 
 // `require` instead of an import, of what imports `node:http` too: an import reads every member of the module, and one
 // of them loads a second HTTP client that is not used here. That takes a tenth of the time of a start. All of it is
-// loaded with the first connection: it is a third of the start of a command that only reads the state.
+// loaded with the first connection: it takes a fifth of the start of a command that only reads the state.
 const require = createRequire(import.meta.url);
 
 const http = (): typeof import('node:http') => require('node:http');
