@@ -401,24 +401,25 @@ test('without a bucket, the database has to show that it is VictoriaMetrics', as
 
 test('messages about the key, a file or the kind include a remedy', async () => {
   const url = ['--api-url', api.url];
-  const followed = async (broken: Promise<Ran>, advice: RegExp, ...right: Promise<Ran>[]): Promise<void> => {
+  const followed = async (broken: Promise<Ran>, advice: RegExp, ...others: Promise<Ran>[]): Promise<void> => {
     const { code, stderr } = await broken;
     expect([code === 0, stderr]).toEqual([false, expect.stringMatching(advice)]);
-    for (const ran of await Promise.all(right)) expect(ran.code, ran.stderr).toBe(0);
+    for (const ran of await Promise.all(others)) expect(ran.code, ran.stderr).toBe(0);
   };
   const file = join(place(), 'key');
   writeFileSync(file, `${KEY}\n`);
   const byFile = [...url, '--api-key-file', file];
+  const right = init(place(), byFile);
   const env = { TIDEMARK_API_KEY: KEY };
   const advice = /give --api-key-file FILE \(- reads standard input\) or set TIDEMARK_API_KEY/;
-  await followed(init(place(), url), advice, init(place(), byFile), init(place(), url, { env }));
+  await followed(init(place(), url), advice, right, init(place(), url, { env }));
   const wrong = init(place(), url, { env: { TIDEMARK_API_KEY: 'CANARY-wrong' } });
-  await followed(wrong, /give its file by --api-key-file/, init(place(), byFile));
+  await followed(wrong, /give its file by --api-key-file/, right);
   const directory = init(place(), [...url, '--api-key-file', place()]);
-  await followed(directory, /Give the path of a file that holds the secret alone/, init(place(), byFile));
+  await followed(directory, /Give the path of a file that holds the secret alone/, right);
   const occupied = place();
   writeFileSync(join(occupied, 'conf'), 'a file in the way');
-  await followed(init(occupied, byFile), /Give another path with --config/, init(place(), byFile));
+  await followed(init(occupied, byFile), /Give another path with --config/, right);
   const victoria = createServer((_request, response) => response.writeHead(204, { 'x-server-hostname': 'vm' }).end());
   await new Promise<void>((resolve) => void victoria.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void victoria.close());
