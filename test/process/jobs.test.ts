@@ -14,6 +14,8 @@ import { type Ended, openBench, openStage, type Run, type Stage, type StageOptio
 const bench = sharedBench(openBench);
 
 const ANY_PORT = { TIDEMARK_LISTEN: '127.0.0.1:0' };
+/** How many requests may be under way, by default. */
+const AT_ONCE = 4;
 const HANG = onPath(/telemetry/, always({ kind: 'hang' }));
 
 interface JobRow {
@@ -93,7 +95,10 @@ describe('--once beside a daemon', () => {
     expect(daemon.child.exitCode, 'the daemon goes on').toBeNull();
     expect(await stop(daemon)).toBe(0);
     const [booked] = rows<{ n: number }>(stage, 'SELECT count(*) AS n FROM request');
-    expect(booked?.n, 'one ledger for both').toBe(stage.simulator.log.total);
+    // The daemon stops between the booking of a request and the request itself, too.
+    const unsent = (booked?.n ?? 0) - stage.simulator.log.total;
+    expect(unsent, 'one ledger for both').toBeGreaterThanOrEqual(0);
+    expect(unsent).toBeLessThanOrEqual(AT_ONCE);
   });
 
   test('prints nothing without --json, and may be requested again', async () => {
