@@ -31,6 +31,7 @@ import {
   COMPOSE_PODMAN,
   INSTALLED,
   JOURNAL,
+  LIVES,
   NO_SERVER,
   PACKAGES,
   PODMAN,
@@ -350,32 +351,34 @@ test.runIf(has('podman'))('podman accepts the arguments of the Docker commands',
     for (const name of ['tidemark.db', 'Dockerfile']) writeFileSync(join(cwd, name), 'FROM scratch\n');
     mkdirSync(join(cwd, 'config'));
     writeFileSync(join(cwd, 'config/tidemark.env'), 'A=1\n');
-    for (const command of [...commandsBy(PODMAN), 'docker run --nonsense x']) {
-      // podman parses a command before it connects to an engine, and there is none. A name without operands gets --help.
-      const isName = command.split(' ').length === 2;
+    const isName = (command: string): boolean => command.split(' ').length === 2;
+    const help = spawnSync('podman', ['--help'], { encoding: 'utf8' }).stdout;
+    const names = commandsBy(PODMAN).filter(isName);
+    expect(names.length).toBeGreaterThan(3);
+    // podman hides buildx, which is its build.
+    const missing = names.filter(
+      (name) => !help.includes(`\n  ${name.slice('docker '.length).replace('buildx', 'build')} `),
+    );
+    expect(missing).toEqual([]);
+    for (const command of [...commandsBy(PODMAN).filter((each) => !isName(each)), 'docker run --nonsense x']) {
+      // podman parses a command before it connects to an engine, and there is none.
       const asked = command
         .replaceAll(' && ', '; ')
         .replace(/ 2> \S+$/, '')
         .replaceAll(/\bdocker (?=\w)/g, 'podman --remote --url unix:///nowhere ');
-      const { code, stderr } = await shell(isName ? `${asked} --help` : asked, { cwd });
-      if (isName) expect([command, code]).toEqual([command, 0]);
-      else
-        expect([command, /unable to connect to Podman socket/.test(stderr)], stderr).toEqual([
-          command,
-          !command.includes('--nonsense'),
-        ]);
-      expect([command, /unknown|unrecognized/i.test(stderr)], stderr).toEqual([
-        command,
-        command.includes('--nonsense'),
-      ]);
+      const { stderr } = await shell(asked, { cwd });
+      const isWrong = command.includes('--nonsense');
+      const found = [/unable to connect to Podman socket/, /unknown|unrecognized/i].map((words) => words.test(stderr));
+      expect([command, ...found], stderr).toEqual([command, !isWrong, isWrong]);
     }
   });
 });
 
-test.each(commandsBy(BY_HAND))('the script has the options and names of %s', (command) => {
+test.each([...commandsBy(BY_HAND), ...commandsBy(LIVES)])('the script has the options and names of %s', (command) => {
   const words = (command.split(' && ').at(-1) ?? '').split(' ');
-  const script = words.find((word) => word.endsWith('.ts')) ?? 'test/bench/run.ts';
-  if (words[0] === 'npm') expect(JSON.parse(text('package.json')).scripts.bench).toContain(script);
+  // `npm run NAME` starts the script at the end of its line in package.json.
+  const line = JSON.parse(text('package.json')).scripts[words[2] ?? ''] as string | undefined;
+  const script = words.find((word) => word.endsWith('.ts')) ?? line?.split(' ').at(-1) ?? '';
   const source = text(script);
   const options = words.filter((word) => /^--\w/.test(word)).map((word) => word.slice(2));
   expect(options.filter((name) => !new RegExp(`\\b${name}: \\{ type`).test(source))).toEqual([]);

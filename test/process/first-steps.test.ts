@@ -3,7 +3,7 @@
  * simulated API, `init` on a terminal, the daemon, a configuration to try, and the demo with a state that stays.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -112,7 +112,6 @@ test.runIf(Boolean(process.env['CI']) || (terminalAvailable() && existsSync('/us
     };
     try {
       for (const name of ['package.json', 'src', 'node_modules']) symlinkSync(join(ROOT, name), join(cwd, name));
-      for (const name of ['compose.yaml', 'config']) cpSync(join(ROOT, name), join(cwd, name), { recursive: true });
       await using api = begin(step('npm start -- --demo --api-only'), place);
       await until('it serves', () => api.text().includes('API key: ') || api.child.exitCode !== null);
       const url = /^Simulated API: (\S+)$/m.exec(api.text())?.[1] ?? '';
@@ -141,9 +140,6 @@ test.runIf(Boolean(process.env['CI']) || (terminalAvailable() && existsSync('/us
         expect([0, 22]).toContain(asked.child.exitCode);
       });
       expect(existsSync(join(cwd, 'data/tidemark.db'))).toBe(true);
-      await answered(step('npm start -- init --workspace office'), [...workspace, ['History', '1h']]);
-      expect(existsSync(join(cwd, 'compose.workspace-office.yaml'))).toBe(true);
-
       const tried: string[] = [];
       while (left.size > 0) {
         const [next = ''] = [...left].filter((command) => command.includes('try/'));

@@ -16,7 +16,6 @@ export const CHECKOUT = { runs: 'test/process/documented-commands.test.ts, in a 
 export const INSTALLED = { runs: 'test/process/documented-commands.test.ts, with the built program and a state' };
 /** Runs in the order of the pages, in a separate checkout and network. */
 export const FIRST_STEPS = { runs: 'test/process/first-steps.test.ts' };
-export const LIVES = { runs: 'test/lives/command.test.ts' };
 /** Runs on a copy of the manifests, in the order of the block. */
 export const MANIFESTS = { runs: 'test/deploy/kubernetes.test.ts' };
 /** Runs in the root that install.sh has filled. The tests run as root, so `sudo` is left out. */
@@ -60,6 +59,11 @@ export const NO_SERVER = {
 };
 export const BY_HAND = {
   instead: 'takes many minutes: the script has these options and names: test/process/documented-commands.test.ts',
+};
+/** lives.test.ts runs the seeds 1 to 200 with the functions of the script. */
+export const LIVES = {
+  instead:
+    'the same stories: test/lives/lives.test.ts; the options: test/process/documented-commands.test.ts',
 };
 const SSH = {
   instead: "no other machine: ssh's own parser (ssh -G): test/process/documented-commands.test.ts",
@@ -240,9 +244,9 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm run bench -- --only status': BY_HAND,
   'npm run build && npx node test/bench/fleet/workspaces.ts --workspaces 300': MANIFESTS,
   'npm run check': CI,
-  'npm run lives -- --seed 40': { instead: 'the same story with more output: test/lives/command.test.ts' },
+  'npm run lives -- --seed 40': LIVES,
   'npm run lives -- --seed 40 --tell --trace': LIVES,
-  'npm run lives -- --seeds 1-200': { instead: 'the same 200 stories, by the test runner: test/lives/lives.test.ts' },
+  'npm run lives -- --seeds 1-200': LIVES,
   'npm run pins -- resolve': RELEASE,
   'npm run rehearse': { instead: 'the script behind it, with a registry on this machine: test/deploy/release.test.ts' },
   'npm run release -- version': { instead: 'the script behind it, as a step of the release: test/deploy/release.test.ts' },
@@ -279,11 +283,11 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm start -- init --api-url https://monitoring.example/external/v1 --api-key-file ./key --history 30d --influx-url http://127.0.0.1:8086 --influx-org home --influx-bucket devices --influx-token-file ./token': INIT,
   'npm start -- init --config try/tidemark.yaml --api-url http://127.0.0.1:9465/external/v1 --api-key-file try/key --history 1d --data-dir try/data': FIRST_STEPS,
   'npm start -- init --config try/tidemark.yaml --data-dir try/data': names('`npm start -- init` with answers: test/process/first-steps.test.ts; the flags: test/commands/init/init.test.ts'),
-  'npm start -- init --workspace office': FIRST_STEPS,
+  'npm start -- init --workspace office': INIT_WORKSPACE,
   'npm start -- init --workspace office --for kubernetes': INIT_WORKSPACE,
   'npm start --silent --': names('test/docs.test.ts parses the flags of every row'),
   'npm start --silent -- --check --json': names('test/process/check.test.ts'),
-  'npm start --silent -- --export csv --from 1d > day.csv': CHECKOUT,
+  'npm start --silent -- --export csv --from 1d > day.csv': names('test/process/export.test.ts'),
   'npm start --silent -- --once --json': names('test/process/once.test.ts'),
   'npm start --silent -- --plan --json': names('test/process/plan.test.ts'),
   'npm start --silent -- FLAGS': names('test/docs.test.ts parses the flags of every row'),
@@ -338,9 +342,9 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'sudo tidemark-workspace NAME FLAGS': names('test/docs.test.ts parses the flags of every row'),
   'sudo tidemark-workspace demo --demo &': ROOTS,
   'sudo tidemark-workspace demo --verify': ROOTS,
-  'sudo tidemark-workspace home --backup /var/lib/tidemark/home/monday.db': WORKSPACE,
+  'sudo tidemark-workspace home --backup /var/lib/tidemark/home/monday.db': { instead: 'the same flags: test/process/upkeep.test.ts; tidemark-workspace itself: test/deploy/systemd.test.ts' },
   'sudo tidemark-workspace home --check': WORKSPACE,
-  'sudo tidemark-workspace home --check --bundle /var/lib/tidemark/home/bundle.json': WORKSPACE,
+  'sudo tidemark-workspace home --check --bundle /var/lib/tidemark/home/bundle.json': { instead: 'the same flags: test/process/check.test.ts; tidemark-workspace itself: test/deploy/systemd.test.ts' },
   'sudo tidemark-workspace home init': names('test/deploy/workspace.test.ts'),
   'sudo tidemark-workspace office init': names('test/deploy/workspace.test.ts'),
   'sudo tidemark-workspace office init --api-url https://monitoring.example/external/v1 --api-key-file ./key --history 30d --influx-url http://127.0.0.1:8086 --influx-org home --influx-bucket devices --influx-token-file ./token': INIT_WORKSPACE,
@@ -360,7 +364,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'tidemark --export ndjson --from 1d | head -1': INSTALLED,
   'tidemark --forget --device walk': UPKEEP,
   'tidemark --health': names('test/process/health.test.ts'),
-  'tidemark --quarantine': INSTALLED,
+  'tidemark --quarantine': UPKEEP,
   'tidemark --quarantine retry': UPKEEP,
   'tidemark --replay --max-rate 5000': { instead: 'the same flags, against a database: test/process/replay.test.ts' },
   'tidemark --status': names('test/process/status.test.ts'),
