@@ -62,8 +62,7 @@ export const BY_HAND = {
 };
 /** lives.test.ts runs the seeds 1 to 200 with the functions of the script. */
 export const LIVES = {
-  instead:
-    'the same stories: test/lives/lives.test.ts; the options: test/process/documented-commands.test.ts',
+  instead: 'the same stories: test/lives/lives.test.ts; the options: test/process/documented-commands.test.ts',
 };
 const SSH = {
   instead: "no other machine: ssh's own parser (ssh -G): test/process/documented-commands.test.ts",
