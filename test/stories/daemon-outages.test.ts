@@ -75,10 +75,10 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
   test.each(['alerts', 'devices'])('leaves a small quota to the readings while %s cannot be read', async (stream) => {
     using rig = await rigOf({ world: worldOf([{ deviceId: 'seldom', intervalMs: 17 * MINUTE_MS }]) });
     rig.simulator.settings.plan.requestsPerDay = 1000;
-    await liveAsDaemon(rig, { forMs: 30 * MINUTE_MS });
+    await liveAsDaemon(rig, { forMs: 10 * MINUTE_MS });
     rig.simulator.faults = onPath(new RegExp(`/${stream}$`), always({ kind: 'server-error' }));
     const fromMs = rig.clock.nowMs();
-    await liveAsDaemon(rig, { forMs: 2 * HOUR_MS });
+    await liveAsDaemon(rig, { forMs: 1.5 * HOUR_MS });
     const after = rig.simulator.log.requests.filter(({ atMs }) => atMs > fromMs);
     const polls = after.filter(({ path }) => path.endsWith('/telemetry')).map(({ atMs }) => atMs);
     const times = [fromMs, ...polls, rig.clock.nowMs()];
