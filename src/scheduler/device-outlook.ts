@@ -234,7 +234,8 @@ function certainFromMs(facts: DeviceFacts, rules: OutlookRules): number {
   if (!facts.isActive) return Number.POSITIVE_INFINITY;
   if (facts.newestMs === NEVER_MS) return isUnseen(facts) ? NEVER_MS : Number.POSITIVE_INFINITY;
   if (isToLearn(facts, rules)) return facts.polledMs;
-  if (facts.isQuiet && (isFollowed(facts, rules) || wasSilent(facts, polls))) return Number.POSITIVE_INFINITY;
+  if (facts.isQuiet && (isFollowed(facts, rules) || (isHinted(facts) && wasSilent(facts, polls))))
+    return Number.POSITIVE_INFINITY;
   const byRateMs = byRateFromMs(facts);
   // However seldom it reports, its idle poll comes first: it may report more often by now.
   return byRateMs >= idlePollDueMs(facts.polledMs, polls) ? Number.POSITIVE_INFINITY : byRateMs;
