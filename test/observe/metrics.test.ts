@@ -155,7 +155,7 @@ describe('the served metrics', () => {
   test('has the lag of the event loop without the grain of its samples', async () => {
     const metrics = open();
     const lag = async (): Promise<number | undefined> => {
-      await sleep(1500);
+      await sleep(2500);
       const seen = await scrape(metrics);
       expect(seen.get('tidemark_nodejs_eventloop_lag_max_seconds')).toBeGreaterThanOrEqual(0);
       return seen.get('tidemark_nodejs_eventloop_lag_p99_seconds');
