@@ -154,7 +154,7 @@ function progressFacts(report: ProgressReport): ProgressFacts {
     requests: totals.requests,
     requestsPerMinute: requests_per_minute,
     coveredShare: totals.covered_share,
-    ...(eta === undefined ? {} : { eta: eta === null ? null : { ms: eta.seconds * 1000, basis: eta.basis } }),
+    ...(eta === undefined ? {} : { eta: eta === null ? null : { ...eta, ms: eta.seconds * 1000 } }),
     waitsFor: waits === null ? null : plainText(waits),
     // Ordinary spacing of requests is not shown as waiting.
     wait: waitMs > REPORTED_FROM_MS ? { ms: waitMs, ofAll: all !== null } : null,

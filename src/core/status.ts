@@ -293,7 +293,12 @@ export interface ProgressReport {
    * The time left and its basis in words, maybe empty; `null` while it is not known. Absent: it is estimated from the
    * progress so far.
    */
-  readonly eta?: { readonly seconds: number; readonly basis: string } | null;
+  readonly eta?: {
+    readonly seconds: number;
+    readonly basis: string;
+    /** Whether the basis has the rate of the remaining work, which stands for the measured one then. */
+    readonly hasRate?: boolean;
+  } | null;
   /** Own requests a minute, recently; `null` while too few were sent. */
   readonly requests_per_minute?: number | null;
   /** The cause for which all remaining work waits, in words, if the time left is unknown; then `eta` is `null`. */

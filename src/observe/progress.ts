@@ -4,6 +4,7 @@
  * Log lines that are written at the same time stay intact, because both go through one `TerminalLine`. Redraws are rare
  * enough to cost nothing. Nothing here reads a clock: the caller passes the time.
  */
+import type { ProgressReport } from '../core/status.ts';
 import { counted, duration, grouped, percent, rateText } from '../core/text.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
@@ -22,7 +23,7 @@ export interface ProgressFacts {
   /** The covered share of the wanted ranges, 0 to 1; `null` while nothing is wanted yet. */
   readonly coveredShare: number | null;
   /** How long it will take and by what; `null` while that is not known. Absent: it is estimated from how it moves. */
-  readonly eta?: { readonly ms: number; readonly basis: string } | null;
+  readonly eta?: (Omit<NonNullable<ProgressReport['eta']>, 'seconds'> & { readonly ms: number }) | null;
   /** The cause for which all remaining work waits, if the duration is unknown. */
   readonly waitsFor?: string | null;
   /**
@@ -337,8 +338,7 @@ function remainingWork(facts: ProgressFacts, remainingMs: number | null): Remain
   if (facts.coveredShare === 1 || leftMs === null) return { long, short, more: [] };
   const left = `ETA ${duration(leftMs / SECOND_MS, 'up')}`;
   const basis = eta?.basis ? [eta.basis] : [];
-  // A basis with the rate of the remaining work stands for the measured one.
-  if (eta?.basis.includes(' a minute') === true) return { long: [left, ...basis], short: [left, ...short], more: [] };
+  if (eta?.hasRate === true) return { long: [left, ...basis], short: [left, ...short], more: [] };
   return { long: [left, ...long], short: [left, ...short], more: basis };
 }
 

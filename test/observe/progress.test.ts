@@ -38,7 +38,7 @@ describe('the words', () => {
   });
 
   test('have the ETA of the work itself and its basis in place of the measured ones', () => {
-    const eta = { ms: 41_000, basis: 'about 495 requests at 718 a minute' };
+    const eta = { ms: 41_000, basis: 'about 495 requests at 718 a minute', hasRate: true };
     expect(progressText({ ...FACTS, eta, requestsPerMinute: 3 }, 90_000)).toMatch(
       /^43 % covered, ETA 41 s, about 495 requests at 718 a minute, 1,234,567 new readings, (?!.*requests a minute)/,
     );
@@ -209,7 +209,7 @@ describe('the rate', () => {
     expect(shownIn(60, LONG)).toBe('[#######-] 99 % covered, ETA 119 min, 12,345 req/min');
     const backfill = { ...FACTS, ...LONG };
     expect(shownIn(60, { coveredShare: 1, backfill })).toBe('backfill: 99 % covered, ETA 119 min, 12,345 req/min');
-    const basis = { ...LONG, eta: { ms: 7_100_000, basis: BASIS } };
+    const basis = { ...LONG, eta: { ms: 7_100_000, basis: BASIS, hasRate: true } };
     for (const facts of [{}, LONG, { coveredShare: 1, backfill }, basis]) {
       for (let columns = 60; columns <= 200; columns += 1) {
         const shown = shownIn(columns, facts);

@@ -181,6 +181,7 @@ export function etaOf(
   return {
     seconds: Math.round(ms / SECOND_MS),
     basis: `about ${counted(left, 'request')} to go at ${rateText(perMinute)} a minute${less}`,
+    hasRate: true,
   };
 }
 
