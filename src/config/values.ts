@@ -141,7 +141,7 @@ export const baseUrl: Parse<string> = (text) => {
   return url.href.replace(/\/+$/, '');
 };
 
-/** The base URL of the API, which ends in `/external/v1` (API document, first paragraph). */
+/** The base URL of the API, which ends in `/external/v1` (docs/api.md). */
 export const apiUrl: Parse<string> = (text) => {
   const url = baseUrl(text);
   if (url instanceof Unfit || url.endsWith('/external/v1')) return url;

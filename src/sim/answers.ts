@@ -255,7 +255,7 @@ export class Refusal extends Error {
   }
 }
 
-/** 400. The message begins with the name of the parameter at fault (for cursors: Pagination 3). */
+/** 400. The message begins with the name of the parameter at fault (for cursors: docs/api.md, Pagination). */
 export function invalidRequest(parameter: string, complaint: string): Refusal {
   return new Refusal(400, 'invalid_request', `${parameter} ${complaint}`);
 }

@@ -243,7 +243,7 @@ function signatureOf({ paging }: SimSettings): CursorSignature {
   return { secret: paging.cursorSecret, alphabet: paging.cursorAlphabet };
 }
 
-/** Pagination 3: a cursor that the service did not issue, or not for this request, is refused. */
+/** A cursor that the service did not issue, or not for this request, is refused (docs/api.md, Pagination). */
 function readCursor({ query, settings, world, nowMs }: Call, kind: CursorKind, deviceId: string): CursorContent | null {
   const given = query.get('cursor');
   if (given === null) return null;
@@ -269,7 +269,7 @@ function nextOf(call: Call, kind: CursorKind, at: { deviceId?: string; position:
   return signCursor({ kind, workspaceId, deviceId, issuedAtMs: nowMs, parameters, position }, signatureOf(settings));
 }
 
-/** All that Pagination 4 wants kept the same. */
+/** The parameters that later pages have to keep (docs/api.md, Pagination). */
 function parametersOf(query: URLSearchParams): string {
   return JSON.stringify(TELEMETRY_PARAMETERS.filter((name) => name !== 'cursor').map((name) => query.get(name)));
 }
@@ -351,7 +351,7 @@ interface CursorContent {
   /** The device of a telemetry listing, otherwise empty. */
   readonly deviceId: string;
   readonly issuedAtMs: EpochMs;
-  /** The other parameters of the request, in a form that can be compared (Pagination 4). */
+  /** The other parameters of the request, in a form that can be compared (docs/api.md, Pagination). */
   readonly parameters: string;
   /** Where the listing continues; each kind has its own form. */
   readonly position: readonly string[];

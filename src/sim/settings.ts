@@ -33,7 +33,7 @@ export interface SimSettings {
   paging: {
     /** `limit` outside 1 to 200 ("not shown"). */
     limitOutside: 'refused' | 'clamped';
-    /** Whether parameters that differ from those of the first page make a cursor invalid (Pagination 4). */
+    /** Whether parameters that differ from those of the first page make a cursor invalid (docs/api.md, Pagination). */
     cursorParameters: 'checked' | 'ignored';
     /**
      * The treatment by a cursor of readings of one instant on both sides of a page's end: nothing, or it leaves out, or

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { DEFAULT_KEY } from '../../src/sim/settings.ts';
 import { createManualClock, ENDPOINTS, ORIGIN_MS, onBothWays, smallSimulator, smallWorld } from './support.ts';
 
-test('Authentication 4: a missing, unknown, revoked or expired key gets 401 and the challenge Bearer', async () => {
+test('Authentication: a missing, unknown, revoked or expired key gets 401 and the challenge Bearer', async () => {
   await onBothWays(smallSimulator, async (ask, simulator) => {
     const { key } = simulator.settings;
     const refused = async (authorization?: string | null): Promise<void> => {
@@ -23,7 +23,7 @@ test('Authentication 4: a missing, unknown, revoked or expired key gets 401 and 
   });
 });
 
-test('Authentication 5: a plan without API access gets 403 on every endpoint', async () => {
+test('Authentication: a plan without API access gets 403 on every endpoint', async () => {
   await onBothWays(smallSimulator, async (ask, simulator) => {
     simulator.settings.plan.apiAccess = false;
     for (const path of ENDPOINTS) {
@@ -34,7 +34,7 @@ test('Authentication 5: a plan without API access gets 403 on every endpoint', a
   });
 });
 
-test('Authentication 6, Scopes: each endpoint needs exactly its scope, and the refusal names it', async () => {
+test('Authentication: each endpoint needs exactly its scope, and the refusal names it', async () => {
   const scopeOf = (path: string): string => (path.endsWith('/telemetry') ? 'telemetry' : (path.split('/')[1] ?? ''));
   await onBothWays(smallSimulator, async (ask, simulator) => {
     for (const scope of ['devices', 'telemetry', 'alerts', 'account']) {
@@ -70,7 +70,7 @@ test('Errors: a refusal is an object with the single member error, code and mess
   });
 });
 
-test('Errors 429: the wait is in whole seconds and never less than one, and the refusal costs nothing', async () => {
+test('Errors: the wait is in whole seconds and never less than one, and the refusal costs nothing', async () => {
   const clock = createManualClock();
   const simulator = () => smallSimulator({ clock, settings: { plan: { requestsPerMinute: 2 } } });
   await onBothWays(simulator, async (ask) => {
@@ -120,7 +120,7 @@ test('Date: the server clock with its offset, the header with its skew, or none'
   });
 });
 
-test('Versioning 1: nothing is served outside the base path', () => {
+test('Versioning: nothing is served outside the base path', () => {
   const simulator = smallSimulator();
   const headers = { authorization: `Bearer ${DEFAULT_KEY}` };
   for (const target of [

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { ENDPOINTS, ORIGIN_MS, onBothWays, smallSimulator, walk } from './support.ts';
 
-test('Service 1, Errors 405: any other method on an endpoint is refused, with the limits', async () => {
+test('Errors: any other method on an endpoint is refused, with the limits', async () => {
   await onBothWays(smallSimulator, async (ask) => {
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       for (const path of ENDPOINTS) {
@@ -16,7 +16,7 @@ test('Service 1, Errors 405: any other method on an endpoint is refused, with th
   });
 });
 
-test('Service 2, Errors 404: a missing resource and one of another workspace look the same', async () => {
+test('Errors: a missing resource and one of another workspace look the same', async () => {
   await onBothWays(smallSimulator, async (ask) => {
     const paths = [
       '/devices/other',
@@ -36,7 +36,7 @@ test('Service 2, Errors 404: a missing resource and one of another workspace loo
   });
 });
 
-test('Service 4, Account: plan and usage by their names, and no members', async () => {
+test('Account: plan and usage by their names, and no members', async () => {
   await onBothWays(smallSimulator, async (ask, simulator) => {
     simulator.settings.plan.historyMaxDays = null;
     const { json, status } = await ask('/account');
@@ -144,7 +144,7 @@ test('Pagination, plan.max_devices_per_page: the largest page follows the plan',
   });
 });
 
-test('Pagination 1: next_cursor is absent on the last page, also where that page is just full', async () => {
+test('Pagination: next_cursor is absent on the last page, also where that page is just full', async () => {
   await onBothWays(smallSimulator, async (ask) => {
     expect('next_cursor' in (await ask('/devices?limit=3')).json).toBe(false);
     expect('next_cursor' in (await ask('/devices?limit=2')).json).toBe(true);

@@ -5,7 +5,7 @@ import { createManualClock, onBothWays, smallSimulator, smallWorld } from './sup
 
 const cursorOf = (text: string): string => `cursor=${encodeURIComponent(text)}`;
 
-test('Pagination 3: an altered or invented cursor is invalid_request, with a message about the cursor', async () => {
+test('Pagination: an altered or invented cursor is invalid_request, with a message about the cursor', async () => {
   const simulator = () => smallSimulator({ settings: { plan: { requestsPerMinute: 1_000_000 } } });
   await onBothWays(simulator, async (ask) => {
     const { next_cursor: cursor } = (await ask('/devices/a1/telemetry?limit=5')).json;
@@ -36,7 +36,7 @@ test('Pagination 3: an altered or invented cursor is invalid_request, with a mes
   });
 });
 
-test('Pagination 3: no text that is made up opens as a cursor', async () => {
+test('Pagination: no text that is made up opens as a cursor', async () => {
   const simulator = smallSimulator();
   const { openCursor } = await import('../../src/sim/endpoints.ts');
   const { cursorSecret: secret, cursorAlphabet: alphabet } = simulator.settings.paging;
@@ -67,7 +67,7 @@ test('Pagination, cursor: one of another endpoint, another device or another wor
   });
 });
 
-test('Pagination 4: the settings refuse a cursor with other parameters, or its window wins', async () => {
+test('Pagination: the settings refuse a cursor with other parameters, or its window wins', async () => {
   await onBothWays(smallSimulator, async (ask, { settings }) => {
     const bounds = 'after=2026-01-14T00:00:00Z&before=2026-01-15T00:00:00Z';
     const { next_cursor } = (await ask(`/devices/a1/telemetry?limit=5&${bounds}`)).json;

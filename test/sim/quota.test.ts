@@ -126,7 +126,7 @@ test('Limits: the day is counted beside the minute, and its wait is reported whe
   expect([status, headers['retry-after']]).toEqual([429, String(2 * 3600 - 60)]);
 });
 
-test('Limits 1 and 2: the headers speak of the minute, the day or the tighter of the two, by the settings', async () => {
+test('Limits: the headers speak of the minute, the day or the tighter of the two, by the settings', async () => {
   const clock = createManualClock();
   const simulator = smallSimulator({ clock, settings: { plan: { requestsPerMinute: 10, requestsPerDay: 12 } } });
   const ask = askInProcess(simulator);
@@ -171,7 +171,7 @@ test('Errors: a refusal costs no quota, or by the settings only 401 and 429 cost
   expect(simulator.quota().minute).toMatchObject({ left: 0 });
 });
 
-test('Errors 429: it costs nothing, whatever other refusals cost', async () => {
+test('Errors: it costs nothing, whatever other refusals cost', async () => {
   for (const refusals of ['free', 'counted'] as const) {
     const clock = createManualClock();
     const quota = { window: 'sliding', refusals } as const;

@@ -25,7 +25,7 @@ function listed(...recordedAt: readonly string[]): ReturnType<typeof smallWorld>
   return smallWorld({ devices: [{ deviceId: 'd', readings }], precision: 'us' });
 }
 
-test('Telemetry window 1: after and before bound the readings', async () => {
+test('Telemetry window: after and before bound the readings', async () => {
   await onBothWays(smallSimulator, async (ask) => {
     const [from, to] = [ORIGIN_MS - 3 * HOUR_MS, ORIGIN_MS - HOUR_MS];
     const { records } = await walk(ask, `/devices/a1/telemetry?limit=7&after=${at(from)}&before=${at(to)}`);
@@ -35,7 +35,7 @@ test('Telemetry window 1: after and before bound the readings', async () => {
   });
 });
 
-test('Telemetry window 1, bounds by the settings: each inclusive or exclusive, exact or in whole seconds', async () => {
+test('Telemetry window: each inclusive or exclusive, exact or in whole seconds', async () => {
   const world = listed(
     '2026-01-15T10:00:00.000000Z',
     '2026-01-15T10:00:00.400000Z',
@@ -67,7 +67,7 @@ test('Telemetry window 1, bounds by the settings: each inclusive or exclusive, e
   );
 });
 
-test('Telemetry window 2 and 3: as wide as the plan allows, and a nanosecond more is range_too_large', async () => {
+test('Telemetry window: as wide as the plan allows, and a nanosecond more is range_too_large', async () => {
   await onBothWays(smallSimulator, async (ask, { settings }) => {
     settings.plan.historyMaxDays = 7;
     const span = (after: string, before: string) => ask(`/devices/a1/telemetry?after=${after}&before=${before}`);
@@ -81,7 +81,7 @@ test('Telemetry window 2 and 3: as wide as the plan allows, and a nanosecond mor
   });
 });
 
-test('Telemetry window 2: null means no limit', async () => {
+test('Telemetry window: null means no limit', async () => {
   await onBothWays(smallSimulator, async (ask, { settings, world }) => {
     settings.plan.historyMaxDays = null;
     settings.plan.requestsPerMinute = 1000;
@@ -91,7 +91,7 @@ test('Telemetry window 2: null means no limit', async () => {
   });
 });
 
-test('Telemetry window 4: without bounds it is the most recent days that the plan allows', async () => {
+test('Telemetry window: without bounds it is the most recent days that the plan allows', async () => {
   await onBothWays(smallSimulator, async (ask, { settings, world }) => {
     settings.plan.historyMaxDays = 2;
     const { records } = await walk(ask, '/devices/a1/telemetry?limit=100');
@@ -101,7 +101,7 @@ test('Telemetry window 4: without bounds it is the most recent days that the pla
   });
 });
 
-test('Telemetry window 4, before alone: it reaches as far back as the plan allows', async () => {
+test('Telemetry window, before alone: it reaches as far back as the plan allows', async () => {
   await onBothWays(smallSimulator, async (ask, { settings, world }) => {
     settings.plan.historyMaxDays = 1;
     const { records } = await walk(ask, `/devices/a1/telemetry?limit=200&before=${at(ORIGIN_MS - 5 * DAY_MS)}`);
@@ -110,7 +110,7 @@ test('Telemetry window 4, before alone: it reaches as far back as the plan allow
   });
 });
 
-test('Telemetry window 5: later pages stay anchored to the window of the first page, even as time passes', async () => {
+test('Telemetry window: later pages stay anchored to the window of the first page, even as time passes', async () => {
   for (const query of ['limit=100', `limit=100&after=${at(ORIGIN_MS - DAY_MS)}`]) {
     const clock = createManualClock();
     await onBothWays(
