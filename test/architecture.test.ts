@@ -363,7 +363,7 @@ describe('the checker', () => {
     ['a pure file', "import { judgePage } from './judge-page.ts';", false],
     ['constants of the ports', "import { STREAMS } from '../core/ports.ts';", false],
     ['a value after code', "export const a = 1;\nimport { scan } from './page-scan.ts';", true],
-  ])('tells whether a pure file may import %s', (_what, code, isFound) => {
+  ])('finds whether a pure file may import %s', (_what, code, isFound) => {
     const found = ['ingest/unproven.ts is to be pure, but imports ingest/page-scan.ts'];
     expect(impureImports([{ path: 'ingest/unproven.ts', text: HEADER + code }])).toEqual(isFound ? found : []);
     expect(impureImports([{ path: 'ingest/page-scan.ts', text: HEADER + code }])).toEqual([]);
@@ -429,7 +429,7 @@ describe('the checker', () => {
     ['a question', "db.prepare('SELECT block FROM position');", false],
     ['another table', "db.prepare('DELETE FROM position_text');", false],
     ['a comment', '// DELETE FROM position', false],
-  ])('tells whether %s writes a table', (_what, code, isFound) => {
+  ])('finds whether %s writes a table', (_what, code, isFound) => {
     expect(writersOf('position', [{ path: 'store/x.ts', text: HEADER + code }])).toEqual(isFound ? ['store/x.ts'] : []);
   });
 

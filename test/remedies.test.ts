@@ -555,7 +555,7 @@ describe('the configuration', () => {
     ],
     [
       'the API key as a token: another value',
-      /use another value: the API key must not be sent to a database/,
+      /use another value: only the API may receive the API key/,
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: API.TIDEMARK_API_KEY },
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'user:gk7-Rw2x' },
     ],

@@ -409,7 +409,7 @@ export function misplacedSecrets({
   const elsewhere = long.flatMap(({ location, secret }) =>
     key === undefined || location === key.location || secret.reveal() !== key.secret.reveal()
       ? []
-      : [misplaced(location, key, 'use another value: the API key must not be sent to a database')],
+      : [misplaced(location, key, 'use another value: only the API may receive the API key')],
   );
   return [...inValues, ...elsewhere];
 }

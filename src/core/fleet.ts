@@ -204,7 +204,7 @@ export function readWhatIf(text: string): WhatIfText | { readonly mistake: strin
   if (key !== undefined) return { key, value };
   const meant = nearest(name, names);
   const list = Object.keys(WHAT_IF_KEYS).join(', ');
-  return { mistake: `does not know that key. ${meant === null ? '' : `Did you mean ${meant}? `}It knows ${list}` };
+  return { mistake: `has no such key. ${meant === null ? '' : `Did you mean ${meant}? `}Its keys: ${list}` };
 }
 
 /**

@@ -39,7 +39,7 @@ export function createFacts(db: Database.Database): Facts {
 }
 
 /**
- * Whose state it is, by its facts. What writes only inside a transaction.
+ * The facts that show to which workspace a state belongs. They are written inside transactions only.
  *
  * @param path the state file, for messages.
  */

@@ -9,7 +9,7 @@ import type { WorkspaceSize } from './workspace.ts';
 
 const LOOKS = 21;
 const BETWEEN_MS = 700;
-/** The issue's: under 200 ms to the first byte, under 300 KB. */
+/** Under 200 ms to the first byte, and under 300 KB. */
 const WANTED = { firstByteMs: 200, kilobytes: 300 };
 
 /** The measured pages, by name. */

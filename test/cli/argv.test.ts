@@ -294,10 +294,7 @@ describe('mistakes', () => {
     [['--plan', '--from', '1d', '--from', '2d'], /--from was given twice/],
     [['--plan', '--what-if'], /--what-if needs a value: --what-if KEY=VALUE/],
     [['--plan', '--what-if', 'share'], /--what-if takes KEY=VALUE, such as share=0\.5\.$/],
-    [
-      ['--plan', '--what-if', 'shares=1'],
-      /--what-if does not know that key\. Did you mean share\? It knows api\.share, /,
-    ],
+    [['--plan', '--what-if', 'shares=1'], /--what-if has no such key\. Did you mean share\? Its keys: api\.share, /],
     [['--once', '--what-if', 'share=1'], /--what-if cannot be used with --once: it is a flag of --plan\.$/],
     [
       ['--demo', '--json'],

@@ -96,10 +96,10 @@ describe('the assumptions', () => {
     ['share', /takes KEY=VALUE/],
     ['=1', /takes KEY=VALUE/],
     ['share=', /takes KEY=VALUE/],
-    ['shair=0.5', /does not know that key\. Did you mean share\? It knows api\.share, sync\.telemetry/],
-    ['toString=1', /does not know that key/],
-    ['constructor=1', /does not know that key/],
-    ['sk_live_4242=1', /does not know that key\. It knows/],
+    ['shair=0.5', /has no such key\. Did you mean share\? Its keys: api\.share, sync\.telemetry/],
+    ['toString=1', /has no such key/],
+    ['constructor=1', /has no such key/],
+    ['sk_live_4242=1', /has no such key\. Its keys:/],
   ])('%s is a mistake', (text, words) => {
     const read = readWhatIf(text);
     expect('mistake' in read ? read.mistake : '').toMatch(words);

@@ -53,7 +53,7 @@ test('beside a daemon: no request is sent, and the daemon continues', async () =
 test('ends with the exit code that the failure has, and a message for people', async () => {
   await using stage = await openStage();
   const ends: [string[], Record<string, string>, number, RegExp][] = [
-    [['--plan', '--what-if', 'shair=1'], {}, 2, /does not know that key\. Did you mean share\?/],
+    [['--plan', '--what-if', 'shair=1'], {}, 2, /has no such key\. Did you mean share\?/],
     [['--plan', '--what-if', 'share=2'], {}, 2, /--what-if api\.share: expected a number above 0/],
     [['--plan', '--from', 'once'], {}, 2, /--from: expected a date/],
     [['--plan', '--device', 'nobody'], {}, 2, /the workspace has no device with that id or name/],

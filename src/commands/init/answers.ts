@@ -112,7 +112,7 @@ interface SecretSource {
   readonly apiKey?: string;
 }
 
-const OTHER_VALUE = 'Use another value: the API key must not be sent to a database.';
+const OTHER_VALUE = 'Use another value: only the API may receive the API key.';
 
 /** A secret: from its file or a line of standard input, from the environment, or typed. An empty text for none. */
 export async function secretOf(init: Init, source: SecretSource): Promise<FoundSecret> {

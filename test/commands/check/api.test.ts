@@ -114,7 +114,7 @@ describe('a key that is right', () => {
   test.each([
     ['inclusive', 'exclusive'],
     ['exclusive', 'inclusive'],
-  ] as const)('tells that after is %s and before %s', async (after, before) => {
+  ] as const)('reports that after is %s and before %s', async (after, before) => {
     await using stage = await openStage({ settings: { bounds: { after, before } } });
     expect(line(await stage.report(), 'bounds')).toMatchObject({
       message: `"after" is ${after}, "before" is ${before}`,
@@ -407,7 +407,7 @@ describe('the way there', () => {
       'http://no-such-host.invalid/external/v1',
       /the host name no-such-host\.invalid (was not found|could not be resolved)/,
     ],
-  ])('%s fails: no request is made, the state is not touched, the rest goes on', async (name, url, words) => {
+  ])('%s fails: no request is made, the state is not touched, the other checks continue', async (name, url, words) => {
     await using stage = await openStage();
     const report = await stage.report({ TIDEMARK_API_URL: url });
     expect(line(report, name)).toMatchObject({ status: 'fail', message: expect.stringMatching(words) });

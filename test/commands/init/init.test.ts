@@ -324,7 +324,7 @@ describe('by flags', () => {
       ['--api-url', '@api', '--influx-url', 'http://127.0.0.1:1', '--influx-bucket', 'b'],
       { TIDEMARK_API_KEY: KEY, TIDEMARK_INFLUX_TOKEN: KEY },
       78,
-      /must not be sent to a database/,
+      /only the API may receive the API key/,
     ],
   ])('%s: nothing is written', async (_what, args, env, exitCode, words) => {
     const directory = place();
@@ -528,7 +528,7 @@ describe('on a terminal', () => {
     const piped = await init(directory, [...flags, '--influx-token-file', '-'], { answers: [KEY, KEY], isTTY: false });
     expect([piped.code, existsSync(join(directory, 'conf'))]).toEqual([78, false]);
     expect(piped.stderr).toMatch(
-      /\n--influx-token-file: this is the API key. Use another value: the API key must not be sent to a database.$/,
+      /\n--influx-token-file: this is the API key. Use another value: only the API may receive the API key.$/,
     );
     const followed = await init(directory, [...flags, '--influx-token-file', '-'], {
       answers: [KEY, TOKEN],

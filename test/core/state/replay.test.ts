@@ -30,7 +30,7 @@ test.each<[string, Partial<ReplayArgs>, number, boolean]>([
   ['an end', { typed: { from: '7d', to: '1d' } }, 0, false],
   ['the same words almost a week later', {}, 7 * DAY_MS - 1, true],
   ['the same words a week later', {}, 7 * DAY_MS, false],
-])('%s: goes on, or begins anew', (_what, changes, laterMs, isSame) => {
+])('%s: continues, or begins anew', (_what, changes, laterMs, isSame) => {
   expect(isSameReplay(BEFORE, { ...ARGS, ...changes }, 1000 + laterMs)).toBe(isSame);
 });
 
