@@ -371,9 +371,8 @@ To restore it, on this machine or another: copy it as tidemark.db into an empty
 data_dir, and start. Never let the original and the copy sync at the same time:
 each would use the whole quota. No API key is needed.
 
-Exit codes: 0 done; 1 failed, the message has the reason; 2 the command line is
-wrong; 3 interrupted, the partial file was removed; 78 the configuration is
-wrong.
+Exit codes: 0 done; 1 failed, see the message; 2 the command line is wrong;
+3 interrupted, the partial file was removed; 78 the configuration is wrong.
 
 Examples:
   tidemark --backup /backups/tidemark-monday.db
