@@ -10,7 +10,6 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runHealthCommand } from '../src/commands/health/command.ts';
-import { UserError } from '../src/core/faults.ts';
 import type { WriteAnswer } from '../src/core/ports.ts';
 import { Secret } from '../src/core/secret.ts';
 import { createInfluxSink, type InfluxSinkOptions } from '../src/influx/sink.ts';
@@ -20,7 +19,7 @@ import { TEST_CERTIFICATE, TEST_KEY } from './api/support/certificate.ts';
 import { ask, failure } from './api/support/odd-server.ts';
 import { KEY, openStage, runHere } from './commands/check/support.ts';
 import { servePage } from './page/support.ts';
-import { scratch } from './store/support.ts';
+import { refusal, scratch } from './store/support.ts';
 
 /** Starts it until the end of the test; returns its address without the scheme. */
 async function started(server: Server | RequestListener, port = 0): Promise<string> {
@@ -289,14 +288,3 @@ test('a data_dir that this user cannot create is made by the command', () => {
   execFileSync('/bin/sh', ['-c', command ?? 'false']);
   expect([statSync(directory).uid, refusal(() => openStore(directory).close())]).toEqual([process.getuid?.(), '']);
 });
-
-/** The message of a refusal; empty where there is none. */
-function refusal(work: () => unknown): string {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof UserError) return error.message;
-    throw error;
-  }
-  return '';
-}

@@ -24,24 +24,12 @@ import { readBackfillOptions } from '../src/commands/shared/options.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../src/core/archive-room.ts';
 import { findDeviceIds } from '../src/core/device-names.ts';
-import { UserError } from '../src/core/faults.ts';
 import { openAgent } from '../src/influx/connection.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../src/store/open/migrations.ts';
 import { requireNewFile } from '../src/store/open/new-file.ts';
 import { explainedReading, hasShape, openReading, readOnce, requireState } from '../src/store/open/read-only.ts';
 import { openStore } from '../src/store/store.ts';
-import { type Scratch, scratch } from './store/support.ts';
-
-/** The message of a refusal; empty where there is none. */
-function refusal(work: () => unknown): string {
-  try {
-    work();
-  } catch (error) {
-    if (error instanceof UserError) return error.message;
-    throw error;
-  }
-  return '';
-}
+import { refusal, type Scratch, scratch } from './store/support.ts';
 
 const start = (directory: string): string => refusal(() => openStore(directory).close());
 

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { UserError } from '../../src/core/faults.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { LogBatch, LogLane } from '../../src/core/state/log.ts';
 import type { PageCommit } from '../../src/core/state/telemetry.ts';
@@ -133,4 +134,15 @@ export const NO_LIMIT = { lines: Number.MAX_SAFE_INTEGER, bytes: Number.MAX_SAFE
 /** Everything of a lane. */
 export function readAll({ store }: Pick<OpenStore, 'store'>, lane: LogLane): LogBatch {
   return store.read(lane, { block: 0, line: 0 }, NO_LIMIT);
+}
+
+/** The message of a refusal; empty where there is none. */
+export function refusal(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
+  return '';
 }
