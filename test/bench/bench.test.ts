@@ -179,11 +179,13 @@ describe('the baselines of the program', () => {
     const row = { figure: 'CPU', unit: 'µs', values: [30, 20, 40], beside: { floor: [10], old: [60, 59] } };
     const within = { ...row, most: { floor: 3 } };
     const beyond = { ...row, figure: 'idle', most: { own: 29, floor: 2.5 } };
-    expect([within, beyond].map(isWithin)).toEqual([true, false]);
-    expect(formatRows([within, beyond]).split(/\n| {2,}/)).toEqual([
+    const once = { ...row, figure: 'peak', most: {}, mostOfAny: 39 };
+    expect([within, beyond, once].map(isWithin)).toEqual([true, false, false]);
+    expect(formatRows([within, beyond, once]).split(/\n| {2,}/)).toEqual([
       ...['figure', 'median', 'spread', '× floor', '× old'],
       ...['CPU', '30.0 µs', '20.0 to 40.0', '3.00', '0.50'],
-      ...['idle', '30.0 µs * (29)', '20.0 to 40.0', '3.00 * (2.5)', '0.50', ''],
+      ...['idle', '30.0 µs * (29)', '20.0 to 40.0', '3.00 * (2.5)', '0.50'],
+      ...['peak', '30.0 µs', '20.0 to 40.0 * (39)', '3.00', '0.50', ''],
     ]);
   });
 });

@@ -106,7 +106,7 @@ export async function idle(options: IdleOptions): Promise<Idle> {
  *
  * @throws Error if it ends before it is stopped
  */
-async function idleFloor({ devices, warmMs, measuredMs }: Omit<IdleOptions, 'program'>): Promise<Idle> {
+export async function idleFloor({ devices, warmMs, measuredMs }: Omit<IdleOptions, 'program'>): Promise<Idle> {
   const directory = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   using api = await startLiveApi(devices, DAY_MS);
   using sink = await startNullInflux();

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MINUTE_MS } from '../../../src/core/time.ts';
 import { backfill } from '../figures.ts';
-import { type Idle, idle } from '../idle.ts';
+import { type Idle, idle, idleFloor } from '../idle.ts';
 import { type Ended, runProgram, startNullInflux, startOrigin } from '../parts.ts';
 import { median } from '../table.ts';
 import { oldestMs, SENSORS, type WorkspaceSize } from '../workspace.ts';
@@ -31,6 +31,8 @@ export interface Row {
   readonly beside: Readonly<Record<string, readonly number[]>>;
   /** The most that the median may be: absolute (`own`), or as a ratio to one of those beside it. */
   readonly most: Readonly<Record<string, number>>;
+  /** The most that any value may be. */
+  readonly mostOfAny?: number;
 }
 
 type Used = Pick<Ended, 'cpuMs' | 'wallMs' | 'peakPrivateBytes'>;
@@ -64,30 +66,30 @@ export async function compare(plan: ComparePlan): Promise<Row[]> {
       rowOf(`peak private memory, ${what}`, 'MB', {
         used,
         figureOf: ({ peakPrivateBytes }) => peakPrivateBytes / 1e6,
-        most: { own: 110 },
+        mostOfAny: 110,
       }),
     );
   }
-  say('idle daemons, side by side');
-  const [own, then] = await Promise.all(
-    [program, earlier.program].map(
-      async (each) => await idle({ program: each, devices: 30, warmMs: 2 * MINUTE_MS, measuredMs: plan.idleMs }),
-    ),
-  );
-  if (own !== undefined && then !== undefined) rows.push(...idleRows(own, then, earlier.version));
+  say(`${plan.runs} idle daemons of each, side by side`);
+  const fleet = { devices: 30, warmMs: 2 * MINUTE_MS, measuredMs: plan.idleMs };
+  const each = async (start: () => Promise<Idle>): Promise<Idle[]> =>
+    await Promise.all(Array.from({ length: plan.runs }, start));
+  const [own, floor, then] = await Promise.all([
+    each(async () => await idle({ ...fleet, program })),
+    each(async () => await idleFloor(fleet)),
+    each(async () => await idle({ ...fleet, program: earlier.program })),
+  ]);
+  rows.push(...idleRows({ own, floor, [earlier.version]: then }));
   // CPU first, then what one waits for.
   return rows.toSorted((a, b) => Number(b.figure.includes('CPU')) - Number(a.figure.includes('CPU')));
 }
 
-function idleRows(own: Idle, then: Idle, version: string): Row[] {
+function idleRows(daemons: Readonly<Record<string, readonly Idle[]>>): Row[] {
   const row = (figure: string, unit: string, most: number, of: (each: Idle) => number): Row => {
-    return {
-      figure: `idle, 30 devices: ${figure}`,
-      unit,
-      values: [of(own)],
-      beside: { [version]: [of(then)] },
-      most: { own: most },
-    };
+    const { own = [], ...beside } = Object.fromEntries(
+      Object.entries(daemons).map(([name, all]) => [name, all.map(of)]),
+    );
+    return { figure: `idle, 30 devices: ${figure}`, unit, values: own, beside, most: { own: most } };
   };
   return [
     row('CPU per hour', 's', 15, ({ cpuSPerHour }) => cpuSPerHour),
@@ -122,16 +124,18 @@ export function rowOf(
     used,
     figureOf,
     most = {},
+    mostOfAny,
   }: {
     readonly used: Readonly<Record<string, readonly Used[]>>;
     readonly figureOf: (one: Used) => number;
     readonly most?: Readonly<Record<string, number>>;
+    readonly mostOfAny?: number;
   },
 ): Row {
   const { own = [], ...beside } = Object.fromEntries(
     Object.entries(used).map(([name, all]) => [name, all.map(figureOf)]),
   );
-  return { figure, unit, values: own, beside, most };
+  return { figure, unit, values: own, beside, most, ...(mostOfAny === undefined ? {} : { mostOfAny }) };
 }
 
 /** @throws Error unless the database was sent every line. */
@@ -180,7 +184,8 @@ function requireWhole({ code, stderr }: Ended, lines: number, size: WorkspaceSiz
 }
 
 /** Whether a figure is at most what it may be, by itself and beside the others. */
-export function isWithin({ values, beside, most }: Row): boolean {
+export function isWithin({ values, beside, most, mostOfAny = Number.POSITIVE_INFINITY }: Row): boolean {
+  if (Math.max(...values) > mostOfAny) return false;
   return Object.entries(most).every(([name, limit]) => {
     const others = beside[name];
     return median(values) / (others === undefined ? 1 : median(others)) <= limit;
@@ -191,9 +196,10 @@ export function isWithin({ values, beside, most }: Row): boolean {
 export function formatRows(rows: readonly Row[]): string {
   const names = [...new Set(rows.flatMap(({ beside }) => Object.keys(beside)))];
   const head = ['figure', 'median', 'spread', ...names.map((name) => `× ${name}`)];
-  const lines = rows.map(({ figure, unit, values, beside, most }) => {
+  const lines = rows.map(({ figure, unit, values, beside, most, mostOfAny }) => {
     const own = median(values);
-    const spread = `${digits(Math.min(...values))} to ${digits(Math.max(...values))}`;
+    const largest = Math.max(...values);
+    const spread = `${digits(Math.min(...values))} to ${marked(digits(largest), largest, mostOfAny)}`;
     const ratios = names.map((name) => {
       const others = beside[name];
       if (others === undefined) return '';
