@@ -23,6 +23,16 @@ export function plainText(text: string, maxLength = 200): string {
   return cut ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');
 }
 
+/** The answer of a server in a message: its status, and its own words, which may quote what it received. */
+export function serverAnswerText(status: number, words: string): string {
+  return `HTTP ${status}${words === '' ? '' : `: ${words}`}`;
+}
+
+/** A text in which an answer that {@link serverAnswerText} has written is changed, up to the end of the text. */
+export function changeServerAnswer(text: string, change: (answer: string) => string): string {
+  return text.replace(/\bHTTP \d{3}: [\s\S]*$/, change);
+}
+
 /** Limits a text to this many characters; one that was cut ends in `…`. For text that is escaped elsewhere. */
 export function shortened(text: string, maxLength = 200): string {
   if (text.length <= maxLength) return text;

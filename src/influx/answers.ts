@@ -9,7 +9,7 @@ import { isRecord } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 import { createScrub, Secret } from '../core/secret.ts';
-import { plainText } from '../core/text.ts';
+import { plainText, serverAnswerText } from '../core/text.ts';
 import { HOUR_MS } from '../core/time.ts';
 
 /** An HTTP answer as far as it was read: the body may be cut. */
@@ -89,7 +89,7 @@ export function readAnswer(
   const { status } = answer;
   const server = readBody(answer.body);
   const shown = plainText(conceal(server.text), 180);
-  const message = `HTTP ${status}${server.text === '' ? '' : `: ${shown}`}`;
+  const message = serverAnswerText(status, shown);
   if (status === 204) return { kind: 'accepted' };
   if (kind === 'victoriametrics' && isInfluxDb(answer, server))
     return { kind: 'blocked', message, hint: KIND_HINT(section) };

@@ -8,7 +8,7 @@
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
 import type { ReadProblem } from '../core/state/verify.ts';
-import { plainText } from '../core/text.ts';
+import { plainText, serverAnswerText } from '../core/text.ts';
 import { type Conceal, concealing, failureText, sectionOf } from './answers.ts';
 import { baseUrl, beginOf, openAgent } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
@@ -129,8 +129,7 @@ async function refusalOf(
   }
   const status = answer.statusCode ?? 0;
   const text = messageIn(body);
-  const result = plainText(conceal(text), 180);
-  const message = `HTTP ${status}${result === '' ? '' : `: ${result}`}`;
+  const message = serverAnswerText(status, plainText(conceal(text), 180));
   if (FILE_LIMIT.test(text)) {
     return { kind: 'refused', message, hint: FILE_LIMIT_HINT, isTooWide: true };
   }

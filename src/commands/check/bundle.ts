@@ -19,7 +19,7 @@ import { isRecord } from '../../core/json.ts';
 import type { RecentEvent } from '../../core/page-facts.ts';
 import { createScrub, Secret } from '../../core/secret.ts';
 import { type DeviceStatus, type StatusReport, VERSION } from '../../core/status.ts';
-import { plainText } from '../../core/text.ts';
+import { changeServerAnswer, plainText } from '../../core/text.ts';
 import { formatMs, HOUR_MS } from '../../core/time.ts';
 import { reportNow } from '../../report/report.ts';
 import { writeBundle } from '../../store/open/new-file.ts';
@@ -201,7 +201,8 @@ function cleaner(
   const hide = createScrub(described.hidden.map((text) => new Secret(text)));
   const home = homedir();
   return (text) => {
-    const clean = withoutPeople(names.text(withoutQuotedAnswers(hide(scrub(text)))));
+    // The lines that a server quotes contain device names in another spelling.
+    const clean = withoutPeople(names.text(changeServerAnswer(hide(scrub(text)), withoutQuotes)));
     return home.length > 1 ? clean.replaceAll(home, '~') : clean;
   };
 }
@@ -329,11 +330,6 @@ export function withoutQuotes(text: string): string {
     .replace(/"(?:[^"\\]|\\.)*"?/g, '"…"')
     .replace(/'(?:[^'\\]|\\.)*'(?!\w)/g, "'…'")
     .replace(/=(?:\\.|[^\s,])+/g, '=…');
-}
-
-/** Removes quotations from an answer (`HTTP 400: …`) in a text: its lines contain device names in another spelling. */
-function withoutQuotedAnswers(text: string): string {
-  return text.replace(/\bHTTP \d{3}: [\s\S]*$/, withoutQuotes);
 }
 
 /** Removes email addresses, and users and passwords in URLs. */
