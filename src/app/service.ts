@@ -109,7 +109,7 @@ async function runTicks({ progress, sync, terminal, saveEvents }: TickParts, sig
   const tick = (): number => {
     sync.heartbeats.tick();
     pulse.beat(TICK_MS);
-    terminal.show(sync.progress);
+    terminal.show(sync.measureProgress);
     progress();
     if (realClock.monoMs() - savedMs >= SAVE_EVENTS_MS) {
       saveEvents();
@@ -124,7 +124,7 @@ async function runTicks({ progress, sync, terminal, saveEvents }: TickParts, sig
 async function servePage(options: ServiceOptions, facts: PageFacts): Promise<StatusServer> {
   const { listen, statusPage, sync, perDevice } = options;
   const { scrub, logger } = options.terminal;
-  const { report, overview, figures, deliverers, fleet, heartbeats } = sync;
+  const { report, overview, measureFigures, deliverers, fleet, heartbeats } = sync;
   const health = (): HealthReport => healthOf(heartbeats.loops());
   const ready = (): ReadyReport => {
     const now = sync.ready();
@@ -132,7 +132,7 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
   };
   if (perDevice) fleet.listFigures(MOST_DEVICES);
   const metrics = createMetrics({
-    figures,
+    figures: measureFigures,
     health,
     ready,
     loops: heartbeats.loops,

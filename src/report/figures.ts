@@ -36,10 +36,12 @@ interface FiguresParts {
   readonly historyEta: () => HistoryEta | null;
 }
 
-/** The figures, and the few of them that the progress line of the daemon needs. */
+/** Measures what is shown while a sync runs. Each call scans the devices again where a scan is quick and due. */
 export interface FigureSource {
-  figures(): Figures;
-  progress(): ProgressReport;
+  /** The figures behind the metrics. */
+  measureFigures(): Figures;
+  /** The few of them that the progress line of the daemon needs. */
+  measureProgress(): ProgressReport;
   /** Records what a running job reports of its progress. */
   noteJob(id: number, progress: unknown): void;
 }
@@ -51,7 +53,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const destinations = (): DestinationFigures[] => deliverers.map((deliverer) => destinationFigures(parts, deliverer));
   const counts = countsFromNow(store);
   const speeds = createJobSpeeds(clock, () => jobs.open().map(({ id }) => id));
-  const figures = (): Figures => {
+  const measureFigures = (): Figures => {
     const { droppedHints, openHistoryMs } = planning.planner.figures();
     const { lines, bytes } = store.totals();
     const { usedBytes, maxBytes, diskFreeBytes, full } = parts.room.status();
@@ -70,7 +72,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
       archive: { points: lines, bytes, stateBytes: usedBytes, maxBytes, diskFreeBytes, isFull: full !== null },
     };
   };
-  const progress = (): ProgressReport => {
+  const measureProgress = (): ProgressReport => {
     const seen = fleet.scan()?.figures;
     const { waitingUntilMs, historyWaitsUntilMs } = parts.quota();
     // It looks at every device, and nothing is missing of a daemon in sync.
@@ -93,7 +95,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
       backfill: backfillProgress(jobs.open()),
     };
   };
-  return { figures, progress, noteJob: speeds.note };
+  return { measureFigures, measureProgress, noteJob: speeds.note };
 }
 
 /** Returns a function that counts the readings archived and the requests sent from now on. */

@@ -61,7 +61,10 @@ export function createDemandWatch(
     check: (current) => {
       const plan = store.account()?.plan;
       const rates = current.rates();
-      const lastIntervalMs = keptInterval(store, meanIntervalMs(rates, current.settings.freshnessMs));
+      const storedMs = readInterval(store);
+      const changedMs = changedInterval(storedMs, meanIntervalMs(rates, current.settings.freshnessMs));
+      if (changedMs !== null) store.saveFact(INTERVAL, String(Math.round(changedMs)));
+      const lastIntervalMs = changedMs ?? storedMs;
       const known = { ...current, rates: () => rates, lastIntervalMs };
       const shortfall = plan === undefined ? null : shortfallNow(known, plan);
       if (shortfall === null) {
@@ -80,12 +83,15 @@ export function createDemandWatch(
   };
 }
 
-/** Stores a measured interval. @returns the one that is stored, in ms; `null` for none. */
-function keptInterval(store: Pick<Store, 'fact' | 'saveFact'>, measuredMs: number | null): number | null {
-  const kept = Number(store.fact(INTERVAL) ?? 0);
-  const keptMs = kept > 0 && Number.isFinite(kept) ? kept : null;
-  if (measuredMs === null || (keptMs !== null && !hasMoved(keptMs, measuredMs, KEEP_FACTOR))) return keptMs;
-  store.saveFact(INTERVAL, String(Math.round(measuredMs)));
+/** @returns the stored interval, in ms; `null` for none. */
+function readInterval(store: Pick<Store, 'fact'>): number | null {
+  const ms = Number(store.fact(INTERVAL) ?? 0);
+  return ms > 0 && Number.isFinite(ms) ? ms : null;
+}
+
+/** @returns a measured interval that differs enough from the stored one to replace it; `null` for no such one. */
+function changedInterval(storedMs: number | null, measuredMs: number | null): number | null {
+  if (measuredMs === null || (storedMs !== null && !hasMoved(storedMs, measuredMs, KEEP_FACTOR))) return null;
   return measuredMs;
 }
 

@@ -333,7 +333,7 @@ describe('the reports', () => {
     setRest(parts.planning, { kind: 'rest', untilMs: NOW_MS + HOUR_MS, reason: 'spare' });
     const history_waiting_until = '2026-06-15T13:34:56.789Z';
     const waits = { waiting_until: null, history_waiting_until };
-    expect([reports.quotaWaits(), reports.progress().allowance]).toEqual([waits, waits]);
+    expect([reports.quotaWaits(), reports.measureProgress().allowance]).toEqual([waits, waits]);
   });
 
   test('show no used-up quota while the plan is unknown, but that the account is read', async () => {
@@ -343,7 +343,7 @@ describe('the reports', () => {
     await parts.limiter.acquire(ACCOUNT, NEVER);
     expect(parts.limiter.figures()).toMatchObject({ waitingFor: 'rate', minute: { limit: null } });
     expect(reports.quotaWaits()).toEqual({ waiting_until: null, history_waiting_until: null });
-    expect(reports.progress().waits).toBe('reading the account');
+    expect(reports.measureProgress().waits).toBe('reading the account');
   });
 
   test('are not ready before the devices were listed, and name a problem of the API', () => {

@@ -219,7 +219,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
 });
 
 function metricsOf(sync: Sync, clock: { nowMs(): number; monoMs(): number }): Metrics {
-  const { figures, ready, heartbeats, deliverers } = sync;
+  const { measureFigures: figures, ready, heartbeats, deliverers } = sync;
   return createMetrics({
     ...{ figures, ready, clock, version: '0', perDevice: false, scrub: (text: string) => text },
     health: () => healthOf(heartbeats.loops()),

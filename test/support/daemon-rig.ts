@@ -65,7 +65,7 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
     key: options.key ?? NEVER,
     beside: [...sync.deliverers.map(({ run }) => run), maintain, ...(options.beside?.(sync) ?? [])],
   };
-  const watch: DaemonWatch = { events, report: sync.report, progress: sync.progress, ready: sync.ready };
+  const watch: DaemonWatch = { events, report: sync.report, progress: sync.measureProgress, ready: sync.ready };
   let error: unknown = null;
   try {
     const running = (options.program ?? { runDaemon }).runDaemon(parts, stop.signal).catch((cause: unknown) => {
