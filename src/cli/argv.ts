@@ -7,6 +7,7 @@
 import { parseArgs } from 'node:util';
 import { UserError } from '../core/faults.ts';
 import { readWhatIf, type WhatIfText } from '../core/fleet.ts';
+import type { DestinationKind } from '../core/lines/dialect.ts';
 import { nearest, plainText } from '../core/text.ts';
 import {
   type Command,
@@ -299,11 +300,14 @@ function onlyDevice(given: Given, mode: Mode): string | null {
 
 const INFLUX_FLAGS = ['influx-url', 'influx-token-file', 'influx-org', 'influx-bucket', 'influx-kind'] as const;
 
+/** All kinds, by their type alone: the code that translates lines is not loaded here. */
+const INFLUX_KINDS = ['influxdb', 'victoriametrics'] as const satisfies readonly DestinationKind[];
+
 /** The kind of the database that `init` is given. */
 function influxKind(given: Given): InitCommand['influxKind'] {
   const text = single(given, 'influx-kind');
   if (text === null) return null;
-  const kind = oneOf('influx-kind', text, ['influxdb', 'victoriametrics'] as const);
+  const kind = oneOf('influx-kind', text, INFLUX_KINDS);
   if ([null, 'none'].includes(single(given, 'influx-url')))
     throw mistake('--influx-kind needs a database: give --influx-url URL.');
   if (kind === 'victoriametrics' && given.has('influx-bucket')) {

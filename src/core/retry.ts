@@ -34,6 +34,18 @@ export function verdictOf(kind: ApiFaultKind): Verdict {
   return VERDICTS[kind];
 }
 
+/** How often a listing is begun before it counts as failed. */
+export const LISTING_STARTS = 3;
+
+/**
+ * Whether a failed listing is begun again from its first page: its cursor was refused.
+ *
+ * @param starts how often it was begun: 1 or more
+ */
+export function isListedAgain(error: unknown, starts: number): boolean {
+  return error instanceof ApiFault && error.kind === 'bad-cursor' && starts < LISTING_STARTS;
+}
+
 /** After so long without progress, work that someone waits for ends unfinished. */
 export const STALLED_AFTER_MS = 10 * MINUTE_MS;
 

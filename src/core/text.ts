@@ -90,6 +90,11 @@ export function databaseText(name: string, count: number): string {
   return count === 1 && name === 'influx' ? 'the database' : name;
 }
 
+/** Host and port as in a URL: an IPv6 address has brackets. */
+export function addressText(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 /** A number and what there are this many of. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
@@ -134,6 +139,14 @@ export function etaText(eta: {
   if (eta.eta_seconds === null) return '';
   const less = eta.eta_assumes_full_history ? ` (${LESS_IF_YOUNGER})` : '';
   return `, ETA ${duration(eta.eta_seconds, 'up')}${less}`;
+}
+
+/** The ETA as a progress report has it; `null` where there is none. */
+export function progressEta(
+  seconds: number | null,
+  assumesFullHistory: boolean,
+): { readonly seconds: number; readonly basis: string } | null {
+  return seconds === null ? null : { seconds, basis: assumesFullHistory ? LESS_IF_YOUNGER : '' };
 }
 
 /**

@@ -8,6 +8,7 @@
  * replay sends it is sent again.
  */
 import { pollUntil } from '../core/async.ts';
+import { isHourLine } from '../core/lines/line-reader.ts';
 import { STALLED_AFTER_MS } from '../core/retry.ts';
 import { END_OF_TIME, type ReadPiece, type ReadRange, type ScanPosition } from '../core/state/archive.ts';
 import type { ReplayArgs } from '../core/state/job-args.ts';
@@ -163,11 +164,9 @@ function readPiece(
   const { deviceId } = at;
   const revision = deviceId === null ? 0 : telemetry(deviceId).revision;
   const piece = replays.archiveReader.read(range, at, bytes);
-  const hasHours = deviceId !== null && piece.lines.some(isHour);
+  const hasHours = deviceId !== null && piece.lines.some(isHourLine);
   return { piece, hours: hasHours ? [{ piece, deviceId, revision }] : [] };
 }
-
-const isHour = (line: string): boolean => line.startsWith('coverage_hour,');
 
 /** More than the lines of a piece that was read before. */
 const WHOLE_PIECE = 8 * BATCH_LENGTH;

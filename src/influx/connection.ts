@@ -74,6 +74,11 @@ export interface Call {
 /** Sends a request and returns the answer, whatever its status. Rejects if no answer came or the signal aborts. */
 export type Send = (call: Call, signal: AbortSignal) => Promise<ServerAnswer>;
 
+/** The header for a token that is `user:password`; `null` for another one. */
+export function basicAuthorization(token: string): string | null {
+  return token.includes(':') ? `Basic ${btoa(token)}` : null;
+}
+
 /**
  * Opens a connection. It is kept alive between requests; an idle one does not keep the process running.
  *
@@ -85,7 +90,8 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
   setLogger({ error() {}, warn() {} });
   const base = baseUrl(url);
   const agent = openAgent(base, { ca, proxies });
-  const authorization = basic && token.includes(':') ? { authorization: `Basic ${btoa(token)}` } : {};
+  const pair = basic ? basicAuthorization(token) : null;
+  const authorization = pair === null ? {} : { authorization: pair };
   return async ({ method, path, body }, signal) => {
     const seen: Seen = { answer: null, isPacked: false, chunks: [], bytes: 0 };
     const { text, packed } = await encode(body);

@@ -10,7 +10,7 @@ import { StringDecoder } from 'node:string_decoder';
 import type { ReadProblem } from '../core/state/verify.ts';
 import { plainText, serverAnswerText } from '../core/text.ts';
 import { type Conceal, concealing, failureText, sectionOf } from './answers.ts';
-import { baseUrl, beginOf, openAgent } from './connection.ts';
+import { baseUrl, basicAuthorization, beginOf, openAgent } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
 /** The longest line that an answer can have, because answers are requested in pieces. */
@@ -47,10 +47,8 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
   const agent = openAgent(base, { ca, proxies });
   const token = options.token?.reveal() ?? '';
   const conceal = concealing(token);
-  const headers = {
-    accept: 'application/json',
-    ...(token === '' ? {} : { authorization: authorizationOf(token, options.basic) }),
-  };
+  const authorization = (options.basic ? basicAuthorization(token) : null) ?? `Token ${token}`;
+  const headers = { accept: 'application/json', ...(token === '' ? {} : { authorization }) };
   const begin = beginOf(base);
   return async (path, take, signal) => {
     signal.throwIfAborted();
@@ -64,10 +62,6 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
       return { kind: 'down', message, hint: '' };
     }
   };
-}
-
-function authorizationOf(token: string, basic: boolean): string {
-  return basic && token.includes(':') ? `Basic ${btoa(token)}` : `Token ${token}`;
 }
 
 class Silence extends Error {}

@@ -24,16 +24,14 @@ import {
   pageSizeOf,
   pagesBelowFirst,
 } from '../core/records.ts';
-import { ALERTS_LEFT_OUT, listOf } from '../core/state/state.ts';
+import { isListedAgain } from '../core/retry.ts';
+import { ALERTS_LEFT_OUT, parseList } from '../core/state/state.ts';
 import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
 import { accountReadAt } from './account.ts';
 import type { SyncContext } from './context.ts';
 import { exclusionNow } from './filter.ts';
 
 const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
-
-/** How often a listing is begun again before it counts as failed. */
-const MAX_STARTS = 3;
 
 /**
  * The limits of a listing, far beyond any workspace: each id is held until the listing ends, so that many take some
@@ -115,11 +113,11 @@ export function openAlertsOf({ alerts }: Pick<SyncContext['store'], 'alerts'>): 
  * @returns the ids that were seen.
  */
 async function list(context: SyncContext, depth: ListDepth, signal: AbortSignal): Promise<ReadonlySet<number>> {
-  for (let start = 1; ; start += 1) {
+  for (let starts = 1; ; starts += 1) {
     try {
       return await listOnce(context, depth, signal);
     } catch (error) {
-      if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || start >= MAX_STARTS) throw error;
+      if (!isListedAgain(error, starts)) throw error;
     }
   }
 }

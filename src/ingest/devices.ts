@@ -15,6 +15,7 @@ import { filterRecord } from '../core/filter.ts';
 import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
 import { nameOf } from '../core/lines/names.ts';
 import type { PollSettings } from '../core/ports.ts';
+import { isListedAgain, LISTING_STARTS } from '../core/retry.ts';
 import type { Cursor, DevicePage, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import type { KnownDevice, ListedDevice } from '../core/state/inventory.ts';
 import { type EpochMs, type EpochNs, HOUR_MS, HOUR_NS, isLater, msToNs, nsToMs } from '../core/time.ts';
@@ -23,9 +24,6 @@ import { freshestFirst, includedDevices } from './filter.ts';
 
 /** A `device` point is made when something changed, and at least this often. */
 const POINT_EVERY_NS = HOUR_NS;
-
-/** How often a listing is begun again before it counts as failed. */
-const MAX_STARTS = 3;
 
 /** How long to wait before a listing is begun again. */
 const RETRY_MS = 1000;
@@ -108,14 +106,13 @@ interface Listing {
  * @throws ApiFault where the listing could not be completed, or has none of the devices that are known.
  */
 export async function listDevices(context: SyncContext, signal: AbortSignal): Promise<Listing> {
-  for (let start = 1; ; start += 1) {
-    const isLast = start >= MAX_STARTS;
+  for (let starts = 1; ; starts += 1) {
     try {
       const listing = await listOnce(context, signal);
       if (!isImplausible(context, listing)) return listing;
-      if (isLast) return believed(context, listing);
+      if (starts >= LISTING_STARTS) return acceptEmptyList(context, listing);
     } catch (error) {
-      if (!(error instanceof ApiFault) || error.kind !== 'bad-cursor' || isLast) throw error;
+      if (!isListedAgain(error, starts)) throw error;
     }
     await context.clock.sleep(RETRY_MS, signal);
   }
@@ -130,7 +127,10 @@ function isImplausible({ store }: SyncContext, { records, unreadable }: Listing)
 }
 
 /**
- * Whether an empty list is accepted: it is, if no device was known; otherwise all known devices would be gone by it.
+ * Accepts an empty list where the account has no count, or no device is known. Otherwise all known devices would be
+ * gone by it.
+ *
+ * @throws ApiFault where it is not accepted.
  */
 function believed({ store }: SyncContext, listing: Listing): Listing {
   const counted = store.account()?.devices ?? null;

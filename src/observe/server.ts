@@ -15,7 +15,8 @@ import { type Advice, UserError } from '../core/faults.ts';
 import { type Clock, type Served, servedJson } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import type { HealthReport, ReadyReport, StatusReport } from '../core/status.ts';
-import { type Answer, type AnswerMaker, createAnswerMaker, encoded } from './answers.ts';
+import { addressText } from '../core/text.ts';
+import { type Answer, type AnswerMaker, createAnswerMaker, encodeAnswer } from './answers.ts';
 import { Connection, connectionsToDrop, createSteps, type NextStep, readersToDrop } from './connections.ts';
 
 /** The resources that a page may use: those of this server, and no script or style inside of the markup. */
@@ -190,7 +191,7 @@ export class ListenError extends UserError {
 const REMEDY = 'set listen (TIDEMARK_LISTEN) to another';
 
 function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: number): Advice {
-  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const address = addressText(host, port);
   switch (code) {
     case 'EADDRINUSE':
       return {
@@ -217,8 +218,7 @@ function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: numb
 /** The address to open. "Every address" is no place to go to, so that becomes this machine. */
 function urlOf(server: Server, host: string): string {
   const { port } = server.address() as AddressInfo;
-  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  return `http://${name.includes(':') ? `[${name}]` : name}:${port}/`;
+  return `http://${addressText(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)}/`;
 }
 
 /** Answers a request, and lets the next one of its connection come once the client has the answer. */

@@ -11,7 +11,7 @@ import type { Clock } from '../core/ports.ts';
 import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
 import type { StateFacts, Store } from '../core/state/state.ts';
 import type { DestinationFigures, Figures, JobFigures, ProgressReport } from '../core/status.ts';
-import { LESS_IF_YOUNGER } from '../core/text.ts';
+import { progressEta } from '../core/text.ts';
 import { type EpochMs, SECOND_MS, timeText } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';
@@ -91,7 +91,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
       })),
       allowance: { waiting_until: timeText(waitingUntilMs), history_waiting_until: timeText(historyWaitsUntilMs) },
       ...(isFirstRead ? { waits: 'reading the account' } : {}),
-      eta: eta === null ? null : { seconds: eta.seconds, basis: eta.assumesFullHistory ? LESS_IF_YOUNGER : '' },
+      eta: progressEta(eta?.seconds ?? null, eta?.assumesFullHistory === true),
       backfill: backfillProgress(jobs.open()),
     };
   };

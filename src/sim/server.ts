@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { linkAbort } from '../core/async.ts';
+import { addressText } from '../core/text.ts';
 import { MINUTE_MS } from '../core/time.ts';
 import type { SimAnswer } from './answers.ts';
 import { BASE_PATH, exchange, type Simulator } from './simulator.ts';
@@ -35,9 +36,9 @@ export async function serveSimulator(simulator: Simulator, options: ServeOptions
   });
   server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
   await once(server, 'listening');
-  const { address, family, port } = server.address() as AddressInfo;
+  const { address, port } = server.address() as AddressInfo;
   return {
-    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}${BASE_PATH}`,
+    url: `http://${addressText(address, port)}${BASE_PATH}`,
     async close() {
       closing.abort();
       const closed = once(server, 'close');
@@ -64,8 +65,8 @@ async function answer(simulator: Simulator, { request, response, closing }: Open
   // No endpoint has a request body; one that is sent anyway is read and forgotten.
   request.resume();
   const { method = '', url = '', headers } = request;
-  const asked = { method, target: url, headers: { authorization: headers.authorization } };
-  const { answer: ready, wire } = await exchange(simulator, asked, (ms) => simulator.clock.sleep(ms, signal));
+  const call = { method, target: url, headers: { authorization: headers.authorization } };
+  const { answer: ready, wire } = await exchange(simulator, call, (ms) => simulator.clock.sleep(ms, signal));
   response.sendDate = false;
   switch (wire?.kind) {
     case 'hang':

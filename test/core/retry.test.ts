@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { backoffMs, verdictOf } from '../../src/core/retry.ts';
+import { ApiFault } from '../../src/core/faults.ts';
+import { backoffMs, isListedAgain, verdictOf } from '../../src/core/retry.ts';
 
 const policies = fc
   .record({ baseMs: fc.integer({ min: 1, max: 60_000 }), maxMs: fc.integer({ min: 1, max: 3_600_000 }) })
@@ -60,4 +61,10 @@ test('faults that can pass are retried, refusals for quota wait for it, and the 
   expect(verdictOf('throttled')).toBe('wait');
   const stopping = ['unauthorized', 'scope-missing', 'no-api-access', 'not-found', 'bad-cursor'] as const;
   for (const kind of [...stopping, 'range-too-large', 'invalid-request'] as const) expect(verdictOf(kind)).toBe('stop');
+});
+
+test('a listing is begun three times where its cursor is refused, and once after any other fault', () => {
+  const fault = (kind: 'bad-cursor' | 'malformed') => new ApiFault(kind, '', { request: 'GET /devices' });
+  expect([1, 2, 3].map((starts) => isListedAgain(fault('bad-cursor'), starts))).toEqual([true, true, false]);
+  expect([fault('malformed'), new Error('bad-cursor')].map((error) => isListedAgain(error, 1))).toEqual([false, false]);
 });

@@ -5,6 +5,7 @@
 import type { Config, StateConfig } from '../../config/config.ts';
 import { isLoopback } from '../../config/values.ts';
 import { isRecord } from '../../core/json.ts';
+import { addressText } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { ListenError, requireFree } from '../../observe/server.ts';
 import { getPage } from '../shared/get-page.ts';
@@ -18,7 +19,7 @@ import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
 export async function pageLines(config: Config | StateConfig, isRunning: boolean | null): Promise<CheckLine[]> {
   const notes = createNotes('page');
   const { host, port } = config.listen;
-  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const address = addressText(host, port);
   if (isRunning === true) await noteDaemonAnswer(notes, config, address);
   else await noteFree(notes, config, { address, isRunning });
   noteReaders(notes, config, address);

@@ -9,7 +9,7 @@ import type { HealthCommand } from '../../cli/command.ts';
 import { type Listen, parseListen } from '../../config/listen.ts';
 import { codeOf } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
-import { plainText } from '../../core/text.ts';
+import { addressText, plainText } from '../../core/text.ts';
 import { getPage } from '../shared/get-page.ts';
 
 /** A daemon that does not answer for so long does not move; the answer is a few hundred bytes. */
@@ -53,7 +53,7 @@ async function fetchHealth(listen: Listen): Promise<Finding> {
   const { host, port } = listen;
   if (port === 0)
     return unhealthy('listen has port 0, so the daemon uses another port at each start: set a fixed port');
-  const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const address = addressText(host, port);
   try {
     const { status, body } = await getPage(listen, '/healthz', MOST);
     const finding = readFinding(body);

@@ -9,7 +9,7 @@ import { UserError } from '../../core/faults.ts';
 import type { Stream } from '../../core/ports.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
 import type { ProgressReport, StatusReport } from '../../core/status.ts';
-import { LESS_IF_YOUNGER } from '../../core/text.ts';
+import { progressEta } from '../../core/text.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { countsFromNow } from '../../report/figures.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
@@ -51,10 +51,7 @@ export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: A
     const counts = countsFromNow(parts.context.store);
     const progress = (): ProgressReport => {
       const { totals, destinations, allowance, next } = report();
-      const eta =
-        next.eta_seconds === null
-          ? null
-          : { seconds: next.eta_seconds, basis: next.eta_assumes_full_history ? LESS_IF_YOUNGER : '' };
+      const eta = progressEta(next.eta_seconds, next.eta_assumes_full_history);
       return { totals: { ...totals, ...counts() }, destinations: destinations.map(ofThisJob), allowance, eta };
     };
     return { end, progress };

@@ -11,7 +11,7 @@
  */
 
 import { translate } from '../../core/lines/dialect.ts';
-import { kindOf, readSeries, seriesOf } from '../../core/lines/line-reader.ts';
+import { isHourLine, kindOf, readSeries, seriesOf } from '../../core/lines/line-reader.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Reading } from '../../core/records.ts';
 import { LOG_LANES, type LogBatch, type LogLane, type LogPosition, positionAfter } from '../../core/state/log.ts';
@@ -126,7 +126,7 @@ const AROUND_BYTES = 64 * 1024;
  * have the newest one: a former count would replace it.
  */
 function newestCount(store: Store, line: string): string {
-  if (!line.startsWith('coverage_hour,')) return line;
+  if (!isHourLine(line)) return line;
   const [at, series] = [timeOf(line), seriesOf(line)];
   const tag = readSeries(series).find(([key]) => key === 'device_id')?.[1] ?? '';
   const deviceId = deviceOf(store, tag);

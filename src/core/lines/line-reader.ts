@@ -13,6 +13,11 @@ export function isTelemetryLine(line: string): boolean {
   return line.startsWith('telemetry,');
 }
 
+/** Whether a line counts the readings of an hour of a device. A later count of the same hour replaces it. */
+export function isHourLine(line: string): boolean {
+  return line.startsWith('coverage_hour,');
+}
+
 /** A parsed line. Order and text are the line's own. */
 interface ReadLine {
   readonly measurement: string;

@@ -8,7 +8,7 @@
  */
 import type Database from 'better-sqlite3';
 import { encodeTagValue, identityTag } from '../../core/lines/line-protocol.ts';
-import { isTelemetryLine, seriesOf } from '../../core/lines/line-reader.ts';
+import { isHourLine, isTelemetryLine, seriesOf } from '../../core/lines/line-reader.ts';
 import type { ArchiveReader, ReadPiece, ReadRange, ScanPosition } from '../../core/state/archive.ts';
 import { type EpochNs, minNs } from '../../core/time.ts';
 import { explainedCalls } from '../explain.ts';
@@ -275,7 +275,7 @@ const COUNT = / readings=(\S+) /;
 
 /** The part that all counts of an hour of a device share; `null` for another line. */
 function hourOf(line: string): string | null {
-  return line.startsWith('coverage_hour,') ? line.replace(COUNT, ' ') : null;
+  return isHourLine(line) ? line.replace(COUNT, ' ') : null;
 }
 
 /** The later one of two counts of an hour, or of two equal lines: a late reading adds to it, and nothing reduces it. */
