@@ -1,6 +1,22 @@
 /**
  * The composition root: creates the parts of a sync and connects them. It makes no decisions; the commands
- * (`commands/`) run the parts. ARCHITECTURE.md draws how a request and its answer pass through them.
+ * (`commands/`) run the parts.
+ *
+ * The path of a page, step by step:
+ *
+ * ```
+ * decide   scheduler/planner ─► scheduler/dispatch ─► ingest/page-scan ─► ingest/gap-scan
+ *                                                                             ▼
+ * fetch    ingest/page-request ─► ingest/fetch-page ─► api/client (rate-limiter, quota, store: ledger) ─► the API
+ *                                                                             ▼
+ * check    api/parse ─► ingest/judge-page ─► covers a range? no: ingest/unproven ─► gap-scan requests again
+ *                                                                             ▼ yes
+ * archive  ingest/commit-rules ─► ingest/commit ─► store: archive and coverage in one transaction
+ *                                                                             ▼ hooks: `archived`
+ * deliver  delivery/deliver ─► delivery/send-batch ─► influx/sink ─► influx/answers ─► delivery/resolve
+ *                                                                             ▼
+ *          store: the position of the destination, its quarantine and its missing points
+ * ```
  *
  * These loops run the parts: `scheduler/session` (account, devices, then `dispatch`) one after the other (the daemon,
  * `app/service`) or alone (`--once`, `--backfill`), `run` of each delivery, `archive/maintenance` and `report/fleet`.
