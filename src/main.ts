@@ -103,7 +103,8 @@ async function main(): Promise<number> {
       // Code that runs a few times a minute is not worth optimizing: it has to be called ten times as often first.
       setFlagsFromString('--invocation-count-for-maglev=4000');
       setFlagsFromString('--invocation-count-for-turbofan=30000');
-      // Nor is it compiled without being optimized: that takes 6 to 11 MB more, for a twentieth of the processor's time.
+      // Nor is it compiled without being optimized: that takes 6 to 11 MB more, for a twentieth of the processor's
+      // time.
       setFlagsFromString('--no-sparkplug');
     }
     const { runCommand } = await import('./commands/run.ts');

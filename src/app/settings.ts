@@ -74,7 +74,9 @@ interface SecretParts {
  */
 type ReadSecret = (file: string, of: { readonly key: string; readonly url: string }) => Secret | null;
 
-/** Creates a function that reads the files of tokens. It reports a text that is no token, and a file that is refused. */
+/**
+ * Creates a function that reads the files of tokens. It reports a text that is no token, and a file that is refused.
+ */
 export function createSecretReader({ readFile, secrets, onUnusable }: SecretParts): ReadSecret {
   const problems = new Map<string, ProblemNote>();
   return (file, { key, url }) => {

@@ -75,7 +75,9 @@ function merge(a: Sample, b: Sample): Sample {
   };
 }
 
-/** The samples that bound the offset. Drift widens the bounds of all of them alike, so time changes nothing about it. */
+/**
+ * The samples that bound the offset. Drift widens the bounds of all of them alike, so time changes nothing about it.
+ */
 interface Bounding {
   readonly lowest: Sample;
   readonly best: Sample;

@@ -124,7 +124,8 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'gap-recorded': {
     level: {
       any: ['warn', 'info', 'debug'],
-      // A gap beyond the plan is no fault: it often closes when another device shows that the API serves readings as old.
+      // A gap beyond the plan is no fault: it often closes when another device shows that the API serves readings as
+      // old.
       of: ({ reason }) =>
         reason === 'over_quota' ? 'debug' : reason === 'unverified' || reason === 'beyond_plan' ? 'info' : 'warn',
     },

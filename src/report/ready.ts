@@ -108,7 +108,10 @@ interface FirstFillParts {
   readonly statusPage: string;
 }
 
-/** @returns a function to call often; it reports once, when the initial sync is done: each gap that is left has a reason. */
+/**
+ * @returns a function to call often; it reports once, when the initial sync is done: each gap that is left has a
+ * reason.
+ */
 export function createFirstFill({ report, ready, observe, clock, statusPage }: FirstFillParts): () => void {
   let dueMs = Number.NEGATIVE_INFINITY;
   return () => {

@@ -237,8 +237,8 @@ export function storedProblem(
 }
 
 /**
- * For so long a stream may fail before readiness counts it: a failure of one request is no failure of the stream, others
- * may have been answered a moment before and after.
+ * For so long a stream may fail before readiness counts it: a failure of one request is no failure of the stream,
+ * others may have been answered a moment before and after.
  */
 export const FAILING_LONG_MS = 10 * MINUTE_MS;
 

@@ -28,7 +28,9 @@ function saveStale(store: Pick<Store, 'fact' | 'saveFact'>, ms: number): void {
   if ((store.fact(STALE) ?? '0') !== text) store.saveFact(STALE, text);
 }
 
-/** The fact that holds the last `meanIntervalMs`, for the next process: it reports a shortage before it has measured. */
+/**
+ * The fact that holds the last `meanIntervalMs`, for the next process: it reports a shortage before it has measured.
+ */
 const INTERVAL = 'report_interval_ms';
 
 /** The stored interval is written anew when it has changed by this factor. */
@@ -96,8 +98,8 @@ function changedInterval(storedMs: number | null, measuredMs: number | null): nu
 }
 
 /**
- * Whether to report again: another kind of shortfall or another plan at once, and another size only now and then, unless
- * more of it is measured.
+ * Whether to report again: another kind of shortfall or another plan at once, and another size only now and then,
+ * unless more of it is measured.
  */
 function hasChanged(before: Reported, now: Reported): boolean {
   const [was, is] = [before.shortfall, now.shortfall];

@@ -258,7 +258,8 @@ export function daySupplyOf(
 
 /**
  * How long this many requests take beside live work: by the reserve alone until the day's token bucket has requests to
- * spare, then as fast as the minute allows while it is not empty, then by the rate at which it fills, or by the reserve.
+ * spare, then as fast as the minute allows while it is not empty, then by the rate at which it fills, or by the
+ * reserve.
  *
  * @returns milliseconds; `null` if the rate is zero.
  */

@@ -6,8 +6,9 @@
  * Promises: the account is read first, so that another workspace is noticed before anything is written. Then the
  * dispatch loop follows the planner (`dispatch.ts`), even if the devices could not be listed but are known from
  * before. Two loops run beside it: one looks once a minute whether the server's time is known, and sends requests only
- * while it is not; the other has yesterday read again while there is quota to spare. The key is exchanged only between two sessions. While it is refused, the daemon is not
- * ready: it delivers what is archived, checks whether the key was exchanged, and tries the API again now and then.
+ * while it is not; the other has yesterday read again while there is quota to spare. The key is exchanged only between
+ * two sessions. While it is refused, the daemon is not ready: it delivers what is archived, checks whether the key was
+ * exchanged, and tries the API again now and then.
  *
  * A one-off runs the same session with one goal and without these two loops.
  */

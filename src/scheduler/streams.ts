@@ -59,8 +59,8 @@ export function dueMs({ readMs, restMs, isUnderWay, isUrgent }: Stream, everyMs:
 }
 
 /**
- * How old it is, in periods, where it is due; else 0. While it fails, its age counts from its last try, and its period is
- * longer by the requests that a try takes: so it takes no more requests from the others than before.
+ * How old it is, in periods, where it is due; else 0. While it fails, its age counts from its last try, and its period
+ * is longer by the requests that a try takes: so it takes no more requests from the others than before.
  */
 export function periodsBehind(stream: Stream, everyMs: number, nowMs: number): number {
   if (dueMs(stream, everyMs) > nowMs) return 0;

@@ -139,7 +139,9 @@ function explain(path: string, error: unknown): unknown {
   return problem === 'full' || problem === 'io' ? new StateFullError(advice, 1) : new UserError(advice, 1);
 }
 
-/** Whether a directory is not there. One that cannot be seen, because one above it is closed to this user, may be there. */
+/**
+ * Whether a directory is not there. One that cannot be seen, because one above it is closed to this user, may be there.
+ */
 function isMissing(directory: string): boolean {
   try {
     statSync(directory);

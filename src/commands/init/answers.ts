@@ -238,7 +238,9 @@ export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = fa
   });
 }
 
-/** The kind that a flag or the database itself gives; `unreachable` if it does not answer, `null` if neither shows it. */
+/**
+ * The kind that a flag or the database itself gives; `unreachable` if it does not answer, `null` if neither shows it.
+ */
 type ShownKind = DestinationKind | 'unreachable' | null;
 
 /** @throws UserError (exit 1) if the database cannot be reached, unless it is elsewhere */

@@ -166,7 +166,9 @@ const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 /** Stands for the key before the prompt; it is not sent. */
 const UNKNOWN_KEY: FoundSecret = { text: 'not-asked-for-yet', file: null };
 
-/** A key that the API has accepted, and `history_max_days` of its plan; `null` if there is no limit, or it is unknown. */
+/**
+ * A key that the API has accepted, and `history_max_days` of its plan; `null` if there is no limit, or it is unknown.
+ */
 type AcceptedKey = FoundSecret & { readonly historyMaxDays: number | null };
 
 type Tried = { readonly key: AcceptedKey; readonly database: TriedDatabase | null };

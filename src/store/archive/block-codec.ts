@@ -1,6 +1,6 @@
 /**
- * Encodes and decodes the blocks of the archive: lines joined by newlines, compressed. A block has one frame of zstd, or
- * several one after the other, with a newline between what they hold.
+ * Encodes and decodes the blocks of the archive: lines joined by newlines, compressed. A block has one frame of zstd,
+ * or several one after the other, with a newline between what they hold.
  *
  * Promises: decoding returns, byte for byte, what was encoded; a damaged block is an error and never other lines. No
  * buffer outside of the heap is left to the garbage collector, which frees them late: a run of pages would at times

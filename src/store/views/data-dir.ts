@@ -80,8 +80,8 @@ function nearestOf(whole: string): { path: string; isDirectory: boolean; code: s
 }
 
 /**
- * Creates the missing part of a path below a temporary directory and removes it again: permissions do not show whether a
- * file system accepts more directories, and these names.
+ * Creates the missing part of a path below a temporary directory and removes it again: permissions do not show whether
+ * a file system accepts more directories, and these names.
  *
  * @returns why it cannot be created, as an error code; `null` where it can
  */
@@ -112,7 +112,9 @@ export function modeOf(path: string): number | null {
   return stats === null ? null : stats.mode & 0o777;
 }
 
-/** Whether a directory above a file keeps other users from it; `false` for a file that cannot be found. Follows links. */
+/**
+ * Whether a directory above a file keeps other users from it; `false` for a file that cannot be found. Follows links.
+ */
 export function isEnclosed(path: string): boolean {
   try {
     for (let at = realpathSync(path); at !== dirname(at); at = dirname(at)) {
