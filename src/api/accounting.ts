@@ -30,6 +30,7 @@ interface Spent {
   readonly blockedUntilMs: number | null;
 }
 
+/** The requests that were sent and may still be sent, by the ledger and the plan. */
 export interface Accounting {
   /**
    * Loads the ledger, at the start and once the server's time is known: without that time, bookings from the future

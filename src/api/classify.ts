@@ -26,6 +26,7 @@ export interface RequestContext {
   readonly secret: string;
 }
 
+/** The body of an answer (unchecked JSON), or the fault that it is. */
 export type Classified =
   | { readonly kind: 'ok'; readonly body: unknown }
   | { readonly kind: 'fault'; readonly fault: ApiFault };

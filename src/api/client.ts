@@ -29,6 +29,7 @@ import {
   telemetryTarget,
 } from './urls.ts';
 
+/** The address, the key and the limits of a client. */
 export interface ApiClientOptions extends Pick<RateLimiterOptions, 'serverClock' | 'clock' | 'random' | 'observe'> {
   readonly transport: Transport;
   /** Ends in `/external/v1`. */

@@ -34,6 +34,7 @@ import {
 } from './quota.ts';
 import { createRequestQueue, LEAST_WAIT_MS, passQueue, type RequestQueue, runQueue } from './request-queue.ts';
 
+/** The ledger, the plan and the share that a rate limiter keeps to. */
 export interface RateLimiterOptions {
   readonly ledger: Ledger;
   /** The known plan. It is called for every request, so that a new plan counts at once. */
@@ -76,6 +77,7 @@ export interface RateLimiterFigures {
   readonly isRefusedRepeatedly: boolean;
 }
 
+/** Gives each request its turn within the share of the quota, and books it before it is sent. */
 export interface RateLimiter {
   /**
    * Waits for a turn and books the request. Each id that it returns must be passed to `answered` later.

@@ -12,6 +12,7 @@ import { toTransportError } from './transport.ts';
 /** The result of a step. A step that does not apply or follows a failed one is `null`. */
 export type Step<T> = { readonly ok: true; readonly found: T } | { readonly ok: false; readonly why: TransportError };
 
+/** The steps of a connection, as far as they were tried; `null` for one that was not. */
 export interface Reached {
   readonly host: string;
   readonly port: number;

@@ -77,7 +77,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
 /**
  * Waits for a turn and calls `go` in it, without a pause in between.
  *
- * @returns what `go` returns
+ * @returns the result of `go`
  * @throws what `go` throws, or the signal's reason when that aborts first
  */
 export async function passQueue<T>(

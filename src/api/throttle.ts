@@ -41,6 +41,7 @@ export const MINUTE_WAIT_MS = 2 * MINUTE_MS;
 const LEAST_FACTOR = 0.1;
 const RECOVERY_PER_MINUTE = 0.05;
 
+/** How the answers so far slow the requests down. */
 export interface ThrottleState {
   readonly day: { readonly is: 'free' | 'guarded' };
   /** `lastMs`: the length of the last pause for an unnamed window. */

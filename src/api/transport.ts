@@ -31,6 +31,7 @@ export const MAX_ANSWER_BYTES = 2 * 1024 * 1024;
 const MAX_HEADER_BYTES = 16 * 1024;
 const CONNECT_TIMEOUT_MS = 10_000;
 
+/** The time limit, the certificates and the connections of a transport. */
 export interface HttpTransportOptions {
   /** The time limit of a request, from connecting to the last byte. */
   readonly timeoutMs: number;

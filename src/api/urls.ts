@@ -25,6 +25,7 @@ export function hasCursor(target: Target): boolean {
   return target.query.some(([name]) => name === 'cursor');
 }
 
+/** The endpoint of the account. */
 export const ACCOUNT: Target = { path: '/account', query: [] };
 
 /** A page of `/devices`. */

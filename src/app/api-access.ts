@@ -43,6 +43,7 @@ interface ConnectionParts
   readonly store: Store;
 }
 
+/** The client of the API with its rate limiter, and what is known of their work. */
 export interface ApiConnection {
   readonly api: Api;
   readonly limiter: RateLimiter;

@@ -81,6 +81,7 @@ import { createWorkspaceConfirmation, openDeliveries } from './deliveries.ts';
 import { type DeferredParts, type Hooks, hooksTo } from './hooks.ts';
 import { storableClock } from './real-clock.ts';
 
+/** The input of {@link openSync}: the ports, the settings and the databases. */
 export interface SyncOptions {
   /** Sends requests: over HTTP, or in-process in simulations. */
   readonly transport: Transport;

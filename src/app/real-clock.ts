@@ -8,6 +8,7 @@ import { DAY_MS, MAX_MS } from '../core/time.ts';
 /** Node's timers are limited to 2^31 - 1 ms and fire at once beyond that, so a longer sleep is split. */
 const LONGEST_TIMER_MS = 2_000_000_000;
 
+/** The clock of this machine. */
 export const realClock: Clock = {
   nowMs: () => Date.now(),
   monoMs: () => performance.now(),
@@ -43,6 +44,7 @@ async function rest(ms: number, signal: AbortSignal | undefined): Promise<void> 
   }
 }
 
+/** The random numbers of this machine. */
 export const realRandom: Random = () => Math.random();
 
 /** The latest time of a local clock: a year before the last that can be stored, as later times follow from it. */

@@ -174,6 +174,7 @@ function readableText(file: string): string {
   return 'Let the user of the daemon read this file and enter its directory: change owner, group or mode.';
 }
 
+/** A configured database: how to connect to it, and the destinations of the state that it may be. */
 export interface Database {
   readonly options: InfluxSinkOptions;
   readonly candidates: readonly DestinationCandidate[];

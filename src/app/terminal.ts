@@ -38,6 +38,7 @@ export interface ProcessPorts {
   readonly signal: AbortSignal;
 }
 
+/** The process, for `--check` and the support bundle. */
 export interface RuntimeFacts {
   readonly node: string;
   readonly libraries: Readonly<Record<string, string | undefined>>;
@@ -68,6 +69,7 @@ interface OutputStream {
   write(text: string): Promise<boolean>;
 }
 
+/** Everything that a command writes for people: the log and the progress. */
 export interface TerminalOutput {
   readonly logger: Logger;
   readonly observe: Observe;
@@ -181,6 +183,7 @@ export async function repeatWhile<T>(work: Promise<T>, progress: () => void, eve
   return await firstOf([() => work, looking], { signal: NEVER_ABORTED, reason: 'finished' });
 }
 
+/** Prompts a person for answers. */
 export interface Prompter extends Disposable {
   /** Whether a person can answer prompts. */
   readonly isTerminal: boolean;

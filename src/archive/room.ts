@@ -19,6 +19,7 @@ interface RoomStatus {
   readonly full: string | null;
 }
 
+/** Whether the archive may grow. */
 export interface Room {
   /** Measures the sizes if the last measurement is older than two seconds, and reports a change. */
   check(): RoomAnswer;

@@ -6,15 +6,19 @@ import type { WhatIfText } from '../core/fleet.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Mode } from './flags.ts';
 
+/** The values of `--log-level`. */
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 
 /** From the fewest lines to the most. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+/** The values of `--format`. */
 export const EXPORT_FORMATS = ['csv', 'ndjson', 'lp'] as const;
 
+/** One of the formats of `--export`. */
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
+/** The values of `--quarantine`. */
 export const QUARANTINE_ACTIONS = ['list', 'retry', 'drop'] as const;
 
 type QuarantineAction = (typeof QUARANTINE_ACTIONS)[number];
@@ -38,8 +42,10 @@ interface BackfillRate {
   readonly maxShare: string | null;
 }
 
+/** `--plan`. */
 export type PlanCommand = { readonly mode: 'plan'; readonly whatIf: readonly WhatIfText[] } & Scoped & BackfillRate;
 
+/** `--backfill`. */
 export type BackfillCommand = {
   readonly mode: 'backfill';
   readonly dryRun: boolean;
@@ -47,8 +53,10 @@ export type BackfillCommand = {
 } & Scoped &
   BackfillRate;
 
+/** `--status`. */
 export type StatusCommand = { readonly mode: 'status'; readonly device: string | null } & Common;
 
+/** `--check`. */
 export type CheckCommand = {
   readonly mode: 'check';
   readonly writeProbe: boolean;
@@ -60,6 +68,7 @@ export type CheckCommand = {
   readonly bundle: string | null;
 } & Common;
 
+/** `--verify`. */
 export type VerifyCommand = {
   readonly mode: 'verify';
   readonly repair: boolean;
@@ -68,8 +77,10 @@ export type VerifyCommand = {
   readonly destination: string | null;
 } & Scoped;
 
+/** `--export`. */
 export type ExportCommand = { readonly mode: 'export'; readonly format: ExportFormat } & Scoped;
 
+/** `--replay`. */
 export type ReplayCommand = {
   readonly mode: 'replay';
   readonly destination: string | null;
@@ -77,6 +88,7 @@ export type ReplayCommand = {
   readonly maxRate: string | null;
 } & Scoped;
 
+/** `--quarantine`. */
 export type QuarantineCommand = {
   readonly mode: 'quarantine';
   readonly action: QuarantineAction;
@@ -85,12 +97,15 @@ export type QuarantineCommand = {
   readonly reason: string | null;
 } & Scoped;
 
+/** `--backup`. */
 export type BackupCommand = { readonly mode: 'backup'; readonly file: string } & Common;
 
+/** `--forget`. */
 export type ForgetCommand = { readonly mode: 'forget'; readonly device: string } & Common;
 
 /** Where a further workspace runs, for which `init` writes the files. */
 export const INIT_TARGETS = ['compose', 'systemd', 'kubernetes'] as const;
+/** One of these places. */
 export type InitTarget = (typeof INIT_TARGETS)[number];
 
 /** The answers that are given by flags; `null` for one that is requested. A file of `-` is standard input. */
@@ -114,6 +129,7 @@ export interface InitCommand {
   readonly overwrite: boolean;
 }
 
+/** `--health`. */
 export type HealthCommand = { readonly mode: 'health' } & Pick<Common, 'configFile' | 'json'>;
 
 /** A parsed command. */

@@ -3,6 +3,7 @@
 /** Whether a flag has a value. */
 type FlagValue = 'none' | 'required' | 'optional';
 
+/** A flag, as the parser and the help have it. */
 export interface Flag {
   /** Its name without the dashes. */
   readonly flag: string;

@@ -12,6 +12,7 @@ import type { POLL_KEYS } from './schema.ts';
 import { type Mistake, mistakeText } from './sources.ts';
 import type { History } from './values.ts';
 
+/** The section `api`. */
 export interface ApiConfig {
   /** Without a trailing slash. */
   readonly url: string;

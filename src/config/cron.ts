@@ -31,7 +31,7 @@ const FIELDS: readonly (readonly [name: string, values: number])[] = [
  * Finds a step that is as large as its field, such as 70 minutes. node-cron accepts it and then names only the first
  * value of the field.
  *
- * @returns what is wrong with it; `null` if every step fits
+ * @returns the mistake, in words; `null` if every step fits
  */
 export function cronStepMistake(text: string): string | null {
   const fields = text.trim().split(/\s+/).toReversed();

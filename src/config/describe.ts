@@ -19,6 +19,7 @@ interface DescribedKey {
   readonly value: string | null;
 }
 
+/** A configuration as `--check` shows it: without secrets. */
 export interface DescribedConfig {
   /** `null` if there is no file and the environment alone is used. */
   readonly file: string | null;

@@ -41,6 +41,7 @@ interface SectionsKey {
   readonly example: string;
 }
 
+/** A key of the configuration. */
 export type Key = ValueKey<unknown> | SecretKey | SectionsKey;
 
 function defaulted<T>(parse: ParseAt<T>, fallback: string, description: string): DefaultedKey<T> {

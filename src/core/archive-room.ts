@@ -35,8 +35,10 @@ export function unlessFull<T>(work: () => T, onFull: (error: StateFullError) => 
   }
 }
 
+/** Whether the archive may grow; if not, why. */
 export type RoomAnswer = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
+/** The limits of the state's size. */
 export interface RoomLimits {
   /** `archive.max_size`; `null`: none. */
   readonly maxBytes: number | null;
@@ -49,6 +51,7 @@ export interface RoomLimits {
 /** The least free space of a disk. */
 export const MIN_FREE_BYTES = 256 * MIB;
 
+/** The measured sizes of the state and its disk. */
 export interface RoomFigures extends StateSize {
   /** The directory of the state. */
   readonly directory: string;

@@ -297,6 +297,7 @@ export interface AnswerBytes {
   readonly decoded: number;
 }
 
+/** Every event that an observer may get. */
 export type AppEvent = SyncEvent | ProgramEvent;
 
 /** Takes an event; `observe/` turns events into the log, the metrics and the status page. */

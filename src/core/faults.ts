@@ -12,6 +12,7 @@ export const SCOPE_OF = {
   alerts: 'alerts:read',
   account: 'account:read',
 } as const;
+/** A scope of the API's keys. */
 export type Scope = (typeof SCOPE_OF)[keyof typeof SCOPE_OF];
 
 interface FaultTexts {
@@ -57,6 +58,7 @@ export const FAULT_TEXTS = {
   },
 } as const satisfies Readonly<Record<string, FaultTexts>>;
 
+/** The kind of a failed request; it decides whether the request is sent again (`retry.ts`). */
 export type ApiFaultKind = keyof typeof FAULT_TEXTS;
 
 /** Why no complete answer arrived: the kinds that a person can act on. */
@@ -73,6 +75,7 @@ export class TransportError extends Error {
   }
 }
 
+/** The facts of a failed request. */
 export interface ApiFaultFacts {
   /** The request, without secrets: `GET /devices/x/telemetry`. */
   readonly request: string;

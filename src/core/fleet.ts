@@ -67,6 +67,7 @@ export function deviceFacts(
 
 const NOTHING_COVERED = { covered: [], newestMs: null, beginsNs: null, days: [] };
 
+/** How often a device reports. */
 export interface DeviceRate {
   readonly deviceId: string;
   /** The interval between readings, in ms; of a quiet device, while it still reported. */
@@ -79,6 +80,7 @@ export interface DeviceRate {
   readonly beginsNs: EpochNs | null;
 }
 
+/** How often the devices report. */
 export interface FleetRates {
   /** The included devices. */
   readonly devices: readonly DeviceRate[];

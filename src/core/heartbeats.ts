@@ -38,6 +38,7 @@ export interface LoopState {
   readonly idleMs: number;
 }
 
+/** The heartbeats of all loops. */
 export interface Heartbeats {
   /** The pulse of a loop, made where there is none of that name. */
   pulse(loop: string): Pulse;

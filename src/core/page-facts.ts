@@ -34,6 +34,7 @@ export const MAX_VALUE_LENGTH = 100;
  */
 export const DEVICE_SORTS = ['state', 'name', 'lag', 'covered', 'reading'] as const;
 
+/** One of them. */
 export type DeviceSort = (typeof DEVICE_SORTS)[number];
 
 /** Which part of the devices is requested. */
@@ -61,6 +62,7 @@ export interface LastValue {
  */
 export type DayBar = string;
 
+/** A device in the list of the status page. */
 export interface DeviceRow {
   readonly device_id: string;
   readonly device_name: string;
@@ -80,6 +82,7 @@ export interface DeviceRow {
   readonly values: readonly LastValue[];
 }
 
+/** A page of that list. */
 export interface DevicesPage {
   readonly query: DevicesQuery;
   /** The number of all devices, and of those that match. */
@@ -125,6 +128,7 @@ export interface DevicePage {
   readonly archive_cleared: boolean;
 }
 
+/** An alert as the status page shows it. */
 export interface AlertRow {
   readonly alert_id: number;
   readonly device_id: string | null;
@@ -145,6 +149,7 @@ export interface AlertRow {
   readonly observed_at: string;
 }
 
+/** The alerts of the status page. */
 export interface AlertsView {
   /** The number of all alerts seen, and of the open ones. */
   readonly alerts: number;
@@ -207,6 +212,7 @@ interface CoverageBar {
   readonly cells: string;
 }
 
+/** All about one device, as `--status --device --json` has it. */
 export interface DeviceReport extends DeviceStatus {
   readonly version: string;
   readonly generated_at: string;

@@ -37,8 +37,10 @@ export const HISTORY_LANES = ['first-history', 'backfill'] as const;
 /** All lanes, in the order of precedence. */
 export const REQUEST_LANES = ['live', 'alerts', 'inventory', ...HISTORY_LANES, 'idle-poll'] as const;
 
+/** The streams of the API, each with a schedule of its own. */
 export const STREAMS = ['account', 'devices', 'telemetry', 'alerts'] as const;
 
+/** One of them. */
 export type Stream = (typeof STREAMS)[number];
 
 /** The purpose under which a request is booked. */
@@ -85,6 +87,7 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** An HTTP answer whose body was read completely. */
 export interface HttpAnswer {
   readonly status: number;
   /** Names in lower case. */

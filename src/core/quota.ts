@@ -24,6 +24,7 @@ export interface PlanFigures {
  * the server requested.
  */
 export const WAIT_REASONS = ['rate', 'minute', 'day', 'retry_after'] as const;
+/** One of them. */
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
 /** The reasons in words, as they follow "Waiting:". */
@@ -131,6 +132,7 @@ export interface RareSights {
   readonly challengeHeaders: readonly string[];
 }
 
+/** The limits of the API as far as its answers have shown them. */
 export interface Learnt extends RareSights {
   /** Whether answers carry `X-RateLimit-Limit` and `-Remaining`; `null`: no answer yet. */
   readonly rateLimit: 'all' | 'some' | 'none' | null;

@@ -15,6 +15,7 @@ export function pageSizeOf(plan: Pick<Plan, 'maxDevicesPerPage'> | null | undefi
   return Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE) || 1));
 }
 
+/** Any JSON. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 /** A `next_cursor` of the API: opaque, only ever sent back. */
@@ -39,6 +40,7 @@ export interface RejectedRecord {
   readonly droppedValues?: number;
 }
 
+/** A page of readings. */
 export interface TelemetryPage {
   /** The device that the page names; `null` if it names none. */
   readonly deviceId: string | null;
@@ -50,6 +52,7 @@ export interface TelemetryPage {
   readonly nextCursor: Cursor | null;
 }
 
+/** A device as the API lists it; `null` for what it leaves out. */
 export interface DeviceRecord {
   readonly deviceId: string;
   readonly name: string | null;
@@ -67,6 +70,7 @@ export interface DeviceRecord {
   readonly tags: readonly string[];
 }
 
+/** A page of the device list. */
 export interface DevicePage {
   readonly devices: readonly DeviceRecord[];
   readonly rejected: readonly RejectedRecord[];
@@ -87,6 +91,7 @@ export interface Plan {
   readonly maxDevicesPerPage: number | null;
 }
 
+/** The account; `null` for what the API leaves out. */
 export interface Account {
   readonly workspaceId: string;
   readonly name: string | null;
@@ -111,6 +116,7 @@ export interface AlertRecord {
   readonly openedAt: EpochNs;
 }
 
+/** A page of alerts. */
 export interface AlertPage {
   /** Newest first, if the API keeps its word. */
   readonly alerts: readonly AlertRecord[];

@@ -46,6 +46,7 @@ function isOwnName(text: string): boolean {
 /** Shorter texts are no secret by themselves. */
 const SHORTEST_SEARCHED = 4;
 
+/** A text that shows itself only to a caller of `reveal`. */
 export class Secret {
   readonly #value: string;
 

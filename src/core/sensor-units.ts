@@ -36,6 +36,7 @@ export const QUANTITIES = [
   { quantity: 'contact', names: 'door|door_open|open|contact|motion|occupancy', sign: '' },
 ] as const satisfies readonly Known[];
 
+/** One of them. */
 export type Quantity = (typeof QUANTITIES)[number]['quantity'];
 
 /**

@@ -85,6 +85,7 @@ interface UnconfirmedDate {
   readonly confirmedInMs: number;
 }
 
+/** The server's time, by the rules above. */
 export interface ServerClock {
   /** Records the time in an answer of the API. Answers of a gateway have another clock and must not be passed. */
   dateReceived(answer: ReceivedDate): void;

@@ -39,6 +39,7 @@ export interface StatusGap {
   readonly reason: string;
 }
 
+/** A device, as `/status.json` has it. Times are RFC 3339. */
 export interface DeviceStatus {
   readonly device_id: string;
   readonly device_name: string;
@@ -130,6 +131,7 @@ export interface NextStatus {
 /** `off`: the key lacks its scope; `failing`: it cannot be read, with the `reason`. */
 export const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;
 
+/** A stream, as `/status.json` has it. */
 export interface StreamStatus {
   readonly name: Stream;
   readonly state: (typeof STREAM_STATES)[number];
@@ -154,6 +156,7 @@ export interface MissingStatus {
   readonly to: string;
 }
 
+/** A destination, as `/status.json` has it. */
 export interface DestinationStatus {
   readonly name: string;
   /** Archived points that this destination has not acknowledged yet. */
@@ -205,6 +208,7 @@ export interface LaneStatus {
   readonly day: number;
 }
 
+/** The quota and its use, as `/status.json` has them. */
 export interface QuotaStatus {
   readonly share: number;
   readonly lanes: readonly LaneStatus[];
@@ -249,6 +253,7 @@ interface StatusTotals {
   readonly covered_share: number | null;
 }
 
+/** `/status.json`. */
 export interface StatusReport {
   readonly version: string;
   readonly generated_at: string;
@@ -341,6 +346,7 @@ export const READY_CODES = [
   'last_day_missing',
 ] as const;
 
+/** One of them. */
 export type ReadyCode = (typeof READY_CODES)[number];
 
 /**
@@ -388,6 +394,7 @@ export interface DeviceFigures {
   readonly gapSeconds: number;
 }
 
+/** The figures of a destination for `/metrics`. */
 export interface DestinationFigures {
   readonly name: string;
   readonly blockedReason: string | null;

@@ -41,6 +41,7 @@ import {
 } from './pace.ts';
 import { type ControlLines, createControlLines, type Sent, sendBatch, sendKept } from './send-batch.ts';
 
+/** Carries the position of one destination forward. */
 export interface Deliverer extends BlockFacts {
   readonly name: string;
   /** The number of the destination in the state. It changes at most once, when the destination reports its kind. */
@@ -64,6 +65,7 @@ export interface Deliverer extends BlockFacts {
   resend(lines: readonly string[], signal: AbortSignal): Promise<Sent | Blocked>;
 }
 
+/** The ports of a deliverer. */
 export interface DelivererParts {
   readonly store: Store;
   readonly clock: Clock;

@@ -51,6 +51,7 @@ export interface Served {
   readonly sink: Sink;
 }
 
+/** A database in its place in the state. */
 export interface Destination {
   /** The number in the state. Another number may replace it when the kind becomes known. */
   id(): number;

@@ -20,6 +20,7 @@ import type { Blocked } from './destination.ts';
 import { type BatchSize, createBatchSize, createPatience, type Patience } from './pace.ts';
 import type { Sent } from './send-batch.ts';
 
+/** The ports and the pace of a replay. */
 export interface ReplayParts extends DelivererParts {
   /** The most lines in one request. */
   readonly batchLines: number;
@@ -33,6 +34,7 @@ export interface ReplayParts extends DelivererParts {
 
 type Target = Pick<Deliverer, 'name' | 'destinationId' | 'resend'>;
 
+/** A replay to one destination. */
 export interface Replay {
   /** Sends all points. It ends early if nothing moves for ten minutes. An abort is a result, not an error. */
   run(signal: AbortSignal): Promise<void>;

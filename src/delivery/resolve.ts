@@ -44,6 +44,7 @@ export interface Resolution {
   readonly tooLarge: boolean;
 }
 
+/** The facts and limits by which a refused batch is resolved. */
 export interface ResolveOptions {
   /**
    * Returns the latest accepted line with the measurement and fields of `line` (`kindOf`); `null` if there is none. The

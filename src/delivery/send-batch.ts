@@ -81,7 +81,7 @@ const MAX_REQUESTS = 1000;
 /**
  * Sends a batch.
  *
- * @param answered what the database has answered already to all of the lines, as they are
+ * @param answered the answer of the database to all of the lines at once, if there is one already
  * @returns the result, by lines of the log
  */
 export async function sendBatch(

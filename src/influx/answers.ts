@@ -150,6 +150,7 @@ const ORG_HINT: Hint = (influx) =>
 export const FULL_HINT: Hint = (influx) =>
   `${influx}.bucket: this InfluxDB has no database of this name and cannot create another one, because it has as many as it allows; correct ${influx}.bucket, or delete a database on that server`;
 
+/** The advice for a name that the server does not allow. */
 export const NAME_HINT: Hint = (influx) =>
   `${influx}.bucket: this InfluxDB does not allow this name; correct ${influx}.bucket`;
 

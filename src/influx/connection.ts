@@ -129,6 +129,7 @@ async function encode(body: Call['body']): Promise<{ readonly text: string; read
   return { text: typeof body === 'string' ? body : Buffer.from(body).toString('utf8'), packed: null };
 }
 
+/** An agent that keeps connections alive, through the proxy that the variables name. */
 export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions, 'ca' | 'proxies'>): HttpAgent {
   try {
     const options = { keepAlive: true, proxyEnv: proxies };

@@ -11,6 +11,7 @@ import type { Secret } from '../core/secret.ts';
 import { type Conceal, concealing, failureText, readAnswer, type ServerAnswer, sectionOf } from './answers.ts';
 import { type Call, createConnection, packText, type Send } from './connection.ts';
 
+/** How to connect to a database. */
 export interface InfluxSinkOptions {
   /** The name of the destination in the configuration. */
   readonly name: string;

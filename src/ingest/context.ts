@@ -12,6 +12,7 @@ import type { Store } from '../core/state/state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
 import type { FilterNotes } from './filter.ts';
 
+/** The settings of a sync. */
 export interface SyncSettings {
   /** How far back the first sync goes: an age, or a fixed instant. */
   readonly history:
@@ -30,6 +31,7 @@ export interface SyncSettings {
   readonly polls: PollSettings;
 }
 
+/** The ports that every part of a sync gets, and the calls from one part to another. */
 export interface SyncContext {
   readonly api: Api;
   readonly store: Store;

@@ -13,6 +13,7 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
 import type { EpochNs } from '../core/time.ts';
 
+/** The record of which devices and sensors are left out. */
 export interface FilterNotes {
   /** Whether the configuration leaves any sensor out, or did so before. */
   readonly touchesSensors: boolean;

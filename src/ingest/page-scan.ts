@@ -32,6 +32,7 @@ import { isResting, restOf } from './named-gaps.ts';
 import { limitAfterFall } from './wanted-range.ts';
 import { planEdge, servedFrom } from './window-limits.ts';
 
+/** Reads the pages of devices. */
 export interface PageScanner extends Peeking {
   /**
    * Closes the gaps of a device in a range, newest first. Returns when they are closed or named, when the task has the

@@ -51,7 +51,7 @@ export interface Recheck {
  * Begins a recheck of ranges of devices, or continues one that was stopped less than a week ago: its ranges are not
  * read another time.
  *
- * @param asked the requested range of each device.
+ * @param requested the requested range of each device.
  */
 export function beginRecheck(context: SyncContext, asked: ReadonlyMap<string, Interval>): Recheck {
   const { store, serverClock } = context;

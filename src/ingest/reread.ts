@@ -204,6 +204,7 @@ async function recheckWindow(
   return true;
 }
 
+/** Reads yesterday of each device again, to find readings that were late. */
 export interface Rereading {
   /**
    * Determines again which devices are due, by the state of each.

@@ -96,6 +96,7 @@ export interface Attempts {
   readonly emptyAccepted: boolean;
 }
 
+/** The count before the first request. */
 export const NO_ATTEMPTS: Attempts = {
   rejected: 0,
   empties: 0,

@@ -42,7 +42,7 @@ interface TerminalLine {
   /**
    * Renews the line.
    *
-   * @param heads what must be readable, in ever shorter words: the first that fits.
+   * @param heads the part that must be readable, in ever shorter words: the first that fits.
    * @param rest the parts that follow as far as there is room.
    */
   draw(heads: string | readonly string[], rest?: readonly string[]): void;

@@ -322,7 +322,7 @@ function healthAt(url: string, { health, ready }: StatusServerOptions): Served |
   return path === '/readyz' ? readyAnswer({ ready }, (report) => report) : null;
 }
 
-/** @param shown what of the report the client gets */
+/** @param shown the part of the report that the client gets */
 function readyAnswer({ ready }: Pick<StatusServerOptions, 'ready'>, shown: (report: ReadyReport) => object): Served {
   const report = ready();
   return servedJson(report.ready ? 200 : 503, shown(report));

@@ -159,7 +159,7 @@ export function moment(at: string | null, now: string): Html {
 /**
  * A range of times. Its ends have the same form: a time of today has its date where the other end has one.
  *
- * @param between what stands between its ends.
+ * @param between the text between its ends.
  */
 export function timeRange(from: string, to: string, { now, between = ' – ' }: { now: string; between?: string }): Html {
   return html`<span data-range>${dated(from, to, now)}${between}${dated(to, from, now)}</span>`;

@@ -46,7 +46,7 @@ export interface FigureSource {
   noteJob(id: number, progress: unknown): void;
 }
 
-/** @returns what puts the figures together. */
+/** Creates the source of the figures. */
 export function createFigures(parts: FiguresParts): FigureSource {
   const { context, deliverers, planning, fleet, jobs } = parts;
   const { store, clock } = context;

@@ -18,6 +18,7 @@ import { type RequestLane, STREAMS, type Stream } from '../core/ports.ts';
 import type { StreamStatus } from '../core/status.ts';
 import { type EpochMs, MINUTE_MS, timeText } from '../core/time.ts';
 
+/** The state of one stream. */
 export interface StreamState {
   /** When its work last came to an end, or it turned out to be off, by the monotonic clock. */
   readAtMs: number;
@@ -46,6 +47,7 @@ interface ApiStateParts {
   readonly problemChanged?: () => void;
 }
 
+/** How the API has answered, for all streams. */
 export interface ApiState {
   readonly parts: ApiStateParts;
   readonly streams: Readonly<Record<Stream, StreamState>>;
@@ -133,7 +135,7 @@ export function noteRead(state: ApiState, name: Stream): void {
 /**
  * Records that the key or its plan is refused.
  *
- * @param message what happened and what to do about it.
+ * @param message the failure and its remedy, for people.
  */
 export function noteRefused(state: ApiState, fault: ApiFault, message: string, waitMs: number): void {
   state.refusal = fault;

@@ -28,6 +28,7 @@ import { type Goal, type GoalGap, gapsToRequest, newestGap, openAtLeast } from '
 import type { Recency } from './history-queue.ts';
 import { noteIsolated } from './isolated-ranges.ts';
 
+/** The input of {@link beginBackfill}. */
 export interface BackfillSettings {
   readonly args: BackfillArgs;
   /** The wanted range at its start. Its limit is the end of the backfill, unless `args.to` is earlier. */
@@ -40,6 +41,7 @@ export interface BackfillSettings {
   readonly isBeside: boolean;
 }
 
+/** A backfill under way, which is a goal of the planning. */
 export interface Backfill extends Goal {
   readonly args: BackfillArgs;
   readonly to: EpochNs;

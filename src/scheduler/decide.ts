@@ -304,6 +304,7 @@ function listingDueMs(state: PlannerState): number {
   return dueMs(state.streams.devices, Math.min(bestListEveryMs(state), scheduledMs(state, 'devices')));
 }
 
+/** How often to read the device list for the fewest requests in all, in ms. */
 export function bestListEveryMs(state: PlannerState): number {
   const { settings, pageSize, budget } = state;
   const devices = state.devices.devices.size;
@@ -327,6 +328,7 @@ export function admitHistories(state: PlannerState, nowMs: number): void {
   for (const queue of queuesOf(state)) admitRested(queue, nowMs);
 }
 
+/** The history of the daemon itself and that of the backfills. */
 export function queuesOf({ histories }: PlannerState): readonly HistoryQueue[] {
   return [histories['first-history'], histories.backfill];
 }

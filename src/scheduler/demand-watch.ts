@@ -7,6 +7,7 @@ import { HOUR_MS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { meanIntervalMs, type SchedulerDemand, type Shortfall, shortfallNow, shortfallText } from './demand.ts';
 
+/** Watches whether the quota suffices for the schedules. */
 export interface DemandWatch {
   /** Compares the demand with the plan, and reports a change. */
   check(current: Omit<SchedulerDemand, 'lastIntervalMs'>): void;

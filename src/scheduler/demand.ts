@@ -61,6 +61,7 @@ interface Freshness {
   readonly p95Ms: number;
 }
 
+/** The requests a day by the schedules, and by the budget. */
 export interface Demand {
   /** The requests that the schedules need. */
   readonly needed: DemandByLane;
@@ -219,6 +220,7 @@ function quantilesOf(values: readonly number[]): Freshness {
   return { medianMs: percentile(sorted, 0.5) ?? 0, p95Ms: percentile(sorted, 0.95) ?? 0 };
 }
 
+/** By how much the quota is too small. */
 export interface Shortfall {
   /** Whether the schedules are slowed down, or not even all readings are fetched. */
   readonly of: 'schedules' | 'readings';

@@ -20,6 +20,7 @@ import {
   UNKNOWN_RATE,
 } from './report-rate.ts';
 
+/** The time of nothing. */
 export const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 /** Times may be cut to seconds on one side and not on the other. */

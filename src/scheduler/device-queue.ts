@@ -54,6 +54,7 @@ import {
 import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from './heap.ts';
 import type { ReportRate } from './report-rate.ts';
 
+/** Where a device is in the queue. */
 export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'polling';
 
 /** `left`: it is gone, excluded or removed; `reordered`: the rules changed, or its rest ended before its time. */
@@ -115,6 +116,7 @@ interface QueuedDevice {
 /** The rules that depend on the quota and the settings. */
 export type QuotaRules = Omit<OutlookRules, 'isUnlisted'>;
 
+/** The queue of all devices. Only the functions of this file change it. */
 export interface DeviceQueue {
   rules: OutlookRules;
   readonly devices: Map<string, QueuedDevice>;

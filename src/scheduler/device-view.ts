@@ -13,6 +13,7 @@ import type { LiveGap } from './device-outlook.ts';
 import type { ListedDevice } from './device-queue.ts';
 import { NOTHING_OPEN, type OpenHistory, type Recency } from './history-queue.ts';
 
+/** A device as the planner sees it. Times are in ms. */
 export interface DeviceView {
   /** The newest archived reading; without one, the end of the range known to be empty; `null`: never requested. */
   readonly newestMs: number | null;
@@ -24,6 +25,7 @@ export interface DeviceView {
   readonly open: OpenHistory;
 }
 
+/** The input of {@link viewOf}. */
 export interface ViewInput {
   readonly covered: readonly CoveredRange[];
   /** The wanted range, up to the coverage limit. */

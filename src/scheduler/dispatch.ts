@@ -50,6 +50,7 @@ import {
   viewDevice,
 } from './planning.ts';
 
+/** The parts that carry decisions out. */
 export interface DispatchParts {
   readonly context: SyncContext;
   readonly planning: Planning;

@@ -44,6 +44,7 @@ interface EstimatedDevice extends Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'l
   readonly beginsNs?: EpochNs | null;
 }
 
+/** The input of {@link backfillNeed}. */
 export interface BackfillInput {
   readonly devices: readonly EstimatedDevice[];
   readonly range: Interval;

@@ -34,6 +34,7 @@ export interface GoalGap {
   readonly readAgain?: (signal: AbortSignal) => Promise<boolean>;
 }
 
+/** Ranges that a command waits for. */
 export interface Goal {
   covers(deviceId: string): boolean;
   /**

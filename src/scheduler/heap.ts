@@ -6,6 +6,7 @@
  * about a dozen. Typed arrays keep an item at 20 bytes. Items are whole numbers from 0 on, ideally without gaps.
  */
 
+/** A heap of slots by their keys. Only the functions of this file change it. */
 export interface Heap {
   /** The slots in heap order, the place of each slot in that order, and the key of each slot. */
   slots: Int32Array;

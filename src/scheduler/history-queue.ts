@@ -8,6 +8,7 @@ import { createHeap, dropSlot, type Heap, hasSlot, headKey, headSlot, putSlot } 
 /** How far back a piece of history reaches from now. */
 export const RECENCIES = ['day', 'week', 'rest'] as const;
 
+/** How far back a gap lies. */
 export type Recency = (typeof RECENCIES)[number];
 
 /** How much of each range is wanted and not covered, in ms, each without the one before. */
@@ -16,6 +17,7 @@ export type OpenHistory = Readonly<Record<Recency, number>>;
 /** Nothing is missing. */
 export const NOTHING_OPEN: OpenHistory = { day: 0, week: 0, rest: 0 };
 
+/** The device to read next, and how far back. */
 export interface HistoryPick {
   readonly deviceId: string;
   readonly recency: Recency;
@@ -31,6 +33,7 @@ interface Entry {
   isPaused: boolean;
 }
 
+/** The devices with gaps. Only the functions of this file change it. */
 export interface HistoryQueue {
   readonly entries: Map<string, Entry>;
   readonly bySlot: (Entry | undefined)[];

@@ -42,6 +42,7 @@ export interface JobWork {
  */
 export type JobWorker = (args: unknown, signal: AbortSignal, save: (args: unknown) => void) => JobWork;
 
+/** The input of {@link runJobs}. */
 export interface JobParts {
   readonly queue: JobQueue;
   /** Starts the work of a job. Its end after an abort of the signal is that of a cancelled job. */

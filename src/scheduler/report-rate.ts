@@ -7,6 +7,7 @@
  * rate costs requests or freshness. It never affects the coverage.
  */
 
+/** How often a device reports. */
 export interface ReportRate {
   /** From one reading to the next, in ms, as a rule; `null` where nothing is known yet. */
   readonly intervalMs: number | null;
@@ -14,6 +15,7 @@ export interface ReportRate {
   readonly deviationMs: number;
 }
 
+/** The rate before the first page. */
 export const UNKNOWN_RATE: ReportRate = { intervalMs: null, deviationMs: 0 };
 
 /** Gaps longer than this many intervals are silence, not a rate; gaps shorter by that factor are repetitions. */

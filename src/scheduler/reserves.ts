@@ -11,6 +11,7 @@ import type { QuotaRules } from './device-queue.ts';
 /** The kinds of work below live, in their order. */
 export const RESERVED_LANES = ['account', 'alerts', 'devices', 'first-history', 'backfill', 'idle-poll'] as const;
 
+/** One of them. */
 export type ReservedLane = (typeof RESERVED_LANES)[number];
 
 /** The part of all requests that each gets at least while it has work. */

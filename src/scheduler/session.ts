@@ -29,6 +29,7 @@ import { type DispatchParts, followPlan, passingFault, untilRoom } from './dispa
 import type { StreamDecision } from './planner-types.ts';
 import { beginLoneWork, beginPlanning, checkDemand, LONE_REST_MS, type LoneWork } from './planning.ts';
 
+/** The parts of a session. */
 export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
 
 /** How often to check whether something is due to be read again. */
@@ -47,6 +48,7 @@ export interface KeySource {
   adopt(): void;
 }
 
+/** The parts of the daemon. */
 export interface DaemonParts extends SessionParts {
   readonly key: KeySource;
   /** Loops that run beside the sessions until the signal aborts: the deliveries, the maintenance, the jobs. */

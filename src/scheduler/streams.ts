@@ -5,8 +5,10 @@
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
+/** The streams that are read as a whole. */
 export const WHOLE_STREAMS = ['account', 'alerts', 'devices'] as const;
 
+/** One of them. */
 export type WholeStream = (typeof WHOLE_STREAMS)[number];
 
 /** How long a stream rests after a failure of its own. */

@@ -12,6 +12,7 @@ import { chance, mix, mixText, type Seed, whole } from './random.ts';
 import type { SimSettings } from './settings.ts';
 import type { SimAlert, SimDevice, SimReading, SimValue } from './spec.ts';
 
+/** An answer of the simulator. */
 export interface SimAnswer {
   readonly status: number;
   /** With the names as they are usually written. */
@@ -109,7 +110,7 @@ function objectText(members: readonly Member[]): string {
 /**
  * The members of a record as served: the settings make some null or absent and add unknown ones.
  *
- * @param identity what distinguishes this record from all others: kind and id.
+ * @param identity kind and id, which distinguish this record from all others.
  * @param required the names that are always present.
  */
 function decorate(

@@ -50,6 +50,7 @@ export interface WorldDevice {
   snapshot(atMs: EpochMs): SimDevice;
 }
 
+/** The properties of a world on which its devices depend. */
 export interface DeviceContext {
   readonly seed: Seed;
   /** The beginning of the world. */

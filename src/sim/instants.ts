@@ -66,10 +66,12 @@ function digits(value: number, base: number): string {
   return String(base + Math.floor(value)).slice(1);
 }
 
+/** An instant in ns since 1970. */
 export function instantToNs({ ms, subNs }: Instant): EpochNs {
   return BigInt(ms) * MS_NS + BigInt(subNs);
 }
 
+/** The instant of a time in ns since 1970. */
 export function nsToInstant(ns: EpochNs): Instant {
   const sub = ((ns % MS_NS) + MS_NS) % MS_NS;
   return { ms: Number((ns - sub) / MS_NS), subNs: Number(sub) };

@@ -15,6 +15,7 @@ interface ServeOptions {
   readonly host?: string;
 }
 
+/** A simulator that listens. */
 export interface SimServer {
   /** The base URL of the API; it ends in `/external/v1`. */
   readonly url: string;

@@ -9,11 +9,13 @@ import type { EpochMs } from '../core/time.ts';
 /** The scopes of version 1 (API document, "Authentication"). A name outside this set grants nothing. */
 const API_SCOPES = ['devices:read', 'telemetry:read', 'alerts:read', 'account:read'] as const;
 
+/** One of them. */
 export type ApiScope = (typeof API_SCOPES)[number];
 
 /** Which of the two bounds a telemetry request carries. */
 export type BoundShape = 'none' | 'after' | 'before' | 'both';
 
+/** Where the API document leaves a choice, the choice of this simulator. */
 export interface SimSettings {
   /** The telemetry window (API document: "Telemetry window", "Format of after and before: not shown"). */
   bounds: {

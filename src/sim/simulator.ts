@@ -57,6 +57,7 @@ type WireFault =
   /** No answer, and the connection stays open. */
   | { readonly kind: 'hang' };
 
+/** Everything that can go wrong with a request. */
 export type Fault = AnswerFault | WireFault;
 
 /** The facts by which a plan can decide. */
@@ -92,6 +93,7 @@ interface SimExchange {
   readonly wire: WireFault | null;
 }
 
+/** The input of {@link createSimulator}. */
 export interface SimulatorOptions {
   readonly world: World;
   readonly clock: Clock;

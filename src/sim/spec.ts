@@ -17,6 +17,7 @@ export interface MsRange {
   readonly toMs: EpochMs;
 }
 
+/** The life cycles of a device. */
 export type Lifecycle = 'active' | 'paused' | 'shelved' | 'retired';
 
 /**
@@ -56,6 +57,7 @@ export interface ReadingSpec {
   readonly visibleAtMs?: EpochMs;
 }
 
+/** Where a device is, in degrees. */
 export interface LocationSpec {
   readonly latitude: number;
   readonly longitude: number;

@@ -11,6 +11,7 @@ import type { Precision } from './instants.ts';
 import { mix, mixText, type Seed, seedOf, unit } from './random.ts';
 import type { AlertSpec, DeviceSpec, SimAlert, SimDevice, SimReading } from './spec.ts';
 
+/** The input of {@link createWorld}. */
 export interface WorldOptions {
   readonly seed: number | string;
   /** The moment that counts as now when the world is begun; time continues from there forever. */
@@ -27,6 +28,7 @@ export interface WorldOptions {
   readonly precision?: Precision;
 }
 
+/** Everything that the API could serve, from a seed. */
 export interface World {
   readonly seed: Seed;
   readonly workspaceId: string;

@@ -48,6 +48,7 @@ const DAEMON_GONE: JobEnd = {
 
 const OPEN_JOBS = 'SELECT * FROM job WHERE ended_ms IS NULL ORDER BY id';
 
+/** The queue of the process that holds the lock. */
 export interface OwnedJobQueue extends JobQueue {
   /** Jobs that the last holder of the lock has left running end, or wait again if their kind does. */
   recover(atMs: EpochMs): void;

@@ -20,7 +20,7 @@ const SPENDING_FRESH_MS = 2 * SECOND_MS;
 /**
  * Prepares it for an open database.
  *
- * @param unwritten what the rows of the requests do not show, in the process that books them.
+ * @param unwritten the requests that have no rows yet, in the process that books them.
  */
 export function createStateFacts(db: Database.Database, unwritten: () => Unwritten): StateFacts {
   const number = (value: bigint | null | undefined): number | null => (value == null ? null : Number(value));

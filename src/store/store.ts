@@ -50,6 +50,7 @@ import { openDatabase } from './open/database.ts';
 import { createStateFacts } from './report-facts.ts';
 import { ridingWriter, type Writer, writer, writing } from './transactions.ts';
 
+/** An open state. */
 export interface OpenStore {
   readonly store: Store;
   readonly ledger: Ledger;
@@ -65,6 +66,7 @@ export interface OpenStore {
   close(): void;
 }
 
+/** The limits and the clock of a state. */
 export interface StoreOptions {
   /** `archive.max_size`: the file may grow a little beyond it, and no further. `null`: no limit. */
   readonly maxBytes?: number | null;

@@ -55,6 +55,7 @@ export interface BackfilledDevice {
   readonly oldest: EpochNs | null;
 }
 
+/** How far a backfill is, over all its devices. Durations are sums over the devices, in ms. */
 export interface BackfillView {
   readonly devices: readonly BackfilledDevice[];
   readonly wholeMs: number;
@@ -209,6 +210,7 @@ function aloneMs({ backfill: { budgets, spentDay } }: EtaParts, { tally }: Backf
   return Number.isFinite(rate) ? aloneFinishMs(left, { perMinute: rate, perDay, spent: spentDay() }) : null;
 }
 
+/** The input of {@link createEstimator}. */
 export interface EstimateParts {
   readonly context: SyncContext;
   /** How often the devices report, as far as is known. A check of all of them. */

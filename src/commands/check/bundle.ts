@@ -30,6 +30,7 @@ import { partsOfState } from '../shared/state-report.ts';
 import type { CheckParts } from './config.ts';
 import type { CheckReport } from './report.ts';
 
+/** The input of a support bundle. */
 export interface BundleParts extends CheckParts {
   /** The report of the check itself. */
   readonly check: CheckReport | Unavailable;

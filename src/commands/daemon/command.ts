@@ -27,7 +27,7 @@ import { ratesOfState } from '../shared/state-report.ts';
 /**
  * Runs the daemon until it is stopped.
  *
- * @param secrets what must not be shown; a new key is added.
+ * @param secrets the texts that must not be shown; a new key is added.
  * @returns the exit code.
  */
 export async function runDaemonCommand(

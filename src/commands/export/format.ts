@@ -8,6 +8,7 @@
 import { readFieldValue, readSeries, seriesOf } from '../../core/lines/line-reader.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 
+/** Turns lines of the archive into the text of an export. */
 export interface ExportFormatter {
   /** The text before everything else; may be empty. */
   readonly header: string;

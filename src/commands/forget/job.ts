@@ -32,6 +32,7 @@ export interface ForgetSummary extends ForgottenCounts {
   readonly is_log_empty: boolean;
 }
 
+/** The input of {@link forgetDevice}. */
 export interface ForgetParts extends Pick<SyncContext, 'store' | 'clock' | 'observe' | 'deviceLeft'> {
   readonly filter: Pick<DeviceFilter, 'excludes'>;
   /** Called to remove what is stored about a device outside of the state. */

@@ -98,6 +98,7 @@ const NAMES: readonly (readonly [RegExp, flag: string, typed: string])[] = [
   [/\binflux\.token(?:_file)?\b/g, '--influx-token-file', 'the token'],
 ];
 
+/** A text of the program with the names that this person knows: those of flags, or of what was typed. */
 export function inOwnNames({ prompter }: Init, text: string): string {
   return NAMES.reduce((left, [key, flag, typed]) => left.replaceAll(key, prompter.isTerminal ? typed : flag), text);
 }
@@ -417,6 +418,7 @@ function showVictoria(init: Init, { dedupMs, retentionMs }: DestinationFacts): v
   }
 }
 
+/** Prints advice as a warning; nothing for `null`. */
 export function warn({ print }: Init, advice: Advice | null): void {
   if (advice !== null) print(`Warning: ${advice.what}. ${advice.remedy}`);
 }

@@ -22,8 +22,10 @@ export interface NewFile {
 
 /** The names of the files of secrets, wherever Tidemark runs. */
 export const KEY_FILE = 'tidemark_api_key';
+/** The same for the token of the database. */
 export const TOKEN_FILE = 'tidemark_influx_token';
 
+/** The database of a new workspace. */
 export interface InitDatabase {
   /** Empty for that of the base (Kubernetes). */
   readonly url: string;

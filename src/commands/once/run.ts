@@ -128,6 +128,7 @@ function saveCoverageNotes(context: SyncContext, { wantedRange }: OnceRun): void
   unlessFull(() => noteCoverage(context, wantedRange), context.stateFull);
 }
 
+/** The input of {@link advanceRun}. */
 export interface WatchParts extends WaitingParts {
   readonly context: SyncContext;
   readonly planning: Planning;

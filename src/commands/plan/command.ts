@@ -74,6 +74,7 @@ async function costOf(
   return await planOf({ command, config, open, clock: realClock }, signal);
 }
 
+/** The input of {@link computePlan}. */
 export interface PlanParts {
   readonly command: Pick<PlanCommand, 'from' | 'to' | 'devices' | 'whatIf' | 'finishBy' | 'maxShare'> & {
     /** Whether covered ranges are to be read again. */

@@ -60,6 +60,7 @@ interface QuarantineProgress {
   readonly done: number;
 }
 
+/** The input of {@link retryQuarantine} and {@link dropQuarantine}. */
 export interface QuarantineParts {
   readonly store: Store;
   readonly clock: Clock;

@@ -169,6 +169,7 @@ interface WorkView {
   readonly waits: boolean;
 }
 
+/** Measures for how long some work has made no progress. */
 export interface ProgressWatch {
   /**
    * Records the state of the work.
@@ -196,6 +197,7 @@ export function createProgressWatch(clock: Pick<Clock, 'monoMs'>): ProgressWatch
   };
 }
 
+/** The facts by which work that makes no progress waits, or has stalled. */
 export interface WaitingParts {
   readonly context: Pick<SyncContext, 'room'>;
   readonly apiState: ApiState;

@@ -45,7 +45,7 @@ export function printAnswer(
 /**
  * Finds the devices of the command line by id or name.
  *
- * @param wanted what `--device` was given
+ * @param wanted the values of `--device`
  * @param isFinal whether the state has every device that can be meant. Otherwise a text that matches none is passed on
  * unchanged: the command decides with a newer list of devices.
  * @returns their ids

@@ -4,6 +4,7 @@
  */
 import { counted, grouped, plainText } from '../../core/text.ts';
 
+/** The width of all text for the terminal, in columns. */
 export const WIDTH = 80;
 
 /** Characters that terminals show two columns wide: scripts of East Asia, emoji. */
@@ -74,10 +75,12 @@ function cutOf(line: string, { indent, width }: { readonly indent: number; reado
   return space > indent ? space : end;
 }
 
+/** A count for people, rounded, with separators between its thousands. */
 export function count(value: number): string {
   return grouped(Math.round(value));
 }
 
+/** The same, with the noun that it counts. */
 export function plural(value: number, what: string): string {
   return counted(Math.round(value), what);
 }

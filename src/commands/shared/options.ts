@@ -46,6 +46,7 @@ function readInstant(flag: string, text: string, nowMs: EpochMs, also = ''): Epo
 /** The word for everything there is. */
 export const ALL = 'all';
 
+/** How fast a backfill should be, as requested; `null` where it was not. */
 export interface RateOptions {
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;

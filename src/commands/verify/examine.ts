@@ -62,6 +62,7 @@ export function isSound(findings: Findings): boolean {
 }
 
 export function addFindings(to: Findings, from: Findings): void {
+/** Adds findings to others, in place. */
   for (const key of Object.keys(to) as (keyof Findings)[]) to[key] += from[key];
 }
 
@@ -119,6 +120,7 @@ export interface Examination {
 }
 
 export function beginExamination(historyFrom: EpochNs): Examination {
+/** Begins the comparison of a day. */
   const times = { newestMissing: null, oldestFound: null };
   const sums = { known: emptySum(), inside: emptySum(), archivedInside: 0 };
   return { historyFrom, findings: noFindings(), resend: [], ...sums, ...times };
@@ -130,6 +132,7 @@ export interface KnownMissing extends Interval {
 }
 
 export interface RangeInput {
+/** A range of a day as the archive and the database have it. */
   readonly kind: DestinationKind;
   readonly archived: ArchivedRange;
   readonly returned: Returned;

@@ -31,6 +31,7 @@ export interface FetchCost extends Pick<ArchiveTotals, 'points' | 'readings' | '
   readonly devices: number;
 }
 
+/** The result of a comparison for one destination, as `--verify --json` has it. */
 export interface DestinationVerdict extends Readonly<Omit<Findings, 'not_in_archive'>> {
   readonly name: string;
   /** `null` where nothing was ever sent to it. */
@@ -72,6 +73,7 @@ export interface RangeDifference {
   readonly gone: number;
 }
 
+/** The result of `--verify --sample`, as `--json` has it: counts, and where the API differs. */
 export interface SampleVerdict {
   readonly windows: number;
   readonly readings: number;
@@ -129,6 +131,7 @@ export interface Compared {
 /** How many days are listed: a database that lost everything has millions. */
 const MOST_DIFFERENCES = 10_000;
 
+/** A tally of nothing. */
 export function createTally(): Tally {
   return { byDevice: new Map(), differences: [], devices: 0 };
 }

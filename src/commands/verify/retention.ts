@@ -23,6 +23,7 @@ export interface AgeSearch {
   oldestEqualDay: number | null;
 }
 
+/** A search that has seen no day yet. */
 export function createAgeSearch(): AgeSearch {
   return { days: [], oldestFound: null, oldestEqualDay: null };
 }
@@ -102,6 +103,7 @@ export interface Hidden {
   readonly estimate: RetentionEstimate | null;
 }
 
+/** The result where no retention hides a point. */
 export const NOTHING_HIDDEN: Hidden = { days: [], before: null, estimate: null };
 
 /** The facts by which the days of a search are counted. */

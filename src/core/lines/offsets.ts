@@ -22,6 +22,7 @@ export interface UsedTimestamps {
   newOffsets(): readonly TimestampOffset[];
 }
 
+/** A value at the instant at which it was recorded. */
 export interface RecordedValue {
   /** The sensor as its tag value reads (not escaped). */
   readonly sensor: string;

@@ -123,6 +123,7 @@ export interface PointSum {
   readonly hashLow: number;
 }
 
+/** A sum that is added to in place. */
 export type GrowingSum = { -readonly [K in keyof PointSum]: PointSum[K] };
 
 const HALF = 2 ** 32;

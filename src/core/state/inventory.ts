@@ -27,6 +27,7 @@ interface InventoryChange {
   readonly listedToMs?: EpochMs;
 }
 
+/** A device of a listing, to be stored. */
 export interface ListedDevice {
   readonly record: DeviceRecord;
   /** The name under which points are written: the record's, or the id. */
@@ -51,6 +52,7 @@ export interface CoveragePoint {
   readonly atNs: EpochNs;
 }
 
+/** A point of the coverage, with its line. */
 export interface NewCoveragePoint extends CoveragePoint {
   readonly deviceId: string;
   readonly line: string;

@@ -68,6 +68,7 @@ function isSameList(a: readonly string[], b: readonly string[]): boolean {
   return JSON.stringify(a.toSorted()) === JSON.stringify(b.toSorted());
 }
 
+/** Whether a stored value has the shape of the arguments of a backfill. */
 export function isBackfillArgs(value: unknown): boolean {
   if (!isRecord(value)) return false;
   const { from, to, begunTo, devices, maxShare, finishByMs, recheck } = value;
@@ -133,6 +134,7 @@ export function readRepairSummary(value: unknown): RepairSummary | null {
   return { read, requests, delivered, reason };
 }
 
+/** Whether a stored value has the shape of the arguments of a repair. */
 export function isRepairArgs(value: unknown): value is RepairArgs {
   if (!isRecord(value)) return false;
   const { windows, destination, found, missed, hidden = [], estimate = null } = value;
@@ -191,6 +193,7 @@ export interface SampleArgs {
   readonly repair: boolean;
 }
 
+/** Whether a stored value has the shape of the arguments of a sample. */
 export function isSampleArgs(value: unknown): value is SampleArgs {
   if (!isRecord(value)) return false;
   const { windows, from, to, devices, repair } = value;
@@ -217,6 +220,7 @@ export interface ReplayArgs {
   readonly maxRate: number | null;
 }
 
+/** Whether a stored value has the shape of the arguments of a replay. */
 export function isReplayArgs(args: unknown): args is ReplayArgs {
   if (!isRecord(args) || !isRecord(args['typed'])) return false;
   const { destination, devices, typed, from, to, maxRate } = args;
@@ -261,6 +265,7 @@ export function filterOf(args: unknown): QuarantineFilter {
   return { ...rest, from: from === null ? null : BigInt(from), to: to === null ? null : BigInt(to) };
 }
 
+/** Whether a stored value has the shape of the arguments of a quarantine command. */
 export function isFilterArgs(value: unknown): boolean {
   if (!hasExactly(value, ['destination', 'devices', 'reason', 'from', 'to'])) return false;
   const { destination, devices, reason, from, to } = value;
@@ -272,6 +277,7 @@ export function isFilterArgs(value: unknown): boolean {
   );
 }
 
+/** Whether a stored value has the shape of the arguments of `--forget`. */
 export function isForgetArgs(value: unknown): boolean {
   return hasExactly(value, ['device']) && typeof value['device'] === 'string';
 }

@@ -36,6 +36,7 @@ export type JobKind =
   | 'quarantine-drop'
   | 'forget';
 
+/** How far a job is; the last three are ends. */
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 
 /** The rules of a kind of job. */
@@ -54,6 +55,7 @@ interface JobRule {
   readonly isSame?: (args: unknown, other: unknown) => boolean;
 }
 
+/** The rules of each kind of job. */
 export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   once: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
   check: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },

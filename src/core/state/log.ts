@@ -6,6 +6,7 @@ import type { EpochMs, EpochNs } from '../time.ts';
 
 /** The two lanes of the log, in the order in which they are delivered. */
 export const LOG_LANES = ['live', 'history'] as const;
+/** One of the lanes of the log. */
 export type LogLane = (typeof LOG_LANES)[number];
 
 /** A place in the log of one lane: blocks before `block` are acknowledged, and `line` lines of that block. */
@@ -68,6 +69,7 @@ export interface DestinationState {
  * log no longer kept them when it came to them, or it refused them and a person has given them up.
  */
 export const MISSING_REASONS = ['beyond_retention', 'skipped_destination', 'cleared', 'dropped'] as const;
+/** Why points are not in a destination. */
 export type MissingReason = (typeof MISSING_REASONS)[number];
 
 /** Whether a repair can bring the points back: a retention and a person's decision stay as they are. */

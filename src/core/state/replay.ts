@@ -25,6 +25,7 @@ export interface ReplayCounts {
   readonly released: number;
 }
 
+/** The counts before the first line. */
 export const NO_COUNTS: ReplayCounts = { lines: 0, accepted: 0, refused: 0, known: 0, beyond: 0, released: 0 };
 
 /** A replay to one destination that is under way, or was broken off. */
@@ -65,6 +66,7 @@ interface ReplayOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'rejecte
   readonly tooOldTo: EpochNs | null;
 }
 
+/** The replays of the state. */
 export interface ReplayStore {
   readonly archiveReader: ArchiveReader;
   /** The one that is unfinished. */

@@ -48,6 +48,7 @@ export interface LateRecord {
   readonly gracePeriodMs: number;
 }
 
+/** The record of a device none of whose readings was late. */
 export const NEVER_LATE: LateRecord = { readings: 0, worstMs: 0, gracePeriodMs: 0 };
 
 /** How long after its time a reading of this device may still appear, as far as is known. */
@@ -134,6 +135,7 @@ export const GAP_REASONS = [
 /** The reason of a recorded gap. */
 export type GapReason = (typeof GAP_REASONS)[number];
 
+/** A range of a device that is not covered, with its reason. */
 export interface Gap {
   readonly deviceId: string;
   readonly fromNs: EpochNs;
@@ -210,6 +212,7 @@ export interface CoverageNow {
   readonly isSilent: boolean;
 }
 
+/** The coverage of a device that was never read. */
 export const NOTHING_COVERED: CoverageNow = {
   covered: [],
   late: NEVER_LATE,

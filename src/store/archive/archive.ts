@@ -25,6 +25,7 @@ interface NewBlock {
   readonly sideLines?: readonly string[];
 }
 
+/** The blocks of lines, and their order in the log. */
 export interface Archive {
   append(block: NewBlock): void;
   /** Archives lines that are of no device's own: of the workspace, of several devices. */

@@ -103,7 +103,7 @@ export interface PackedBlock {
   readonly bytes: bigint;
 }
 
-/** @param bytes what is expected. */
+/** @param bytes the expected length. */
 function decompress(data: Buffer, bytes: number): Buffer {
   const first = decompressFrame(data, bytes);
   if (first.next === data.length) return first.plain;
@@ -140,7 +140,7 @@ function decompressFrame(data: Buffer, bytes: number): { readonly plain: Buffer;
 /**
  * The lines of a block.
  *
- * @param bytes what they take.
+ * @param bytes their length.
  * @throws an error with a `ZSTD_` code where it is damaged.
  */
 export const unpack = (data: Buffer, bytes = PIECE_BYTES): string[] => {

@@ -185,6 +185,7 @@ function timesOf(lines: readonly string[], kind: LineKind): [EpochNs, number][] 
     .sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
+/** The record of what was cleared. */
 export interface Cleared {
   /** Only inside a transaction. */
   add(deviceId: string, lineRanges: readonly LineRange[]): void;

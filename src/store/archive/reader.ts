@@ -293,6 +293,7 @@ export interface ClearedPoints {
   readonly to: EpochNs;
 }
 
+/** The archive, open for reading beside any other process. */
 export interface ArchiveView extends ArchiveReader {
   /** How many devices are known. */
   deviceCount(): number;

@@ -17,6 +17,7 @@ import {
 } from '../../core/state/log.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 
+/** The table of missing points. */
 export interface MissingTable {
   /** Adds ranges; adjacent ones of one device and reason are joined. Needs a transaction. */
   add(destinationId: number, missing: readonly MissingPoints[]): void;

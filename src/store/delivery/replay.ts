@@ -16,6 +16,7 @@ import { createArchiveReader } from '../archive/reader.ts';
 import type { MissingTable } from './missing-points.ts';
 import type { QuarantineTable } from './quarantine.ts';
 
+/** The other tables, as far as the replays use them. */
 export interface ReplayParts {
   readonly archive: Pick<Archive, 'linesAfter'>;
   readonly position: (destinationId: number, lane: LogLane) => LogPosition;

@@ -41,6 +41,7 @@ interface Marker {
   readonly item: bigint;
 }
 
+/** The removal of devices, for the other parts of the store. */
 export interface Forgetting extends ForgetStore {
   /** @throws ForgottenError for a device that is being removed, or was removed and has not been listed since. */
   guard(deviceId: string): void;

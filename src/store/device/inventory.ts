@@ -140,6 +140,7 @@ export function readRecord(text: string): DeviceRecord {
   return { ...kept, lastSeenAt: time(kept.lastSeenAt), locationUpdatedAt: time(kept.locationUpdatedAt) };
 }
 
+/** A row of the table of alerts. */
 export interface AlertRow {
   readonly alert_id: bigint;
   readonly device_id: string | null;

@@ -264,7 +264,7 @@ function createCoverage(db: Database.Database) {
     /** Ascending. */
     read: (deviceId: string): CoveredRange[] => read.all(deviceId).map(toCoveredRange),
     dropAll: (deviceId: string): void => void dropAll.run(deviceId),
-    /** @param before what stands there; only what differs is written. */
+    /** @param before the stored rows; only differences are written. */
     replace: (deviceId: string, before: readonly CoveredRange[], covered: readonly CoveredRange[]): void => {
       const stands = new Map(before.map((range) => [range.from, range]));
       const wanted = new Map(covered.map((range) => [range.from, range]));
@@ -321,7 +321,7 @@ function createHours(db: Database.Database) {
       hourReadings: new Map(readings.all(deviceId).map((row) => [Number(row.hour), Number(row.readings)])),
       hoursWritten: written.all(deviceId).map((row) => ({ from: row.from_hour, to: row.to_hour })),
     }),
-    /** @param before what stands there; only what differs is written. */
+    /** @param before the stored rows; only differences are written. */
     replace: (deviceId: string, before: Hours, { hourReadings, hoursWritten }: Hours): void => {
       const wasWritten = new Map(before.hoursWritten.map(({ from, to }) => [from, to]));
       const isWritten = new Map(hoursWritten.map(({ from, to }) => [from, to]));

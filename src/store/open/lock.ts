@@ -11,6 +11,7 @@ import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { createPrivate } from './new-file.ts';
 
+/** The lock of a state, held. */
 export interface Lock {
   /** Whether a state was once complete beside this file. */
   readonly isMarked: boolean;

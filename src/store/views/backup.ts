@@ -42,6 +42,7 @@ interface BackupOptions {
   readonly onProgress: (share: number, bytes: number) => void;
 }
 
+/** A finished copy. */
 export interface Backup {
   readonly bytes: number;
   readonly stateVersion: number;

@@ -32,6 +32,7 @@ export interface OwnedPath {
   readonly refusal: string | null;
 }
 
+/** The place of a state, as the file system shows it. */
 export interface DataDirFacts {
   /** Absolute. */
   readonly directory: string;

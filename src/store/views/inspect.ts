@@ -18,6 +18,7 @@ import { APPLICATION_ID, MIGRATIONS } from '../open/migrations.ts';
 import { requireTarget } from '../open/new-file.ts';
 import { explainedReading, isThere } from '../open/read-only.ts';
 
+/** The findings of a check of the state's file. */
 export interface StateFindings {
   /** The version of its shape, and the version that this program migrates it to. */
   readonly version: number;

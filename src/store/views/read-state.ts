@@ -78,6 +78,7 @@ const FIRST_STEP = 1;
 /** The coverage and readings of a device. */
 type CoveredTelemetry = Pick<DeviceFacts, 'covered' | 'newestMs' | 'beginsNs' | 'days'>;
 
+/** The parts of a state that a plan is computed from. */
 export interface StateView {
   /** As last read; `null` where it never was. */
   readonly account: Account | null;
