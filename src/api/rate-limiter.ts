@@ -271,7 +271,7 @@ interface Limited {
  *
  * @param most how many requests may pass
  */
-export function limitedTo(limiter: RateLimiter, most: number): Limited {
+export function limitRequests(limiter: RateLimiter, most: number): Limited {
   let spent = 0;
   return {
     spent: () => spent,

@@ -5,7 +5,7 @@
 import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { linkAbort, orAborted } from '../core/async.ts';
+import { linkAbort, waitOrAbort } from '../core/async.ts';
 import { TransportError } from '../core/faults.ts';
 import { toTransportError } from './transport.ts';
 
@@ -50,7 +50,7 @@ export function proxyVariable(url: string, proxies: Readonly<Record<string, stri
  *
  * @throws the signal's reason when that aborts
  */
-export async function reach({ url, ca, timeoutMs }: ReachOptions, signal: AbortSignal): Promise<Reached> {
+export async function probeConnection({ url, ca, timeoutMs }: ReachOptions, signal: AbortSignal): Promise<Reached> {
   const { hostname, port: given, protocol } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, '');
   const isTls = protocol === 'https:';
@@ -70,7 +70,7 @@ export async function reach({ url, ca, timeoutMs }: ReachOptions, signal: AbortS
     }
   };
   try {
-    const name = isIP(host) === 0 ? await step((until) => orAborted(addressesOf(host), until)) : null;
+    const name = isIP(host) === 0 ? await step((until) => waitOrAbort(resolveAddresses(host), until)) : null;
     if (name?.ok === false) return { host, port, name, connection: null, tls: null };
     const connection = await step(async (until) => {
       const socket = connectTcp({ host, port });
@@ -88,7 +88,7 @@ export async function reach({ url, ca, timeoutMs }: ReachOptions, signal: AbortS
   }
 }
 
-async function addressesOf(host: string): Promise<string[]> {
+async function resolveAddresses(host: string): Promise<string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
@@ -99,7 +99,7 @@ async function whenConnected<T>(socket: Socket, event: string, signal: AbortSign
     socket.once(event, () => resolve(read()));
   });
   try {
-    return await orAborted(connected, signal);
+    return await waitOrAbort(connected, signal);
   } finally {
     // Errors after the answer do not matter.
     socket.on('error', () => {});

@@ -8,7 +8,7 @@ import { type ApiClientOptions, createApiClient } from '../api/client.ts';
 import { createLearning } from '../api/learning.ts';
 import {
   createRateLimiter,
-  limitedTo,
+  limitRequests,
   type RateLimiter,
   type RateLimiterFigures,
   type RateLimiterOptions,
@@ -95,7 +95,7 @@ export function connectApi(parts: ConnectionParts): ApiConnection {
     learnt: learning.learnt,
     waits,
     limitedApi: (requests) => {
-      const limited = limitedTo(limiter, requests);
+      const limited = limitRequests(limiter, requests);
       return { api: createApiClient({ ...connection, limiter: limited.limiter, retries: 0 }), spent: limited.spent };
     },
   };

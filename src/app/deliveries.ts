@@ -9,7 +9,7 @@
  * accepted points no query is made any more, because the points are our own.
  */
 import { LONGEST_TIMEOUT_MS } from '../config/schema.ts';
-import { orAborted } from '../core/async.ts';
+import { waitOrAbort } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { beatingClock, type Heartbeats } from '../core/heartbeats.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
@@ -18,7 +18,7 @@ import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, SECOND_MS } from '../core/time.ts';
 import { createDeliverer, type Deliverer } from '../delivery/deliver.ts';
-import { aroundWrites, type DestinationOptions, judge } from '../delivery/destination.ts';
+import { type DestinationOptions, judge, wrapWrites } from '../delivery/destination.ts';
 import type { InfluxSinkOptions } from '../influx/sink.ts';
 
 interface DeliveryParts {
@@ -85,7 +85,7 @@ export function createWorkspaceConfirmation(): WorkspaceConfirmation {
       opened.resolve();
     },
     timesConfirmed: () => timesConfirmed,
-    wait: async (signal) => await orAborted(opened.promise, signal),
+    wait: async (signal) => await waitOrAbort(opened.promise, signal),
   };
 }
 
@@ -108,7 +108,7 @@ function watchedDelivery(
       end();
     }
   };
-  const watched = (sink: Sink): Sink => aroundWrites(sink, beating);
+  const watched = (sink: Sink): Sink => wrapWrites(sink, beating);
   const { kind, sink } = to;
   const served =
     typeof kind === 'object'
@@ -134,7 +134,7 @@ interface OldPointsParts {
 }
 
 /** Returns the destination with a check for old points before its first write. */
-export function checkingOldPoints(to: DestinationOptions, parts: OldPointsParts): DestinationOptions {
+export function withOldPointCheck(to: DestinationOptions, parts: OldPointsParts): DestinationOptions {
   const { sink, kind } = to;
   if (typeof kind !== 'object') return { ...to, sink: checkingSink(sink, kind ?? 'influxdb', parts) };
   const sinkFor: typeof kind.sinkFor = (known) => checkingSink(kind.sinkFor(known), known, parts);
@@ -143,7 +143,7 @@ export function checkingOldPoints(to: DestinationOptions, parts: OldPointsParts)
 
 function checkingSink(sink: Sink, kind: DestinationKind, parts: OldPointsParts): Sink {
   let isDone = false;
-  return aroundWrites(sink, async (write, signal) => {
+  return wrapWrites(sink, async (write, signal) => {
     if (!isDone) isDone = await checkOldPoints(sink.name, kind, parts, signal);
     const answer = await write();
     if (judge(answer).does !== 'keep') isDone = true;

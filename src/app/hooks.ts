@@ -43,7 +43,7 @@ export interface DeferredParts {
  *
  * @returns functions that throw before those parts exist; nothing calls them so early.
  */
-export function hooksTo(later: DeferredParts): Hooks {
+export function createHooks(later: DeferredParts): Hooks {
   const planned = (): NonNullable<DeferredParts['planned']> => {
     if (later.planned === null) throw new Error('a part of the sync was called before it was created');
     return later.planned;

@@ -26,7 +26,7 @@
 
 import type { ArchiveLimits, MaintenanceParts } from '../archive/maintenance.ts';
 import { createRoom, type Room } from '../archive/room.ts';
-import { MIN_FREE_BYTES, unlessFull } from '../core/archive-room.ts';
+import { MIN_FREE_BYTES, runUnlessFull } from '../core/archive-room.ts';
 import { createTurns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { createHeartbeats, type Heartbeats, type Pulse } from '../core/heartbeats.ts';
@@ -43,7 +43,7 @@ import { createFallWatch } from '../ingest/commit.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { createFilterNotes } from '../ingest/filter.ts';
 import { createOutageWatch } from '../ingest/outage.ts';
-import { createPageScanner, takingTurns } from '../ingest/page-scan.ts';
+import { createPageScanner, withTurns } from '../ingest/page-scan.ts';
 import { storedTimes } from '../ingest/wanted-range.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
 import { createFigures, type FigureSource } from '../report/figures.ts';
@@ -78,7 +78,7 @@ import {
   watchRequests,
 } from './api-access.ts';
 import { createWorkspaceConfirmation, openDeliveries } from './deliveries.ts';
-import { type DeferredParts, type Hooks, hooksTo } from './hooks.ts';
+import { createHooks, type DeferredParts, type Hooks } from './hooks.ts';
 import { storableClock } from './real-clock.ts';
 
 /** The input of {@link openSync}: the ports, the settings and the databases. */
@@ -170,7 +170,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const pulse = heartbeats.pulse('requests');
   const deliverers: Deliverer[] = [];
   const later: DeferredParts = { planned: null, deliverers };
-  const hooks = hooksTo(later);
+  const hooks = createHooks(later);
   const connection = openApi(options, opened, { ...base, pulse, hooks });
   const room = openRoom(options, opened, base.observe);
   const context = createContext(options, { ...base, store, room, connection, hooks });
@@ -186,14 +186,14 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const reports = createReports(options, parts);
   return {
     context,
-    scanner: takingTurns(createPageScanner(context)),
+    scanner: withTurns(createPageScanner(context)),
     deliverers,
     destinations: options.destinations,
     outage,
     planning,
     apiState: base.apiState,
     untilTurn: limiter.untilTurn,
-    onRest: () => void unlessFull(ledger.writeRest, context.stateFull),
+    onRest: () => void runUnlessFull(ledger.writeRest, context.stateFull),
     heartbeats,
     pulse,
     ...reports,

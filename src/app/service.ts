@@ -10,7 +10,7 @@
 import { runMaintenance } from '../archive/maintenance.ts';
 import type { StatusPageConfig } from '../config/config.ts';
 import type { Listen } from '../config/listen.ts';
-import { unlessFull } from '../core/archive-room.ts';
+import { runUnlessFull } from '../core/archive-room.ts';
 import { closeAll, repeat } from '../core/async.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import { type PageFacts, RECENT_EVENTS } from '../core/page-facts.ts';
@@ -33,7 +33,7 @@ import { createFirstFill } from '../report/ready.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/session.ts';
 import type { Sync } from './open-sync.ts';
 import { realClock } from './real-clock.ts';
-import { keepSettings } from './settings.ts';
+import { saveSettings } from './settings.ts';
 import type { TerminalOutput } from './terminal.ts';
 
 /** How often the main loop runs. */
@@ -60,7 +60,7 @@ interface ServiceOptions {
  */
 export async function runService(options: ServiceOptions, signal: AbortSignal): Promise<void> {
   const { sync, terminal } = options;
-  keepSettings(sync);
+  saveSettings(sync);
   const shown = createShownFacts(sync, terminal.scrub);
   const page = await servePage(options, shown.facts);
   try {
@@ -247,7 +247,7 @@ export function createShownFacts(
       if (text === null) return;
       const save = (): void => store.saveFact(RECENT_EVENTS, text);
       // They are in the log.
-      unlessFull(save, () => {});
+      runUnlessFull(save, () => {});
     },
   };
 }

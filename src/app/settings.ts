@@ -27,7 +27,7 @@ import type { SyncOptions } from './open-sync.ts';
  *
  * @param readSecret reads the file of a secret again
  */
-export function settingsOf(
+export function createSyncOptions(
   config: Pick<DemoConfig, 'sync' | 'api' | 'influx' | 'destinations' | 'proxies' | 'workspaceId' | 'archive'>,
   readSecret: ReadSecret = () => null,
 ): Pick<SyncOptions, 'settings' | 'destinations' | 'archive'> {
@@ -197,7 +197,7 @@ export function configuredDatabases<Influx extends object, Destination>({
  *
  * @throws UserError (exit code 2) if no database has the name
  */
-export function databasesOf(
+export function selectDatabases(
   config: Pick<StateConfig, 'influx' | 'destinations' | 'proxies'>,
   name: string | null,
 ): Database[] {
@@ -236,7 +236,7 @@ interface RunsWith extends Pick<FilterSpec, 'include' | 'exclude'> {
 }
 
 /** Keeps the filter and the databases of the daemon, for commands that read its state with another configuration. */
-export function keepRunsWith(
+export function saveRunsWith(
   store: Pick<Store, 'fact' | 'saveFact'>,
   { include, exclude }: FilterSpec,
   deliverers: readonly { readonly name: string; readonly destinationId: number }[],
@@ -246,7 +246,7 @@ export function keepRunsWith(
 }
 
 /** Keeps the settings of a process that reads and delivers with a state, for commands that only look at that. */
-export function keepSettings({
+export function saveSettings({
   context: { store, settings },
   deliverers,
 }: {
@@ -254,14 +254,14 @@ export function keepSettings({
     readonly store: Pick<Store, 'fact' | 'saveFact'>;
     readonly settings: { readonly schedules: Schedules; readonly filter: { readonly spec: FilterSpec } };
   };
-  readonly deliverers: Parameters<typeof keepRunsWith>[2];
+  readonly deliverers: Parameters<typeof saveRunsWith>[2];
 }): void {
-  keepSchedules(store, settings.schedules);
-  keepRunsWith(store, settings.filter.spec, deliverers);
+  saveSchedules(store, settings.schedules);
+  saveRunsWith(store, settings.filter.spec, deliverers);
 }
 
 /** The filter and the databases of the daemon of a state; `null` where they are not kept. */
-export function keptRunsWith({ fact }: Pick<Store, 'fact'>): RunsWith | null {
+export function readRunsWith({ fact }: Pick<Store, 'fact'>): RunsWith | null {
   const kept: unknown = JSON.parse(fact(RUNS_WITH) ?? 'null');
   if (!isRecord(kept)) return null;
   const fits = areRecords(kept['destinations'], ['name']) && [kept['include'], kept['exclude']].every(Array.isArray);
@@ -269,13 +269,13 @@ export function keptRunsWith({ fact }: Pick<Store, 'fact'>): RunsWith | null {
 }
 
 /** Keeps the schedules that the daemon runs with, for commands that read its state with another configuration. */
-export function keepSchedules(store: Pick<Store, 'fact' | 'saveFact'>, schedules: Schedules): void {
+export function saveSchedules(store: Pick<Store, 'fact' | 'saveFact'>, schedules: Schedules): void {
   const texts = STREAMS.map((stream) => [stream, schedules[stream].text]);
   createFactNote(store, () => SCHEDULES)(JSON.stringify(Object.fromEntries(texts)));
 }
 
 /** The schedules that the daemon of a state runs with; `null` where they are not kept, or cannot be read. */
-export function keptSchedules({ fact }: Pick<Store, 'fact'>): Schedules | null {
+export function readSchedules({ fact }: Pick<Store, 'fact'>): Schedules | null {
   const texts: unknown = JSON.parse(fact(SCHEDULES) ?? 'null');
   if (!isRecord(texts)) return null;
   const read = STREAMS.flatMap((stream) => {

@@ -1,7 +1,7 @@
 /** The output of a command on standard error (log, progress of long work), and the answers that a person types. */
 import { StringDecoder } from 'node:string_decoder';
 import type { Config } from '../config/config.ts';
-import { firstOf, NEVER_ABORTED, repeat } from '../core/async.ts';
+import { NEVER_ABORTED, repeat, runUntilFirst } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import { UserError } from '../core/faults.ts';
 import { REPORTED_FROM_MS } from '../core/quota.ts';
@@ -180,7 +180,7 @@ export async function repeatWhile<T>(work: Promise<T>, progress: () => void, eve
     await realClock.sleep(everyMs, stop);
     return await repeat(realClock, step, stop);
   };
-  return await firstOf([() => work, looking], { signal: NEVER_ABORTED, reason: 'finished' });
+  return await runUntilFirst([() => work, looking], { signal: NEVER_ABORTED, reason: 'finished' });
 }
 
 /** Prompts a person for answers. */

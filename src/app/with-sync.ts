@@ -3,10 +3,10 @@ import { createHttpTransport } from '../api/transport.ts';
 import type { Config, StateConfig } from '../config/config.ts';
 import { closeAll } from '../core/async.ts';
 import type { Secret } from '../core/secret.ts';
-import { checkingOldPoints } from './deliveries.ts';
+import { withOldPointCheck } from './deliveries.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
 import { realClock, realRandom } from './real-clock.ts';
-import { createSecretReader, databasesOf, keepSettings, settingsOf } from './settings.ts';
+import { createSecretReader, createSyncOptions, saveSettings, selectDatabases } from './settings.ts';
 import { type ProcessPorts, reportOdd, type TerminalOutput } from './terminal.ts';
 
 interface SyncNeeds {
@@ -31,10 +31,10 @@ export async function withSync<T>(
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
   const readSecret = createSecretReader({ readFile, secrets, onUnusable: reportOdd(needs.terminal) });
-  const { destinations, ...rest } = settingsOf(needs.config, readSecret);
+  const { destinations, ...rest } = createSyncOptions(needs.config, readSecret);
   const settings = { ...rest, destinations: delivers ? destinations : [] };
   return await overHttp({ ...needs, settings }, async (sync) => {
-    if (delivers) keepSettings(sync);
+    if (delivers) saveSettings(sync);
     return await work(sync);
   });
 }
@@ -44,7 +44,7 @@ export async function withQuestions<T>(
   needs: Pick<SyncNeeds, 'config' | 'terminal'>,
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
-  return await overHttp({ ...needs, settings: { ...settingsOf(needs.config), destinations: [] } }, work);
+  return await overHttp({ ...needs, settings: { ...createSyncOptions(needs.config), destinations: [] } }, work);
 }
 
 /**
@@ -57,7 +57,7 @@ export async function withState<T>(
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
   const sync = openSync({
-    ...settingsOf(config),
+    ...createSyncOptions(config),
     destinations: [],
     observe: terminal.observe,
     clock: realClock,
@@ -87,13 +87,13 @@ async function overHttp<T>(
   let wasEmpty = false;
   try {
     const oldPoints = {
-      databases: databasesOf(config, null).map(({ options }) => options),
+      databases: selectDatabases(config, null).map(({ options }) => options),
       workspace: () => (wasEmpty ? (sync?.context.store.workspaceTag() ?? null) : null),
       observe: terminal.observe,
     };
     sync = openSync({
       ...settings,
-      destinations: settings.destinations.map((to) => checkingOldPoints(to, oldPoints)),
+      destinations: settings.destinations.map((to) => withOldPointCheck(to, oldPoints)),
       observe: terminal.observe,
       clock: realClock,
       random: realRandom,

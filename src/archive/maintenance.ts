@@ -5,8 +5,8 @@
  * demands it, all of them. It skips destinations that block the log for too long, and returns free pages to the file
  * system. A step takes a few milliseconds, and the process may end after any of them.
  */
-import { clearingMarks, unlessFull } from '../core/archive-room.ts';
-import { firstOf, repeat } from '../core/async.ts';
+import { clearingMarks, runUnlessFull } from '../core/archive-room.ts';
+import { repeat, runUntilFirst } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
 import type { ArchiveMaintenance, CompactionGroup, LogReaders, Stall } from '../core/state/archive.ts';
@@ -99,7 +99,7 @@ async function untilMayBegin({ mayBegin, room, clock }: MaintenanceParts, signal
     return REST_MS.idle;
   };
   const checks = async (stop: AbortSignal): Promise<never> => await repeat(clock, checkRoom, stop);
-  await firstOf([mayBegin, checks], { signal, reason: 'finished' });
+  await runUntilFirst([mayBegin, checks], { signal, reason: 'finished' });
 }
 
 /** Does the pending maintenance at the end of a command. It stops after a while; the next run continues. */
@@ -130,7 +130,7 @@ function reportNoDestination({ destinations, limits, observe }: MaintenanceParts
 function step(parts: MaintenanceParts, state: MaintenanceState): boolean {
   const { clock, room } = parts;
   const beganMs = clock.monoMs();
-  const hasMore = unlessFull(() => {
+  const hasMore = runUnlessFull(() => {
     room.check();
     if (beganMs - state.checkedAtMs >= CHECK_EVERY_MS) refreshState(parts, state);
     for (let piece = 0; piece < STEP.mostPieces && clock.monoMs() - beganMs < STEP.mostMs; piece += 1) {

@@ -25,7 +25,7 @@ export class StateFullError extends UserError {}
  * @param onFull called with the error if the state is full.
  * @returns the result; `null` if it is full.
  */
-export function unlessFull<T>(work: () => T, onFull: (error: StateFullError) => void): T | null {
+export function runUnlessFull<T>(work: () => T, onFull: (error: StateFullError) => void): T | null {
   try {
     return work();
   } catch (error) {

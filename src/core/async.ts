@@ -59,7 +59,7 @@ export function linkAbort(...others: readonly AbortSignal[]): LinkedAbort {
  * @returns the result of the first.
  * @throws the error of the first.
  */
-export async function firstOf<T>(
+export async function runUntilFirst<T>(
   works: readonly ((signal: AbortSignal) => Promise<T>)[],
   { signal, reason }: { readonly signal: AbortSignal; readonly reason: string },
 ): Promise<T> {
@@ -217,7 +217,7 @@ export function createWakeUp(clock: Clock): WakeUp {
 }
 
 /** Waits for something that cannot be called off. Rejects with the signal's reason when that aborts first. */
-export async function orAborted<T>(waitedFor: Promise<T>, signal: AbortSignal): Promise<T> {
+export async function waitOrAbort<T>(waitedFor: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
   const onAbort = (): void => aborted.reject(signal.reason);
@@ -244,7 +244,7 @@ export function createTurns(): Turns {
     const queue = before.then(() => own.promise);
     queues.set(name, queue);
     try {
-      await orAborted(before, signal);
+      await waitOrAbort(before, signal);
       return await work();
     } finally {
       own.resolve();

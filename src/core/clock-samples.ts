@@ -51,7 +51,7 @@ export function isAhead(samples: readonly Sample[], next: Sample): boolean {
 }
 
 /** The samples after one more answer that fits them: rule 1. */
-export function remember(samples: readonly Sample[], next: Sample): readonly Sample[] {
+export function withSample(samples: readonly Sample[], next: Sample): readonly Sample[] {
   const last = samples.at(-1);
   if (last === undefined) return [next];
   const kept = samples.filter(
@@ -138,7 +138,7 @@ export function fallenFromMs(samples: readonly Sample[], next: Sample, beforeMs:
 }
 
 /** Whether the local wall clock has jumped as far ahead as the answer is. */
-export function wallMadeItToo(samples: readonly Sample[], next: Sample): boolean {
+export function hasWallJumpedToo(samples: readonly Sample[], next: Sample): boolean {
   const aheadMs = next.lowestMs - highestMs(samples, next.monoMs);
   const aheadAtMostMs = next.highestMs - Math.min(...samples.map((sample) => sample.lowestMs));
   const wallMs = next.wallOffsetMs - (samples.at(-1)?.wallOffsetMs ?? next.wallOffsetMs);
@@ -162,18 +162,18 @@ export interface ServedTimes {
 }
 
 /** The served times after some more. */
-export function noteServed(served: ServedTimes, times: readonly EpochNs[], clock: Clock): ServedTimes {
+export function addServed(served: ServedTimes, times: readonly EpochNs[], clock: Clock): ServedTimes {
   if (times.length === 0) return served;
   const monoMs = clock.monoMs();
   const atMs = nsToMs(times.reduce(maxNs));
   const later = (known: PassedTime | null, next: PassedTime): PassedTime =>
-    next.atMs > (movedOn(known, clock) ?? Number.NEGATIVE_INFINITY) ? next : (known ?? next);
+    next.atMs > (passedByNow(known, clock) ?? Number.NEGATIVE_INFINITY) ? next : (known ?? next);
   // A time from the future does not show that it has passed: a device's or a server's clock may be wrong.
   const passed = later(served.passed, { atMs: Math.min(atMs, clock.nowMs()), monoMs });
   return { ...served, newest: later(served.newest, { atMs, monoMs }), passed };
 }
 
 /** The time that the server's clock has passed by now, as it has moved on. */
-export function movedOn(passed: PassedTime | null, clock: Clock): EpochMs | null {
+export function passedByNow(passed: PassedTime | null, clock: Clock): EpochMs | null {
   return passed === null ? null : Math.floor(passed.atMs + (1 - DRIFT) * (clock.monoMs() - passed.monoMs));
 }

@@ -51,12 +51,12 @@ export function createFilter(spec: FilterSpec): DeviceFilter {
     includesLocation: spec.includesLocation,
     excludes: (record) =>
       matchesDevice(excluded, record) || (spec.include.length > 0 && !matchesDevice(included, record)),
-    includesSensor: remembering((name) => !sensorExcluded(name)),
+    includesSensor: cacheMatch((name) => !sensorExcluded(name)),
   };
 }
 
 /** A match function that caches its results. */
-export function remembering(match: Match): Match {
+export function cacheMatch(match: Match): Match {
   const remembered = new Map<string, boolean>();
   return (text) => {
     const before = remembered.get(text);

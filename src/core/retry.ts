@@ -4,7 +4,7 @@
  * The table is total: a new kind of fault does not compile without a decision. No wait is shorter than the server
  * requested.
  */
-import type { ApiFaultKind } from './faults.ts';
+import { ApiFault, type ApiFaultKind } from './faults.ts';
 import type { Random } from './ports.ts';
 import { MINUTE_MS } from './time.ts';
 

@@ -34,22 +34,22 @@
  *    none before it, rule 4 applies until a `Date` counts.
  */
 import {
+  addServed,
   areAlike,
   estimateMs,
   fallenFromMs,
+  hasWallJumpedToo,
   highestMs,
   isAhead,
   JUMP_MS,
   lowestMs,
-  movedOn,
-  noteServed,
   type PassedTime,
+  passedByNow,
   type ReceivedDate,
-  remember,
   type Sample,
   type ServedTimes,
   toSample,
-  wallMadeItToo,
+  withSample,
 } from './clock-samples.ts';
 import type { Clock } from './ports.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, msToNs, nsToMs } from './time.ts';
@@ -193,7 +193,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     isLocalBehind: () => !isKnown() && evidence.served.newest === null && evidence.served.areFuture,
     unconfirmed: () => (isAwaited(evidence.unconfirmed) ? describeUnconfirmed(evidence.unconfirmed, clock) : null),
     nowMs,
-    latestPresentMs: () => (isKnown() ? nowMs() : Math.max(nowMs(), movedOn(evidence.served.newest, clock) ?? 0)),
+    latestPresentMs: () => (isKnown() ? nowMs() : Math.max(nowMs(), passedByNow(evidence.served.newest, clock) ?? 0)),
     highestPassedMs: () => latestOf(evidence.highestBeforeMs, passedMs()),
     passedMs,
     presentAtMostMs,
@@ -216,7 +216,7 @@ function shown({ memory, unconfirmed }: Evidence): readonly Sample[] {
 /** A time that the server's clock has certainly passed. */
 function passedBy({ memory, unconfirmed, served }: Evidence, clock: Clock): EpochMs | null {
   if (isAwaited(unconfirmed)) return null;
-  return memory.samples.length === 0 ? movedOn(served.passed, clock) : lowestMs(memory.samples, clock.monoMs());
+  return memory.samples.length === 0 ? passedByNow(served.passed, clock) : lowestMs(memory.samples, clock.monoMs());
 }
 
 /** The evidence after one more answer. */
@@ -247,7 +247,7 @@ function afterTimes(
 ): Evidence {
   const { unconfirmed } = before;
   const areFuture = before.served.areFuture || hasFuture;
-  const served = noteServed({ ...before.served, areFuture }, times, clock);
+  const served = addServed({ ...before.served, areFuture }, times, clock);
   const memory = { ...before.memory, ahead: servedSince(before.memory.ahead, times, clock.monoMs()) };
   const isConfirmed =
     unconfirmed !== null &&
@@ -402,9 +402,9 @@ function addSample(
   { wallMs, toleranceMs }: { readonly wallMs: EpochMs; readonly toleranceMs: number },
 ): Memory {
   if (!isAhead(samples, next)) {
-    return { samples: remember(samples, next), ahead: null, beforeFallMs: fallenFromMs(samples, next, beforeFallMs) };
+    return { samples: withSample(samples, next), ahead: null, beforeFallMs: fallenFromMs(samples, next, beforeFallMs) };
   }
-  if (wallMadeItToo(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };
+  if (hasWallJumpedToo(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };
   const agreesWithWall = Math.abs(next.monoMs + next.bestMs - wallMs) <= AGREES_MS;
   // The server's clock returns to where it was before it fell back. The local clock need not be right for that.
   const isAsBefore = beforeFallMs !== null && Math.abs(next.bestMs - beforeFallMs) <= AGREES_MS;
@@ -415,7 +415,7 @@ function addSample(
   const agreed: JumpAhead =
     known === null || times <= 1
       ? { samples: [next], times, sinceMonoMs: next.monoMs, served }
-      : { ...known, samples: remember(known.samples, next), times };
+      : { ...known, samples: withSample(known.samples, next), times };
   const isLongEnough = times >= AGREES_TIMES && next.monoMs - agreed.sinceMonoMs >= AGREES_FOR_MS;
   if (!isLongEnough || goesOnAsBefore(agreed, samples, toleranceMs)) return { samples, ahead: agreed, beforeFallMs };
   return { samples: agreed.samples, ahead: null, beforeFallMs: null };

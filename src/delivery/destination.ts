@@ -201,7 +201,7 @@ export interface Reachable {
  * The configured databases that have been delivered to, by the state alone: it sends no request and writes nothing. The
  * other databases have neither a quarantine nor pending lines.
  */
-export function reachableOf(
+export function findReachable(
   known: readonly KnownDestination[],
   configured: readonly DestinationOptions[],
 ): readonly Reachable[] {
@@ -223,7 +223,7 @@ export function reachableOf(
  *
  * @param around called in place of each request; it makes the request by calling its first argument
  */
-export function aroundWrites(
+export function wrapWrites(
   sink: Sink,
   around: (write: () => Promise<WriteAnswer>, signal: AbortSignal) => Promise<WriteAnswer>,
 ): Sink {

@@ -57,8 +57,8 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
   const before = replays.unfinished(target.destinationId);
   const nowMs = clock.nowMs();
   const resumed = before !== null && isSameReplay(before, args, nowMs) ? before : null;
-  const asked = resumed?.args ?? args;
-  const range: ReadRange = { from: BigInt(asked.from), to: BigInt(asked.to), devices: asked.devices, kinds: 'all' };
+  const scope = resumed?.args ?? args;
+  const range: ReadRange = { from: BigInt(scope.from), to: BigInt(scope.to), devices: scope.devices, kinds: 'all' };
   const job: Job = {
     target,
     range,
@@ -189,7 +189,7 @@ async function sendCorrected(
     const changed = read.filter(({ deviceId, revision }) => store.telemetry(deviceId).revision !== revision);
     const again = changed.map(({ piece: { from, to, lines: before }, deviceId }) => {
       const now = readPiece(store, { ...job.range, from, to }, { at: { deviceId, from }, bytes: WHOLE_PIECE });
-      return { ...now, corrected: now.piece.lines.filter((line) => isHour(line) && !before.includes(line)) };
+      return { ...now, corrected: now.piece.lines.filter((line) => isHourLine(line) && !before.includes(line)) };
     });
     const lines = again.flatMap(({ corrected }) => corrected);
     if (lines.length === 0) return true;

@@ -235,11 +235,11 @@ function withoutMarkup(text: string): string {
  * @returns milliseconds, an hour at most; `null` if it is missing or unusable
  */
 function readWaitMs(headers: ServerAnswer['headers']): number | null {
-  const asked = first(headers['retry-after']);
-  if (asked === undefined) return null;
-  const ms = /^\d{1,9}(?:\.\d{1,9})?$/.test(asked)
-    ? Number(asked) * 1000
-    : Date.parse(asked) - Date.parse(first(headers.date) ?? '');
+  const retryAfter = first(headers['retry-after']);
+  if (retryAfter === undefined) return null;
+  const ms = /^\d{1,9}(?:\.\d{1,9})?$/.test(retryAfter)
+    ? Number(retryAfter) * 1000
+    : Date.parse(retryAfter) - Date.parse(first(headers.date) ?? '');
   return ms > 0 ? Math.min(Math.ceil(ms), MAX_WAIT_MS) : null;
 }
 

@@ -54,7 +54,7 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
     signal.throwIfAborted();
     try {
       const answer = await answerTo(begin, `${base}${path}`, { agent, headers, signal, timeoutMs });
-      if (answer.statusCode !== 200) return await refusalOf(answer, { conceal, section: influx });
+      if (answer.statusCode !== 200) return await readRefusal(answer, { conceal, section: influx });
       return await handOn(answer, take);
     } catch (error) {
       signal.throwIfAborted();
@@ -77,14 +77,14 @@ async function answerTo(
 ): Promise<IncomingMessage> {
   return await new Promise((resolve, reject) => {
     // The timeout limits the silence of the socket, before and during the answer.
-    const asked = begin(url, { ...options, timeout: timeoutMs, method: 'GET' }, (answer) => {
+    const request = begin(url, { ...options, timeout: timeoutMs, method: 'GET' }, (answer) => {
       // First the answer: its reader would get only the error of a closed connection.
-      asked.prependListener('timeout', () => answer.destroy(new Silence()));
+      request.prependListener('timeout', () => answer.destroy(new Silence()));
       resolve(answer);
     });
-    asked.on('error', reject);
-    asked.on('timeout', () => asked.destroy(new Silence()));
-    asked.end();
+    request.on('error', reject);
+    request.on('timeout', () => request.destroy(new Silence()));
+    request.end();
   });
 }
 
@@ -112,7 +112,7 @@ const TOO_LONG: ReadProblem = {
 };
 
 /** The words of a refusal, and what to do about it. */
-async function refusalOf(
+async function readRefusal(
   answer: IncomingMessage,
   { conceal, section }: { readonly conceal: Conceal; readonly section: string },
 ): Promise<ReadProblem> {

@@ -247,7 +247,7 @@ function readAnew(parts: FilterParts, deviceIds: readonly string[]): void {
 }
 
 function leftOut({ store }: FilterParts): Set<string> {
-  return new Set(listOf<string>(store.fact(ALERTS_LEFT_OUT)));
+  return new Set(parseList<string>(store.fact(ALERTS_LEFT_OUT)));
 }
 
 function saveLeftOut({ store }: FilterParts, deviceIds: ReadonlySet<string>): void {

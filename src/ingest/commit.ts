@@ -2,7 +2,7 @@
  * Writes what a page scan has found: the commit of a judged page, which moves the archive and the coverage in one
  * transaction, coverage that is taken back, and the names of gaps.
  */
-import { unlessFull } from '../core/archive-room.ts';
+import { runUnlessFull } from '../core/archive-room.ts';
 import { type CoveredRange, overlapsOf } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import { MAX_OFFSET_NS } from '../core/lines/offsets.ts';
@@ -309,7 +309,7 @@ export function createFallWatch(context: SyncContext, onWithdrawn: () => void): 
     last = { passedMs, monoMs };
     if (coveredToMs <= presentMs) return;
     // In a full state it is tried again with the next answer.
-    unlessFull(() => {
+    runUnlessFull(() => {
       const isWithdrawn = withdrawAll(context, store.devices());
       coveredToMs = passedMs;
       if (isWithdrawn) onWithdrawn();
@@ -334,7 +334,7 @@ function withdrawAll(context: SyncContext, devices: readonly KnownDevice[]): boo
 export function liftGaps(context: SyncContext, deviceId: string, reason: GapReason): void {
   const { store, serverClock, stateFull } = context;
   const nowMs = serverClock.nowMs();
-  unlessFull(() => {
+  runUnlessFull(() => {
     for (const gap of store.gaps(deviceId)) {
       if (gap.reason === reason && gap.retryAtMs > nowMs) store.nameGap({ ...gap, retryAtMs: nowMs });
     }

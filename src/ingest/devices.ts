@@ -15,8 +15,8 @@ import { filterRecord } from '../core/filter.ts';
 import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
 import { nameOf } from '../core/lines/names.ts';
 import type { PollSettings } from '../core/ports.ts';
-import { isListedAgain, LISTING_STARTS } from '../core/retry.ts';
 import type { Cursor, DevicePage, DeviceRecord, RejectedRecord } from '../core/records.ts';
+import { isListedAgain, LISTING_STARTS } from '../core/retry.ts';
 import type { KnownDevice, ListedDevice } from '../core/state/inventory.ts';
 import { type EpochMs, type EpochNs, HOUR_MS, HOUR_NS, isLater, msToNs, nsToMs } from '../core/time.ts';
 import type { Peeking, SyncContext } from './context.ts';
@@ -132,7 +132,7 @@ function isImplausible({ store }: SyncContext, { records, unreadable }: Listing)
  *
  * @throws ApiFault where it is not accepted.
  */
-function believed({ store }: SyncContext, listing: Listing): Listing {
+function acceptEmptyList({ store }: SyncContext, listing: Listing): Listing {
   const counted = store.account()?.devices ?? null;
   if (counted === null || !isAnyKnown(store)) return listing;
   throw noneListed(`the account counts ${counted}`);
@@ -319,7 +319,7 @@ export async function pollGoneDevices(
   let wasSilent = false;
   for (const { record } of gone) {
     const { deviceId } = record;
-    const answer = await answerOf(scanner, deviceId, signal);
+    const answer = await pollPresence(scanner, deviceId, signal);
     wasSilent ||= answer === 'silence';
     if (answer !== 'page') continue;
     store.markBack(deviceId);
@@ -329,7 +329,11 @@ export async function pollGoneDevices(
   store.saveFact(POLLED_AT, String(wasSilent ? nowMs - polls.gonePollMs + REPOLL_MS : nowMs));
 }
 
-async function answerOf(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<'page' | 'gone' | 'silence'> {
+async function pollPresence(
+  scanner: Peeking,
+  deviceId: string,
+  signal: AbortSignal,
+): Promise<'page' | 'gone' | 'silence'> {
   try {
     await scanner.peek(deviceId, signal);
     return 'page';

@@ -7,7 +7,7 @@
  */
 
 import type { Observe } from '../core/events.ts';
-import { type DeviceFilter, matchAny, matchesDevice, remembering, sensorNames } from '../core/filter.ts';
+import { cacheMatch, type DeviceFilter, matchAny, matchesDevice, sensorNames } from '../core/filter.ts';
 import type { DeviceRecord, Reading } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
@@ -63,7 +63,7 @@ export function createFilterNotes(
   };
   const ever = patternsEver(store, excludeSensors);
   return {
-    filter: { ...filter, wasLeftOut: remembering(matchAny(ever)) },
+    filter: { ...filter, wasLeftOut: cacheMatch(matchAny(ever)) },
     touchesSensors: ever.length > 0,
     devicesListed: (records) => {
       if (areDevicesReported) return;

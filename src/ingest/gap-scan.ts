@@ -38,8 +38,8 @@ import {
   NO_ATTEMPTS,
   reappearedOverlaps,
   type Step,
+  stillRequired,
   TRIES,
-  unlessGone,
 } from './unproven.ts';
 import { lateFromOf } from './wanted-range.ts';
 import { type Refusal, servedFrom, visibleFrom, windowLimits } from './window-limits.ts';
@@ -143,8 +143,8 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
   const { covered } = context.store.telemetry(task.deviceId);
   const missed = context.store.missedOverlaps(task.deviceId);
   const overlaps = overlapsOf(gap, covered);
-  const near = unlessGone(overlaps.near, missed);
-  const far = unlessGone(overlaps.far, missed);
+  const near = stillRequired(overlaps.near, missed);
+  const far = stillRequired(overlaps.far, missed);
   const oldest = servedFrom(windowRules(windows));
   const below = covered.find(({ to }) => to === gap.from);
   return {

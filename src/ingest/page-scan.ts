@@ -8,7 +8,7 @@
  * less urgent scan: that one has to stop after its page, and continues later with what is left. Scans of ranges that do
  * not overlap run side by side.
  */
-import { orAborted } from '../core/async.ts';
+import { waitOrAbort } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { type Interval, normalize, subtract } from '../core/intervals.ts';
 import { REQUEST_LANES } from '../core/ports.ts';
@@ -131,7 +131,7 @@ interface ScanTurn {
 type ScanTurns = Map<string, Set<ScanTurn>>;
 
 /** Returns a scanner whose scans of one device take turns. */
-export function takingTurns(scanner: PageScanner): PageScanner {
+export function withTurns(scanner: PageScanner): PageScanner {
   const turns: ScanTurns = new Map();
   return {
     peek: scanner.peek,
@@ -140,7 +140,7 @@ export function takingTurns(scanner: PageScanner): PageScanner {
       for (;;) {
         const first = othersOf(turns, task).find((other) => !isLessUrgent(other.task, task));
         if (first !== undefined) {
-          await orAborted(first.ended, signal);
+          await waitOrAbort(first.ended, signal);
           // Others may have come in the same moment: the first that finds no other scan begins at once.
           continue;
         }

@@ -53,15 +53,15 @@ export interface Recheck {
  *
  * @param requested the requested range of each device.
  */
-export function beginRecheck(context: SyncContext, asked: ReadonlyMap<string, Interval>): Recheck {
+export function beginRecheck(context: SyncContext, requested: ReadonlyMap<string, Interval>): Recheck {
   const { store, serverClock } = context;
   const progress = new Map<string, Intervals>();
   const skipped: SkippedRange[] = [];
   const save = (deviceId: string, range: Interval, unread: Intervals): void => {
     progress.set(deviceId, unread);
-    store.saveRecheck(deviceId, { asked: range, unread, atMs: serverClock.nowMs() });
+    store.saveRecheck(deviceId, { requested: range, unread, atMs: serverClock.nowMs() });
   };
-  for (const [deviceId, range] of asked) {
+  for (const [deviceId, range] of requested) {
     const { left, cleared, beyondPlan } = rechecked(context, deviceId, range);
     save(deviceId, range, left);
     skipped.push(...cleared.map((each) => ({ ...each, deviceId, reason: 'cleared' as const })));
@@ -78,7 +78,7 @@ export function beginRecheck(context: SyncContext, asked: ReadonlyMap<string, In
       const page = await rereadPage(context, { deviceId, range }, signal);
       newReadings += page.newReadings;
       failures.set(deviceId, 'page_rejected');
-      const whole = asked.get(deviceId);
+      const whole = requested.get(deviceId);
       if (whole === undefined || page.read === null) return false;
       failures.delete(deviceId);
       // A page that shows the first readings of a device opens its coverage: that is read by its gaps.
@@ -108,7 +108,7 @@ function rechecked(
   const known = store.recheck(deviceId);
   const isKept = known !== null && Math.abs(serverClock.nowMs() - known.atMs) < RECHECK_KEPT_MS;
   const covered = intersect(coveredIntervals(store.telemetry(deviceId).covered), normalize([range]));
-  const begun = isKept ? union(known.unread, subtract(covered, [known.asked])) : covered;
+  const begun = isKept ? union(known.unread, subtract(covered, [known.requested])) : covered;
   const open = intersect(begun, covered);
   const edge = planEdge(windowRules(createLearntWindows(context))) ?? 0n;
   const beyondPlan = intersect(open, normalize([{ from: 0n, to: edge }]));

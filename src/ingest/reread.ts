@@ -300,19 +300,19 @@ export interface RereadScan extends Asking {
  */
 export async function rereadRange(
   context: SyncContext,
-  asked: Pick<RereadScan, 'deviceId' | 'range' | 'take'> & Partial<Pick<RereadScan, 'empties'>>,
+  task: Pick<RereadScan, 'deviceId' | 'range' | 'take'> & Partial<Pick<RereadScan, 'empties'>>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const scan = beginReread(context, { ...asked, lane: REREAD_LANE });
+  const scan = beginReread(context, { ...task, lane: REREAD_LANE });
   return (await readDown(scan, () => false, signal)) === null;
 }
 
 /** Begins to read a range. */
 export function beginReread(
   context: SyncContext,
-  asked: Pick<RereadScan, 'deviceId' | 'range' | 'take' | 'lane'> & Partial<Pick<RereadScan, 'empties'>>,
+  task: Pick<RereadScan, 'deviceId' | 'range' | 'take' | 'lane'> & Partial<Pick<RereadScan, 'empties'>>,
 ): RereadScan {
-  return { context, windows: createLearntWindows(context), odd: 0, empties: 0, ...asked };
+  return { context, windows: createLearntWindows(context), odd: 0, empties: 0, ...task };
 }
 
 /**

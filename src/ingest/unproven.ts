@@ -165,7 +165,7 @@ export function acceptedMissing(
 }
 
 /** @returns an overlap reading that answers still have to show; `null` where it is taken as gone. */
-export function unlessGone(edge: Edge | null, missed: readonly MissedOverlap[]): Edge | null {
+export function stillRequired(edge: Edge | null, missed: readonly MissedOverlap[]): Edge | null {
   return missed.some(({ at, isGone }) => isGone && at === edge?.at) ? null : edge;
 }
 
@@ -182,7 +182,7 @@ export function emptiedRange(
 ): Interval | null {
   if (covers === null) return null;
   const end = (newest?.recordedAt ?? -1n) + 1n;
-  const isNotReached = edges.some((edge) => edge !== null && edge.at >= end && unlessGone(edge, missed) === null);
+  const isNotReached = edges.some((edge) => edge !== null && edge.at >= end && stillRequired(edge, missed) === null);
   const range = { from: maxNs(covers.from, end), to: covers.to };
   return isNotReached && range.from < range.to ? range : null;
 }

@@ -81,7 +81,7 @@ export function createAnswerMaker(clock: MakerState['clock']): AnswerMaker {
 }
 
 /** Encodes an answer. */
-export function encoded(served: Served): Answer {
+export function encodeAnswer(served: Served): Answer {
   return { ...served, body: Buffer.from(served.body) };
 }
 
@@ -94,7 +94,7 @@ async function makeNow(state: MakerState, key: string | null, make: () => Promis
   const { clock, cached } = state;
   const atMs = clock.monoMs();
   state.isResting = true;
-  const made = make().then(encoded);
+  const made = make().then(encodeAnswer);
   const tookMs = clock.monoMs() - atMs;
   void rest(state, REST_TIMES * tookMs);
   if (key === null) return await made;

@@ -242,13 +242,15 @@ async function answerSafely(serving: Serving, request: IncomingMessage, isGone: 
   try {
     const url = request.url ?? '';
     const atOnce = refusalOf(request, options) ?? healthAt(url, options);
-    if (atOnce !== null) return encoded(atOnce);
+    if (atOnce !== null) return encodeAnswer(atOnce);
     const make = splitAt(url, '?')[0] === '/metrics' ? makeMetrics : makePage;
     const asking = { key: sharedKey(url), isGone };
-    return (await make(asking, async () => await answerTo(url, options))) ?? encoded(BUSY);
+    return (await make(asking, async () => await answerTo(url, options))) ?? encodeAnswer(BUSY);
   } catch (error) {
     options.onError(error instanceof Error ? error.message : 'unknown error');
-    return encoded(servedJson(500, { error: 'Internal error while answering this request. The log has the reason.' }));
+    return encodeAnswer(
+      servedJson(500, { error: 'Internal error while answering this request. The log has the reason.' }),
+    );
   }
 }
 

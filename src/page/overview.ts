@@ -67,7 +67,7 @@ export function toneText(tone: Tone): string {
 }
 
 /** The state in a sentence, with the problems that the sentence does not name. */
-export function standing(parts: OverviewParts): Html {
+export function standingSection(parts: OverviewParts): Html {
   const { report, ready, health } = parts;
   const tone = toneOf(parts);
   const about = report.summary_problem;

@@ -11,7 +11,15 @@ import { type Served, servedJson } from '../core/ports.ts';
 import { deviceMain, PERIODS, readPeriod } from './device.ts';
 import { devicesSection, readDevicesQuery } from './devices.ts';
 import { documentOf, type Frame, type Html, html, MARK } from './html.ts';
-import { destinationsNow, type OverviewParts, standing, tileSection, toneOf, toneText, unreadNow } from './overview.ts';
+import {
+  destinationsNow,
+  type OverviewParts,
+  standingSection,
+  tileSection,
+  toneOf,
+  toneText,
+  unreadNow,
+} from './overview.ts';
 import {
   alertsSection,
   allEvents,
@@ -73,7 +81,7 @@ function overviewPage(parts: StatusPageParts, params: URLSearchParams): Served {
   const { report } = seen;
   const now = report.generated_at;
   const main = html`<h1 class="hidden">Overview</h1>
-${standing(seen)}
+${standingSection(seen)}
 ${tileSection(seen)}
 <div class="columns">
 ${quotaSection(report.allowance, now)}

@@ -254,8 +254,8 @@ async function devicePage(
 }
 
 function drawnIn(seconds: number): number {
-  const asked = Number.isNaN(seconds) ? DAY_MS / SECOND_MS : seconds;
-  return Math.floor(Math.min(MOST_SPAN_SECONDS, Math.max(LEAST_SPAN_SECONDS, asked)));
+  const wanted = Number.isNaN(seconds) ? DAY_MS / SECOND_MS : seconds;
+  return Math.floor(Math.min(MOST_SPAN_SECONDS, Math.max(LEAST_SPAN_SECONDS, wanted)));
 }
 
 interface Reading {

@@ -6,7 +6,7 @@
  * every 15 minutes. The last point of each device is part of the state, so a restart repeats none.
  */
 
-import { unlessFull } from '../core/archive-room.ts';
+import { runUnlessFull } from '../core/archive-room.ts';
 import { repeat } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { coverageOf, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
@@ -18,7 +18,7 @@ import { DAY_NS, type EpochNs, MINUTE_MS, MINUTE_NS, maxNs, msToNs, SECOND_MS } 
 import type { SyncContext, WantedRange } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, stillWantedFrom, wantedNow } from '../ingest/wanted-range.ts';
-import { staleMsOf } from './demand-watch.ts';
+import { readStaleMs } from './demand-watch.ts';
 
 /** How far a watermark moves before there is another point. */
 export const MOVED_NS = 5n * MINUTE_NS;
@@ -47,7 +47,7 @@ export async function writeCoveragePoints(context: SyncContext, signal: AbortSig
     const wantedRange = wantedNow(context);
     if (wantedRange === null) return UNTIL_TIME_IS_KNOWN_MS;
     if (!context.checkRoom().ok) return COVERAGE_CHECK_MS;
-    unlessFull(() => noteCoverage(context, wantedRange, looks), context.stateFull);
+    runUnlessFull(() => noteCoverage(context, wantedRange, looks), context.stateFull);
     looks += 1;
     return COVERAGE_CHECK_MS;
   };
@@ -70,7 +70,7 @@ export function noteCoverage(context: SyncContext, wantedRange: WantedRange, loo
   const atNs = msToNs(serverClock.nowMs());
   // A range that has left the wanted range since the scan began is no gap.
   const wantedFrom = maxNs(wantedRange.wantedFrom, stillWantedFrom(context));
-  const mostOpen = openSeconds({ context, staleMs: () => staleMsOf(store) });
+  const mostOpen = openSeconds({ context, staleMs: () => readStaleMs(store) });
   const points: NewCoveragePoint[] = [];
   for (const device of devices) {
     const { deviceId } = device.record;

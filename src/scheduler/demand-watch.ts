@@ -19,7 +19,7 @@ export interface DemandWatch {
 const STALE = 'stale_ms';
 
 /** @returns how old readings become as a rule, as the last process has left it, in ms; 0 before the first check. */
-export function staleMsOf(store: Pick<Store, 'fact'>): number {
+export function readStaleMs(store: Pick<Store, 'fact'>): number {
   const ms = Number(store.fact(STALE) ?? 0);
   return Number.isFinite(ms) ? ms : 0;
 }

@@ -333,8 +333,8 @@ export function noteListed(facts: DeviceFacts, seenMs: number | null, atMs: numb
   const isDenied = expectedMs + LISTING_LAG_MS < atMs;
   // A listing that was never seen to follow the device is ignored if the device had new readings at its last poll: that
   // costs one request, and a device that the listing does not follow is noticed at once.
-  const isBelieved = hint.trust === 'confirmed' || expectedMs < facts.polledMs;
-  if (isDenied && isHinted(facts) && isBelieved) facts.isQuiet = true;
+  const isReliable = hint.trust === 'confirmed' || expectedMs < facts.polledMs;
+  if (isDenied && isHinted(facts) && isReliable) facts.isQuiet = true;
   return false;
 }
 

@@ -11,7 +11,7 @@
  * A task about a device stops after the first page that extends the coverage, so that the next request is again the
  * most valuable one. `--once` alone has nothing more urgent: its tasks close a complete range of a device.
  */
-import { StateFullError, unlessFull } from '../core/archive-room.ts';
+import { runUnlessFull, StateFullError } from '../core/archive-room.ts';
 import { pollUntil, runWorkGroup, type WorkGroup } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { ApiFault, endsSession, lackedScope } from '../core/faults.ts';
@@ -119,7 +119,7 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
       continue;
     }
     pulse.beat(LONGEST_REST_MS);
-    await untilRoom(context, signal, pulse);
+    await waitForRoom(context, signal, pulse);
     await outage.waitUntilOver(signal, pulse.beat);
     await parts.untilTurn(signal);
     signal.throwIfAborted();
@@ -135,7 +135,11 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
 }
 
 /** Waits while the state is full: nothing is requested that would be archived; delivery continues and frees space. */
-export async function untilRoom({ checkRoom, clock }: SyncContext, signal: AbortSignal, pulse?: Pulse): Promise<void> {
+export async function waitForRoom(
+  { checkRoom, clock }: SyncContext,
+  signal: AbortSignal,
+  pulse?: Pulse,
+): Promise<void> {
   const check = (): true | null => {
     if (checkRoom().ok) return true;
     pulse?.beat(ROOM_CHECK_MS);
@@ -200,7 +204,7 @@ function recordError(parts: Running, failed: Failed<unknown>, fail: (isOwn: bool
     planning.planner.turnOff('telemetry', plannedMs(planning) + OFF_REST_MS);
     return;
   }
-  const fault = passingFault(context, error);
+  const fault = surviveFault(context, error);
   if (fault === null) fail(false);
   else recordFault(parts, { decision, error: fault }, fail);
 }
@@ -211,7 +215,7 @@ function recordError(parts: Running, failed: Failed<unknown>, fail: (isOwn: bool
  * @returns the fault that a session survives; `null` if the state was full, which is recorded.
  * @throws every error that ends a session.
  */
-export function passingFault({ stateFull }: Pick<SyncContext, 'stateFull'>, error: unknown): ApiFault | null {
+export function surviveFault({ stateFull }: Pick<SyncContext, 'stateFull'>, error: unknown): ApiFault | null {
   if (error instanceof StateFullError) {
     stateFull(error);
     return null;
@@ -259,7 +263,7 @@ function nameUnreachable({ context, planning }: DispatchParts, decision: PollDec
   if (range === null) return;
   // A one-off ends after ten minutes without progress: it tries again several times before that.
   const longestMs = isOnce(planning) ? 2 * LONE_REST_MS : undefined;
-  unlessFull(() => {
+  runUnlessFull(() => {
     const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
     for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'unreachable' }, longestMs);
   }, context.stateFull);

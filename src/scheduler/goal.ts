@@ -93,7 +93,7 @@ const LONGEST_RECHECK_MS = 2 * MINUTE_MS;
  * @param dueBeforeMs when the goal was set, in server time.
  * @param sinceMs since when all else is complete, by the monotonic clock.
  */
-export function areRechecked(
+export function isRecheckOver(
   {
     store,
     clock,

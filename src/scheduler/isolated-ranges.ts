@@ -5,7 +5,7 @@
 
 import type { CoveredRange } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
-import { BACKFILLED_APART, type IsolatedText, listOf, type Store } from '../core/state/state.ts';
+import { BACKFILLED_APART, type IsolatedText, parseList, type Store } from '../core/state/state.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { type EpochNs, minNs } from '../core/time.ts';
 
@@ -29,7 +29,7 @@ export function noteIsolated(store: Facts, { from, to, devices, states }: Reques
   const except = states.filter((state) => isWantedAfter(isolated, state, { from, to })).map(({ deviceId }) => deviceId);
   const own = { from: String(from), to: String(to), devices: devices.length === 0 ? null : devices };
   const next: IsolatedText = except.length === 0 ? own : { ...own, except };
-  const others = listOf<IsolatedText>(store.fact(BACKFILLED_APART)).filter((known) => !isWithin(known, next));
+  const others = parseList<IsolatedText>(store.fact(BACKFILLED_APART)).filter((known) => !isWithin(known, next));
   store.saveFact(BACKFILLED_APART, JSON.stringify([...others, next]));
 }
 
@@ -53,7 +53,7 @@ export function createIsolatedRanges(store: Pick<Facts, 'fact'>): IsolatedRanges
   let last: { readonly text: string | null; readonly ranges: readonly IsolatedRange[] } = { text: null, ranges: [] };
   return () => {
     const text = store.fact(BACKFILLED_APART);
-    if (text !== last.text) last = { text, ranges: listOf<IsolatedText>(text).map(prepared) };
+    if (text !== last.text) last = { text, ranges: parseList<IsolatedText>(text).map(prepared) };
     return last.ranges;
   };
 }
@@ -80,7 +80,7 @@ type DeviceCoverage = Pick<TelemetryState, 'deviceId' | 'covered'>;
  * Returns where the wanted range of a device begins. Everything after the newest covered instant stays wanted, however
  * long the quota or an outage has delayed it.
  */
-export function goesOnFrom(isolated: readonly IsolatedRange[], state: DeviceCoverage, wantedFrom: EpochNs): EpochNs {
+export function ownWantedFrom(isolated: readonly IsolatedRange[], state: DeviceCoverage, wantedFrom: EpochNs): EpochNs {
   const own = withoutIsolated(isolated, state);
   const last = own.at(-2) ?? own.at(-1);
   return last === undefined ? wantedFrom : minNs(wantedFrom, last.to);

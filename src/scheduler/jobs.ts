@@ -9,7 +9,7 @@
  * - The command that left a job receives the job's error. The error ends the daemon only if it would also have ended
  *   the daemon's own work.
  */
-import { StateFullError, unlessFull } from '../core/archive-room.ts';
+import { runUnlessFull, StateFullError } from '../core/archive-room.ts';
 import {
   createWakeUp,
   type LinkedAbort,
@@ -258,7 +258,7 @@ async function supervise(
 
 /** Does work of the jobs; while the state is full they wait like everything else, and the result is `null`. */
 function ifRoom<T>(work: () => T): T | null {
-  return unlessFull(work, () => {});
+  return runUnlessFull(work, () => {});
 }
 
 interface Ended {

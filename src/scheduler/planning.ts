@@ -33,7 +33,7 @@ import { fromBefore, ownRanges, recencyRange, toListed, type Viewed, viewOf } fr
 import { periodsOf } from './estimate.ts';
 import type { Goal, GoalGap } from './goal.ts';
 import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
-import { createIsolatedRanges, goesOnFrom, type IsolatedRanges } from './isolated-ranges.ts';
+import { createIsolatedRanges, type IsolatedRanges, ownWantedFrom } from './isolated-ranges.ts';
 import { createPlanner } from './planner.ts';
 import type { HistoryDecision, Planner, PlannerSettings, Rest } from './planner-types.ts';
 import { UNKNOWN_RATE } from './report-rate.ts';
@@ -104,7 +104,7 @@ const LIMIT_EVERY_MS = MINUTE_MS;
 /** Creates the planning over a state. `beginPlanning` or `beginLoneWork` starts it. */
 export function createPlanning(parts: PlanningParts): Planning {
   const { context } = parts;
-  const settings = settingsOf(parts);
+  const settings = plannerSettings(parts);
   return {
     parts,
     wakeUp: createWakeUp(context.clock),
@@ -148,7 +148,7 @@ export function beginLoneWork(planning: Planning, loneWork: LoneWork): void {
 
 function restartPlanner(planning: Planning, loneWork: LoneWork | null): EpochMs {
   const { parts } = planning;
-  const settings = settingsOf(parts);
+  const settings = plannerSettings(parts);
   planning.planner = createPlanner(
     createPlannerState(loneWork === null ? settings : { ...settings, longestRestMs: LONE_REST_MS }),
   );
@@ -314,7 +314,7 @@ export function viewDevice({ parts, polled, isolated }: Planning, deviceId: stri
     normalize(gaps.filter(isOf).map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs })));
   const resting = rangesOf((gap) => isAwaitingRetry(gap, nowMs));
   const named = rangesOf((gap) => !isAwaitingRetry(gap, nowMs));
-  const from = goesOnFrom(isolated(), state, wantedRange.wantedFrom);
+  const from = ownWantedFrom(isolated(), state, wantedRange.wantedFrom);
   const wanted = { from, to: maxNs(limitFor(wantedRange, state), from) };
   return { state, wanted, view: viewOf({ covered: state.covered, wanted, resting, named }) };
 }
@@ -417,13 +417,13 @@ function rereadAccount(planning: Planning, everyMs: number): void {
 
 /** Compares the demand with the quota and reports a change. */
 export function checkDemand({ parts, planner, demand }: Planning): void {
-  const settings = settingsOf(parts);
+  const settings = plannerSettings(parts);
   const alertRequests = alertPollRequests(openAlertsOf(parts.context.store), settings.pageSize);
   demand.check({ settings, rates: () => planner.rates(), alertRequests, othersPerDay: parts.day().others ?? 0 });
 }
 
 /** Returns the planner's settings as they are now. */
-function settingsOf({ context, share }: PlanningParts): PlannerSettings {
+function plannerSettings({ context, share }: PlanningParts): PlannerSettings {
   const { store, serverClock, settings } = context;
   const { schedules, polls } = settings;
   const phaseMs = phaseOf(store.workspaceTag() ?? '');

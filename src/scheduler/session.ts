@@ -12,8 +12,8 @@
  *
  * A one-off runs the same session with one goal and without these two loops.
  */
-import { unlessFull } from '../core/archive-room.ts';
-import { firstOf, pollUntil, repeat } from '../core/async.ts';
+import { runUnlessFull } from '../core/archive-room.ts';
+import { pollUntil, repeat, runUntilFirst } from '../core/async.ts';
 import { ApiFault, refusalText } from '../core/faults.ts';
 import type { Stream } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
@@ -25,7 +25,7 @@ import { createEmptyChecks, createRereading, type Rereading } from '../ingest/re
 import { learnTime, wantedNow } from '../ingest/wanted-range.ts';
 import { noteAccepted, noteFailed, noteRead, noteRefused, noteStreamFailed, noteWorked } from './api-state.ts';
 import { writeCoveragePoints } from './coverage-points.ts';
-import { type DispatchParts, followPlan, passingFault, untilRoom } from './dispatch.ts';
+import { type DispatchParts, followPlan, surviveFault, waitForRoom } from './dispatch.ts';
 import type { StreamDecision } from './planner-types.ts';
 import { beginLoneWork, beginPlanning, checkDemand, LONE_REST_MS, type LoneWork } from './planning.ts';
 
@@ -80,7 +80,7 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
   const sessions = async (stop: AbortSignal): Promise<never> => await runSessions(parts, stop);
   const coverage = async (stop: AbortSignal): Promise<never> => await writeCoveragePoints(parts.context, stop);
   try {
-    await firstOf<unknown>([sessions, coverage, ...parts.beside], { signal, reason: 'the daemon has ended' });
+    await runUntilFirst<unknown>([sessions, coverage, ...parts.beside], { signal, reason: 'the daemon has ended' });
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
@@ -102,7 +102,7 @@ async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<nev
         async (stop: AbortSignal): Promise<unknown> => await clock.sleep(waitMs, stop),
         async (stop: AbortSignal): Promise<unknown> => await watchKey(parts, stop),
       ];
-      await firstOf(waits, { signal, reason: 'the API is tried again' });
+      await runUntilFirst(waits, { signal, reason: 'the API is tried again' });
     }
     if (!key.hasChanged()) continue;
     key.adopt();
@@ -129,7 +129,7 @@ async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<Sess
   const session = async (stop: AbortSignal): Promise<never> => await runSession(parts, onStarted, stop);
   const watch = async (stop: AbortSignal): Promise<'key exchanged'> => await watchKey(parts, stop);
   try {
-    const end = await firstOf([session, watch], { signal, reason: 'the session has ended' });
+    const end = await runUntilFirst([session, watch], { signal, reason: 'the session has ended' });
     return { end, wasAnswered };
   } catch (error) {
     if (error instanceof ApiFault) return { end: error, wasAnswered };
@@ -159,10 +159,10 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
   await persist(parts, { stream: 'telemetry', work: everyMinute }, signal);
   beginPlanning(planning, { areListed });
   // A shortage is reported at once, before the rates are measured.
-  unlessFull(() => checkDemand(planning), context.stateFull);
+  runUnlessFull(() => checkDemand(planning), context.stateFull);
   onStarted();
   const rereading = createRereading(context);
-  return await firstOf(
+  return await runUntilFirst(
     [
       async (stop) => await followPlan({ ...parts, rereading, readStream: readStream(parts) }, stop),
       async (stop) => await runEveryMinute(parts, everyMinute, stop),
@@ -309,7 +309,7 @@ async function persist(
   const { clock, random } = context;
   for (let failures = 1; ; failures += 1) {
     // The account is read even then: deliveries start once the workspace is known, and they free space.
-    if (stream !== 'account') await untilRoom(context, signal);
+    if (stream !== 'account') await waitForRoom(context, signal);
     await outage.waitUntilOver(signal);
     try {
       const mayRead = await work(signal);
@@ -333,7 +333,7 @@ async function persist(
  * @throws what ends a session.
  */
 function recordFailure({ context, outage, apiState }: SessionParts, stream: Stream, error: unknown): void {
-  const fault = passingFault(context, error);
+  const fault = surviveFault(context, error);
   if (fault === null) return;
   context.workspaceUnknown();
   noteStreamFailed(apiState, stream, fault.message);

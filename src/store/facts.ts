@@ -6,7 +6,7 @@ import { UserError } from '../core/faults.ts';
 import type { Account } from '../core/records.ts';
 import type { Store } from '../core/state/state.ts';
 import type { Archive } from './archive/archive.ts';
-import { remember } from './transactions.ts';
+import { createCache } from './transactions.ts';
 
 /** Facts: the workspace that the state belongs to, by its id in the API, and the tag of its points. */
 export const API_WORKSPACE = 'workspace_id';
@@ -28,7 +28,7 @@ export function createFacts(db: Database.Database): Facts {
   const read = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
   const write = db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)');
   // Read several times per request.
-  const known = remember(db, (key) => read.get(key) ?? null);
+  const known = createCache(db, (key) => read.get(key) ?? null);
   return {
     read: known.get,
     write: (key, value) => {

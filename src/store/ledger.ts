@@ -7,7 +7,7 @@
 import type Database from 'better-sqlite3';
 import type { BookingTimes, Ledger, Purpose, RequestLane, RequestOutcome } from '../core/ports.ts';
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
-import { writer } from './transactions.ts';
+import { createWriter } from './transactions.ts';
 
 /** The facts of the wait that the server requested: its end and its length. An older state has only the end. */
 const BLOCKED_UNTIL = 'blocked_until_ms';
@@ -85,7 +85,7 @@ export function createLedger(db: Database.Database): OwnedLedger {
   const rows = prepareRows(db);
   const state: LedgerState = {
     rows,
-    write: writer(db)(writeOwed),
+    write: createWriter(db)(writeOwed),
     recent: [],
     lease: { ids: [], atMs: 0 },
     named: new Map(),

@@ -48,7 +48,7 @@ import { createJobQueue, type OwnedJobQueue } from './jobs.ts';
 import { createLedger, type OwnedLedger, type Unwritten } from './ledger.ts';
 import { openDatabase } from './open/database.ts';
 import { createStateFacts } from './report-facts.ts';
-import { ridingWriter, type Writer, writer, writing } from './transactions.ts';
+import { asTransactions, createRidingWriter, createWriter, type Writer } from './transactions.ts';
 
 /** An open state. */
 export interface OpenStore {
@@ -124,17 +124,17 @@ export function assemble(
 ): State {
   const parts = prepareParts(db, path, nowMs);
   const ledger = createLedger(db);
-  const write = ridingWriter(db, ledger.ride);
+  const write = createRidingWriter(db, ledger.ride);
   const forgetting = forgettingPort(parts, write, ledger);
   const store: Store = {
-    ...writing(write, parts.workspace, ['pinWorkspace', 'saveAccount', 'saveFact']),
+    ...asTransactions(write, parts.workspace, ['pinWorkspace', 'saveAccount', 'saveFact']),
     ...inventoryPort(parts, write),
     ...telemetryPort(parts, write),
-    ...writing(write, parts.log, ['append', 'useDestination', 'identify', 'acknowledge', 'amendMissing']),
+    ...asTransactions(write, parts.log, ['append', 'useDestination', 'identify', 'acknowledge', 'amendMissing']),
     totals: () => sentTotals(parts.log.totals(), ledger.unwritten()),
-    alerts: writing(write, parts.alerts, ['keep', 'markListed']),
-    quarantine: writing(write, parts.quarantine, ['resolve', 'takeOut', 'drop', 'add']),
-    replays: writing(writer(db), parts.replays, ['resolve']),
+    alerts: asTransactions(write, parts.alerts, ['keep', 'markListed']),
+    quarantine: asTransactions(write, parts.quarantine, ['resolve', 'takeOut', 'drop', 'add']),
+    replays: asTransactions(createWriter(db), parts.replays, ['resolve']),
     forgetting,
   };
   return explainedCalls(path, {
@@ -235,7 +235,7 @@ export function inventoryPort(
     for (const { record } of change.listed) forgetting.listed(record.deviceId);
   };
   const names = ['saveInventory', 'markGone', 'markBack', 'saveCoveragePoints'] as const;
-  return writing(write, { ...inventory, saveInventory }, names);
+  return asTransactions(write, { ...inventory, saveInventory }, names);
 }
 
 /** The telemetry of all devices. Nothing is written about a removed device until it is listed again. */
@@ -301,7 +301,7 @@ export function forgettingPort(
 ): Forgetting {
   const begin = write(forgetting.begin);
   return {
-    ...writing(write, forgetting, ['step', 'startOver']),
+    ...asTransactions(write, forgetting, ['step', 'startOver']),
     begin: (deviceId, keepsAlerts) => {
       // Bookings that are not written yet name devices too.
       ledger.flush();

@@ -26,7 +26,7 @@ export function guardCommits(db: Database.Database, guard: () => void): void {
     const statement = prepare(sql);
     if (statement.readonly) return statement;
     const run = statement.run.bind(statement);
-    const alone = writer(db)(run);
+    const alone = createWriter(db)(run);
     return Object.assign(statement, {
       run: (...values: unknown[]) => (db.inTransaction ? run(...values) : alone(...values)),
     });
@@ -65,7 +65,7 @@ function lateStatement(make: () => Database.Statement<unknown[]>): LateStatement
 }
 
 /** Makes transactions of an open database. */
-export function writer(db: Database.Database): Writer {
+export function createWriter(db: Database.Database): Writer {
   const guard = guards.get(db);
   return <A extends unknown[], R>(work: Call<A, R>) =>
     db.transaction((...args: A): R => {
@@ -80,9 +80,9 @@ export function writer(db: Database.Database): Writer {
  * @param ride writes it inside of the transaction.
  * @returns a function to call once that is on disk.
  */
-export function ridingWriter(db: Database.Database, ride: () => () => void): Writer {
+export function createRidingWriter(db: Database.Database, ride: () => () => void): Writer {
   return <A extends unknown[], R>(work: Call<A, R>) => {
-    const transaction = writer(db)((...args: A) => ({ result: work(...args), onDisk: ride() }));
+    const transaction = createWriter(db)((...args: A) => ({ result: work(...args), onDisk: ride() }));
     return (...args: A): R => {
       const { result, onDisk } = transaction(...args);
       onDisk();
@@ -92,7 +92,7 @@ export function ridingWriter(db: Database.Database, ride: () => () => void): Wri
 }
 
 /** The calls of a part of the state, those of these names as one transaction each. */
-export function writing<T extends object>(write: Writer, calls: T, names: readonly (keyof T)[]): T {
+export function asTransactions<T extends object>(write: Writer, calls: T, names: readonly (keyof T)[]): T {
   const asTransaction = (name: keyof T): unknown => write(calls[name] as Call<unknown[], unknown>);
   // Each call keeps its own arguments and result, which a mapped type cannot show.
   return { ...calls, ...Object.fromEntries(names.map((name) => [name, asTransaction(name)])) };
@@ -112,7 +112,7 @@ interface RareRead<T> {
  * For rows that only the process with the lock changes. A connection that only reads sees the changes of that
  * one, so that it reads each time.
  */
-export function whileUnchanged<T>(db: Database.Database, read: () => T): RareRead<T> {
+export function createRareRead<T>(db: Database.Database, read: () => T): RareRead<T> {
   const changes = db.prepare<[], bigint>('SELECT total_changes()').pluck();
   let known: { readonly changes: bigint | undefined; readonly value: T } | null = null;
   const readRarely = (): T => {
@@ -142,7 +142,7 @@ export interface Remembered<T> {
  * @param read reads the value of a key from the database.
  * @param most the largest number of keys; beyond that the cache is emptied.
  */
-export function remember<T>(
+export function createCache<T>(
   db: Database.Database,
   read: (key: string) => T,
   most = Number.POSITIVE_INFINITY,

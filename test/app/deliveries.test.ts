@@ -2,7 +2,7 @@
  * A database that has telemetry of the workspace before anything was sent to it: found by one query, on real databases.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkingOldPoints, createWorkspaceConfirmation, openDeliveries } from '../../src/app/deliveries.ts';
+import { createWorkspaceConfirmation, openDeliveries, withOldPointCheck } from '../../src/app/deliveries.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import { createHeartbeats, healthOf } from '../../src/core/heartbeats.ts';
 import type { DestinationKind } from '../../src/core/lines/dialect.ts';
@@ -92,7 +92,7 @@ async function written(
     workspace: () => workspace,
     observe: (event: AppEvent) => reported.push(event),
   };
-  const to = checkingOldPoints({ sink, identity: '', batchLines: 1, kind }, parts);
+  const to = withOldPointCheck({ sink, identity: '', batchLines: 1, kind }, parts);
   const got: string[] = [];
   for (const _ of answers) got.push((await to.sink.write([], signal)).kind);
   expect(got).toEqual(answers);
@@ -135,7 +135,7 @@ describe.runIf(influxdAvailable())('before the first write', () => {
       workspace: () => "it's mine",
       observe: (event: AppEvent) => reported.push(event),
     };
-    const to = checkingOldPoints({ sink, identity: '', batchLines: 1 }, parts);
+    const to = withOldPointCheck({ sink, identity: '', batchLines: 1 }, parts);
     await to.sink.write([], signal);
     await to.sink.write([], signal);
     place = at(influxd.url, 'full');

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type DeferredParts, hooksTo } from '../../src/app/hooks.ts';
+import { createHooks, type DeferredParts } from '../../src/app/hooks.ts';
 import type { Planning } from '../../src/scheduler/planning.ts';
 
 describe('calls to parts that are created later', () => {
   test('throw before those parts exist, and reach them afterwards', async () => {
     const later: DeferredParts = { planned: null, deliverers: [] };
-    const hooks = hooksTo(later);
+    const hooks = createHooks(later);
     const { signal } = new AbortController();
     const early = 'a part of the sync was called before it was created';
     expect(() => hooks.limitMismatch()).toThrow(early);
@@ -24,14 +24,14 @@ describe('calls to parts that are created later', () => {
       throw fallen;
     };
     const planned = { planning: {} as Planning, checkPlan: () => Promise.resolve(), checkForFall };
-    const hooks = hooksTo({ planned, deliverers: [] });
+    const hooks = createHooks({ planned, deliverers: [] });
     expect(() => hooks.done(null, { lane: 'live', stream: 'telemetry' })).toThrow(fallen);
   });
 
   test('wake every delivery, also one that was opened since', () => {
     const woken: string[] = [];
     const deliverers = [{ notify: () => void woken.push('one') }];
-    const hooks = hooksTo({ planned: null, deliverers });
+    const hooks = createHooks({ planned: null, deliverers });
     hooks.archived();
     deliverers.push({ notify: () => void woken.push('two') });
     hooks.archived();

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sync } from '../../src/app/open-sync.ts';
 import { runService } from '../../src/app/service.ts';
-import { keptRunsWith } from '../../src/app/settings.ts';
+import { readRunsWith } from '../../src/app/settings.ts';
 import type { TerminalOutput } from '../../src/app/terminal.ts';
 import { withQuestions, withSync } from '../../src/app/with-sync.ts';
 import type { Config } from '../../src/config/config.ts';
@@ -107,7 +107,7 @@ test('--status beside a command that delivers shows the settings of that command
   const keptOf = async (exclude: readonly string[]): Promise<unknown> => {
     const own = { ...config, sync: { ...config.sync, leftOut: { ...leftOut, exclude } } };
     return await withSync({ config: own, terminal, secrets: [] }, { readFile: () => '' }, async ({ context }) =>
-      keptRunsWith(context.store),
+      readRunsWith(context.store),
     );
   };
   expect(await keptOf(['a'])).toEqual({ include: [], exclude: ['a'], destinations: [] });

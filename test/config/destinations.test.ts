@@ -1,6 +1,6 @@
 /** Several databases: `destinations` in the file, each by a name of its own. */
 import { describe, expect, test } from 'vitest';
-import { settingsOf } from '../../src/app/settings.ts';
+import { createSyncOptions } from '../../src/app/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { UserError } from '../../src/core/faults.ts';
 
@@ -56,7 +56,7 @@ describe('destinations', () => {
       },
     ]);
     expect(secrets.map((secret) => secret.reveal())).toEqual(['key-4242', 'token-two', 'user:password']);
-    const options = settingsOf(config).destinations;
+    const options = createSyncOptions(config).destinations;
     expect(options.map(({ sink }) => sink.name)).toEqual(['influx', 'second', 'victoria']);
     // Frozen: another text would send everything once more to every database of every user.
     expect(options.map(({ identity }) => identity)).toEqual([

@@ -1,19 +1,19 @@
 /** The bounds that answers set for the offset of the server's clock, and the times that the API has served. */
 import { describe, expect, test } from 'vitest';
 import {
+  addServed,
   areAlike,
   estimateMs,
   fallenFromMs,
+  hasWallJumpedToo,
   highestMs,
   isAhead,
   JUMP_MS,
   lowestMs,
-  movedOn,
-  noteServed,
-  remember,
+  passedByNow,
   type Sample,
   toSample,
-  wallMadeItToo,
+  withSample,
 } from '../../src/core/clock-samples.ts';
 import type { Clock } from '../../src/core/ports.ts';
 import { MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
@@ -65,7 +65,7 @@ describe('a sample', () => {
 
 describe('the kept samples', () => {
   const rememberAll = (timesMs: readonly number[]): readonly Sample[] =>
-    timesMs.reduce<readonly Sample[]>((samples, monoMs) => remember(samples, sampleAt(monoMs)), []);
+    timesMs.reduce<readonly Sample[]>((samples, monoMs) => withSample(samples, sampleAt(monoMs)), []);
 
   test('is ten minutes, and three answers however old they are', () => {
     const times = (samples: readonly Sample[]) => samples.map(({ monoMs }) => monoMs / MINUTE_MS);
@@ -119,9 +119,9 @@ describe('a jump', () => {
       ...sampleAt(30_000, serverMs),
       wallOffsetMs: T0 + wallMs,
     });
-    expect(wallMadeItToo(known, jumped(MINUTE_MS, MINUTE_MS))).toBe(true);
-    expect(wallMadeItToo(known, jumped(MINUTE_MS, 0))).toBe(false);
-    expect(wallMadeItToo(known, jumped(MINUTE_MS, 2 * MINUTE_MS))).toBe(false);
+    expect(hasWallJumpedToo(known, jumped(MINUTE_MS, MINUTE_MS))).toBe(true);
+    expect(hasWallJumpedToo(known, jumped(MINUTE_MS, 0))).toBe(false);
+    expect(hasWallJumpedToo(known, jumped(MINUTE_MS, 2 * MINUTE_MS))).toBe(false);
   });
 });
 
@@ -131,20 +131,20 @@ describe('served times', () => {
   test('the newest of an answer counts; one from the future has passed only as far as the local clock', () => {
     const clock = clockAt(10_000);
     const times = [T0, T0 + MINUTE_MS, T0 - MINUTE_MS].map(msToNs);
-    expect(noteServed(NONE, times, clock)).toEqual({
+    expect(addServed(NONE, times, clock)).toEqual({
       newest: { atMs: T0 + MINUTE_MS, monoMs: 10_000 },
       passed: { atMs: T0 + 10_000, monoMs: 10_000 },
       areFuture: false,
     });
-    expect(noteServed(NONE, [], clock)).toBe(NONE);
+    expect(addServed(NONE, [], clock)).toBe(NONE);
   });
 
   test('move on with the monotonic clock, a little slower than it, and an older one changes nothing', () => {
-    const first = noteServed(NONE, [msToNs(T0)], clockAt(10_000));
-    expect(movedOn(first.passed, clockAt(10_000 + 10 * MINUTE_MS))).toBe(T0 + 10 * MINUTE_MS - 300);
-    expect(movedOn(null, clockAt(0))).toBeNull();
-    expect(noteServed(first, [msToNs(T0 + 1000)], clockAt(20_000))).toEqual(first);
-    expect(noteServed(first, [msToNs(T0 + 10_500)], clockAt(20_500)).newest).toEqual({
+    const first = addServed(NONE, [msToNs(T0)], clockAt(10_000));
+    expect(passedByNow(first.passed, clockAt(10_000 + 10 * MINUTE_MS))).toBe(T0 + 10 * MINUTE_MS - 300);
+    expect(passedByNow(null, clockAt(0))).toBeNull();
+    expect(addServed(first, [msToNs(T0 + 1000)], clockAt(20_000))).toEqual(first);
+    expect(addServed(first, [msToNs(T0 + 10_500)], clockAt(20_500)).newest).toEqual({
       atMs: T0 + 10_500,
       monoMs: 20_500,
     });

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RequestLane } from '../../src/core/ports.ts';
 import { NOTHING_SCANNED, type ScanResult, type ScanTask } from '../../src/ingest/gap-scan.ts';
-import { type PageScanner, takingTurns } from '../../src/ingest/page-scan.ts';
+import { type PageScanner, withTurns } from '../../src/ingest/page-scan.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const NEVER = new AbortController().signal;
@@ -27,7 +27,7 @@ describe('scans', () => {
         return NOTHING_SCANNED;
       },
     };
-    const scanner = takingTurns(inner);
+    const scanner = withTurns(inner);
     const scan = async (deviceId: string, lane: RequestLane, more: Partial<ScanTask> = {}): Promise<number> => {
       const range = { from: 0n, to: 100n };
       await scanner.scan({ deviceId, lane, range, limit: 100n, until: 'closed', ...more }, NEVER);
@@ -81,7 +81,7 @@ describe('scans', () => {
   test('that made way add up their results, and continue only with what is missing', async () => {
     const clock = createVirtualClock(0);
     const covers = { pages: 1, lastReadings: [], newReadings: 5, extendsCoverage: true, isUnderstood: true };
-    const scanner = takingTurns({
+    const scanner = withTurns({
       peek: async () => false,
       scan: async () => {
         await clock.sleep(100);

@@ -15,8 +15,8 @@ import {
   NO_ATTEMPTS,
   reappearedOverlaps,
   type Step,
+  stillRequired,
   type Unproven,
-  unlessGone,
 } from '../../src/ingest/unproven.ts';
 import { reading } from '../core/support/readings.ts';
 
@@ -189,8 +189,8 @@ describe('an overlap reading that is missing from answers that end before it', (
     const { recordedAt: at } = shown;
     expect(reappearedOverlaps([...missed, { at, sinceMs: 0, isGone: true }], [shown])).toEqual([at]);
     const edge = { at, digest: '' };
-    expect(unlessGone(edge, [{ at, sinceMs: 0, isGone: false }])).toBe(edge);
-    expect(unlessGone(edge, [{ at, sinceMs: 0, isGone: true }])).toBeNull();
+    expect(stillRequired(edge, [{ at, sinceMs: 0, isGone: false }])).toBe(edge);
+    expect(stillRequired(edge, [{ at, sinceMs: 0, isGone: true }])).toBeNull();
   });
 
   test('leads to a repeated request of the range that was left empty up to it', () => {

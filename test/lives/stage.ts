@@ -10,7 +10,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import type { HttpAnswer, Sink, Transport } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import { aroundWrites } from '../../src/delivery/destination.ts';
+import { wrapWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { BASE_PATH, createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import { cron, SCHEDULES, syncSettings } from '../support/defaults.ts';
@@ -227,7 +227,7 @@ function sinkOf({ clock, counts }: Stage, connect: Connect, bucket: string): Sin
     bucket,
     timeoutMs: MINUTE_MS,
   });
-  return aroundWrites(sink, async (write) => {
+  return wrapWrites(sink, async (write) => {
     counts.writes += 1;
     const answer = await clock.busy(write());
     await clock.sleep(WRITE_MS);

@@ -635,7 +635,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'core/server-clock.ts',
-        find: '  if (wallMadeItToo(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };',
+        find: '  if (hasWallJumpedToo(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };',
         replace: '  if (isAhead(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };',
       },
     ],
@@ -877,7 +877,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'ingest/recheck.ts',
         find: '      const page = await rereadPage(context, { deviceId, range }, signal);',
-        replace: `      save(deviceId, asked.get(deviceId) ?? range, subtract(unread(deviceId), [range]));
+        replace: `      save(deviceId, requested.get(deviceId) ?? range, subtract(unread(deviceId), [range]));
       const page = await rereadPage(context, { deviceId, range }, signal);`,
       },
     ],

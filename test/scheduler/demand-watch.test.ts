@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { meanIntervalMs, type SchedulerDemand } from '../../src/scheduler/demand.ts';
-import { createDemandWatch, staleMsOf } from '../../src/scheduler/demand-watch.ts';
+import { createDemandWatch, readStaleMs } from '../../src/scheduler/demand-watch.ts';
 import { POLLS } from '../support/defaults.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
@@ -66,12 +66,12 @@ describe('a shortage', () => {
     watch.check(asked(10));
     expect(types()).toEqual(['schedules']);
     expect(watch.staleMs()).toBeGreaterThan(MINUTE_MS);
-    expect(staleMsOf(store)).toBe(Math.round(watch.staleMs()));
+    expect(readStaleMs(store)).toBe(Math.round(watch.staleMs()));
     setPlan(ENOUGH);
     watch.check(asked(10));
     watch.check(asked(10));
     expect(types()).toEqual(['schedules', 'quota-enough']);
-    expect([watch.staleMs(), staleMsOf(store), writes.length]).toEqual([MINUTE_MS, MINUTE_MS, 2]);
+    expect([watch.staleMs(), readStaleMs(store), writes.length]).toEqual([MINUTE_MS, MINUTE_MS, 2]);
   });
 
   test('of the readings themselves is another one: reported at once', () => {
@@ -151,5 +151,5 @@ test.each([
   ['much', 0],
   ['Infinity', 0],
 ])('the kept age %j is read as %i ms', (text, ms) => {
-  expect(staleMsOf({ fact: () => text })).toBe(ms);
+  expect(readStaleMs({ fact: () => text })).toBe(ms);
 });

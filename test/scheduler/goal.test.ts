@@ -1,7 +1,7 @@
 /** Which range of a goal is requested next, and how long rechecks are waited for. */
 import { expect, test } from 'vitest';
 import { DAY_NS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { areRechecked, gapsToRequest, newestGap } from '../../src/scheduler/goal.ts';
+import { gapsToRequest, isRecheckOver, newestGap } from '../../src/scheduler/goal.ts';
 
 test('the gaps are wanted, not covered, not resting and not requested by other work', () => {
   const covered = [{ from: 20n, to: 30n, first: null, last: null }];
@@ -38,7 +38,7 @@ test('empty ranges that were due are waited for until they were requested again,
   ]);
   const store = { dueEmptyRanges: (atMs: number) => [...due].flatMap(([id, dueMs]) => (dueMs <= atMs ? [id] : [])) };
   const rechecked = (sinceMs: number) =>
-    areRechecked({ store, clock: { monoMs: () => now.ms } }, { dueBeforeMs: 100, sinceMs });
+    isRecheckOver({ store, clock: { monoMs: () => now.ms } }, { dueBeforeMs: 100, sinceMs });
   const firstMs = now.ms;
   expect(rechecked(firstMs)).toBe(false);
   now.ms += 2 * MINUTE_MS - SECOND_MS;

@@ -1,7 +1,7 @@
 /** A backfilled range that ends before the present leaves the time after it alone, unless that time is wanted. */
 import { expect, test } from 'vitest';
 import type { TelemetryState } from '../../src/core/state/telemetry.ts';
-import { createIsolatedRanges, goesOnFrom, noteIsolated } from '../../src/scheduler/isolated-ranges.ts';
+import { createIsolatedRanges, noteIsolated, ownWantedFrom } from '../../src/scheduler/isolated-ranges.ts';
 
 const WANTED = 1000n;
 
@@ -17,7 +17,7 @@ function facts() {
 
 /** Where the wanted range of a device begins by the ranges of these facts. */
 function begins(store: ReturnType<typeof facts>, ...rest: [TelemetryState, bigint]): bigint {
-  return goesOnFrom(createIsolatedRanges(store)(), ...rest);
+  return ownWantedFrom(createIsolatedRanges(store)(), ...rest);
 }
 
 /** The covered ranges of a device. */

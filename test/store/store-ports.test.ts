@@ -16,7 +16,7 @@ import {
   sentTotals,
   telemetryPort,
 } from '../../src/store/store.ts';
-import { type Writer, writer } from '../../src/store/transactions.ts';
+import { createWriter, type Writer } from '../../src/store/transactions.ts';
 import { device, pageCommit, scratch } from './support.ts';
 
 /** Calls that are written down, and a writer that writes down where a transaction begins and ends. */
@@ -41,7 +41,7 @@ function openTelemetry() {
   const parts: Parts = prepareParts(db, path, () => 7);
   return {
     parts,
-    port: telemetryPort(parts, writer(db)),
+    port: telemetryPort(parts, createWriter(db)),
     [Symbol.dispose]: () => {
       close();
       place[Symbol.dispose]();
@@ -119,7 +119,7 @@ describe('the telemetry', () => {
       'the progress of a recheck',
       (port) => {
         const asked = { from: 1n, to: 9n };
-        port.saveRecheck('d', { asked, unread: [asked], atMs: 1 });
+        port.saveRecheck('d', { requested: asked, unread: [asked], atMs: 1 });
         return port.recheck('d') !== null;
       },
     ],

@@ -4,13 +4,13 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { openDatabase } from '../../src/store/open/database.ts';
 import {
+  asTransactions,
+  createCache,
+  createRareRead,
+  createRidingWriter,
+  createWriter,
   guardCommits,
   prepareLate,
-  remember,
-  ridingWriter,
-  whileUnchanged,
-  writer,
-  writing,
 } from '../../src/store/transactions.ts';
 import { scratch } from './support.ts';
 
@@ -25,7 +25,7 @@ function table() {
 describe('a call as a transaction', () => {
   test('returns its result, and rolls back completely where it fails', () => {
     const { db, add, all } = table();
-    const addTwo = writer(db)((one: string, two: string | null) => {
+    const addTwo = createWriter(db)((one: string, two: string | null) => {
       add(one);
       if (two === null) throw new Error('no second word');
       add(two);
@@ -39,7 +39,7 @@ describe('a call as a transaction', () => {
   test('includes pending values, which count as written only once they are on disk', () => {
     const { db, add, all } = table();
     const written: string[] = [];
-    const write = ridingWriter(db, () => {
+    const write = createRidingWriter(db, () => {
       add('owed');
       return () => {
         expect(db.inTransaction).toBe(false);
@@ -58,7 +58,7 @@ describe('a call as a transaction', () => {
   test('is made of the calls that are named, and of no others', () => {
     const { db } = table();
     const isInside = (): boolean => db.inTransaction;
-    const calls = writing(writer(db), { read: isInside, write: isInside }, ['write']);
+    const calls = asTransactions(createWriter(db), { read: isInside, write: isInside }, ['write']);
     expect([calls.read(), calls.write()]).toEqual([false, true]);
   });
 });
@@ -92,7 +92,7 @@ describe('a guard', () => {
       if (!isAllowed) throw new Error('not ours');
     });
     const insert = db.prepare('INSERT INTO word VALUES (?)');
-    const write = writer(db)((text: string) => {
+    const write = createWriter(db)((text: string) => {
       insert.run(text);
       insert.run(text);
     });
@@ -152,14 +152,14 @@ describe('a read that is done again only after a change', () => {
   test('sees each change of a row, and no rolled back change', () => {
     const { db, add, all } = table();
     let reads = 0;
-    const read = whileUnchanged(db, () => {
+    const read = createRareRead(db, () => {
       reads += 1;
       return all();
     });
     expect([read(), read(), reads]).toEqual([[], [], 1]);
     add('a');
     expect([read(), read(), reads]).toEqual([['a'], ['a'], 2]);
-    const fail = writer(db)(() => {
+    const fail = createWriter(db)(() => {
       add('b');
       expect(read()).toEqual(['a', 'b']);
       throw new Error('no');
@@ -178,7 +178,7 @@ describe('a read that is done again only after a change', () => {
     const db = new Database(path);
     db.exec('CREATE TABLE word (text TEXT)');
     const reader = new Database(path, { readonly: true });
-    const count = whileUnchanged(reader, () => reader.prepare('SELECT count(*) FROM word').pluck().get());
+    const count = createRareRead(reader, () => reader.prepare('SELECT count(*) FROM word').pluck().get());
     expect(count()).toBe(0);
     db.exec("INSERT INTO word VALUES ('a')");
     expect(count()).toBe(1);
@@ -194,7 +194,7 @@ function counted(most?: number) {
     reads.push(key);
     return key === 'none' ? null : key.toUpperCase();
   };
-  return { db, reads, known: remember(db, read, most) };
+  return { db, reads, known: createCache(db, read, most) };
 }
 
 describe('cached values', () => {

@@ -7,7 +7,7 @@ import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { healthOf } from '../../src/core/heartbeats.ts';
 import type { HealthReport } from '../../src/core/status.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { aroundWrites } from '../../src/delivery/destination.ts';
+import { wrapWrites } from '../../src/delivery/destination.ts';
 import type { FaultPlan } from '../../src/sim/simulator.ts';
 import { DEVICES, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always } from '../support/faults.ts';
@@ -68,7 +68,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     using rig = await rigOf();
     const seen: HealthReport[] = [];
     const to = destinationOf(bench, rig.database, rig.clock);
-    const down = aroundWrites(to.sink, () => Promise.resolve({ kind: 'later', message: 'down', waitMs: null }));
+    const down = wrapWrites(to.sink, () => Promise.resolve({ kind: 'later', message: 'down', waitMs: null }));
     const changes: Partial<SyncOptions> = { destinations: [{ ...to, sink: down }] };
     const life = await liveAsDaemon(rig, { forMs: HOUR_MS, changes, beside: watchHealth(rig, seen) });
     expect(seen.filter(({ healthy }) => !healthy).slice(0, 3)).toEqual([]);
@@ -108,7 +108,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
     using rig = await rigOf();
     const seen: HealthReport[] = [];
     const to = destinationOf(bench, rig.database, rig.clock);
-    const hung = aroundWrites(to.sink, async (_write, signal) => await never(signal));
+    const hung = wrapWrites(to.sink, async (_write, signal) => await never(signal));
     const changes: Partial<SyncOptions> = { destinations: [{ ...to, sink: hung, timeoutMs: 30 * SECOND_MS }] };
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS, changes, beside: watchHealth(rig, seen) });
     const bad = seen.findIndex(({ healthy }) => !healthy);

@@ -13,7 +13,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import { healthOf } from '../../src/core/heartbeats.ts';
 import type { ReadyReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { aroundWrites } from '../../src/delivery/destination.ts';
+import { wrapWrites } from '../../src/delivery/destination.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld } from '../../src/sim/world.ts';
@@ -85,7 +85,7 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
       createWorld({ seed: 8, originMs, historyMs: 40 * DAY_MS, devices: devices(silentFromMs) });
     const rig = await openRig(bench, { world, historyMs, settings: { plan } });
     const to = destinationOf(bench, rig.database, rig.clock);
-    const sink = aroundWrites(to.sink, async (write) =>
+    const sink = wrapWrites(to.sink, async (write) =>
       rig.clock.nowMs() < blockedFromMs
         ? await write()
         : { kind: 'later', message: 'connection refused', waitMs: null },

@@ -7,7 +7,7 @@
  */
 import Database from 'better-sqlite3';
 import type { Sink, Transport } from '../../src/core/ports.ts';
-import { aroundWrites } from '../../src/delivery/destination.ts';
+import { wrapWrites } from '../../src/delivery/destination.ts';
 
 export class Killed extends Error {
   override readonly name = 'Killed';
@@ -81,7 +81,7 @@ export function mortalTransport(transport: Transport): Transport {
 
 /** A sink whose writes and answers are effects. */
 export function mortalSink(sink: Sink): Sink {
-  return aroundWrites(sink, async (write) => {
+  return wrapWrites(sink, async (write) => {
     writeEffect();
     const answer = await write();
     writeEffect();

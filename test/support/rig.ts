@@ -16,7 +16,7 @@ import { createFilter, type FilterSpec } from '../../src/core/filter.ts';
 import type { Sink } from '../../src/core/ports.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS } from '../../src/core/time.ts';
-import { aroundWrites } from '../../src/delivery/destination.ts';
+import { wrapWrites } from '../../src/delivery/destination.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import * as daemon from '../../src/scheduler/session.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
@@ -199,7 +199,7 @@ export function destinationOf(
 }
 
 function onClock(sink: Sink, clock: VirtualClock): Sink {
-  return aroundWrites(sink, (write) => clock.busy(write()));
+  return wrapWrites(sink, (write) => clock.busy(write()));
 }
 
 /** A small generator of numbers, the same for the same seed. */

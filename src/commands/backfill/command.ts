@@ -32,8 +32,8 @@ export async function runBackfillCommand(
   ports: ProcessPorts,
 ): Promise<number> {
   const { command, config, terminal } = parts;
-  const asked = readBackfillOptions(command, realClock.nowMs());
-  const args = argsOf(asked, chosenDevices(config.dataDir, command.devices, false), command);
+  const options = readBackfillOptions(command, realClock.nowMs());
+  const args = argsOf(options, chosenDevices(config.dataDir, command.devices, false), command);
   const ask = async (wanted: BackfillArgs, onFound?: () => void): Promise<BackfillSummary> =>
     await doOrFollow(
       {
@@ -49,7 +49,7 @@ export async function runBackfillCommand(
       { dataDir: config.dataDir, terminal },
       ports,
     );
-  const summary = await askForWhole(ask, args);
+  const summary = await requestWholeRange(ask, args);
   printAnswer({ command, terminal }, ports, { object: summary, text: () => backfillEndText(summary) });
   return summary.exit_code;
 }
@@ -62,7 +62,7 @@ export async function runBackfillCommand(
  * @param ask requests it, and calls `onFound` where there is such a job.
  * @returns the summary of that job if the request after it had nothing to read.
  */
-export async function askForWhole(
+export async function requestWholeRange(
   ask: (wanted: BackfillArgs, onFound?: () => void) => Promise<BackfillSummary>,
   args: BackfillArgs,
 ): Promise<BackfillSummary> {

@@ -3,7 +3,7 @@
  * so that live work loses nothing by it.
  */
 
-import { unlessFull } from '../../core/archive-room.ts';
+import { runUnlessFull } from '../../core/archive-room.ts';
 import { repeat } from '../../core/async.ts';
 import { CLOSED_BY_NONE, LIVE_LAG_SECONDS } from '../../core/device-coverage.ts';
 import { UserError } from '../../core/faults.ts';
@@ -18,9 +18,9 @@ import { wantedNow } from '../../ingest/wanted-range.ts';
 import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { hasStarted, setGoal } from '../../scheduler/planning.ts';
-import { EXIT_CODES, untilListed } from '../shared/alone.ts';
+import { EXIT_CODES, waitUntilListed } from '../shared/alone.ts';
 import { backfillView } from './progress.ts';
-import { type BackfillRun, type BackfillWorkParts, createBackfillRun, endWhereRefused } from './run.ts';
+import { type BackfillRun, type BackfillWorkParts, createBackfillRun, throwIfRefused } from './run.ts';
 
 /** The worker for `runJobs`; one job at a time. */
 export function createBackfillWorker(parts: BackfillWorkParts): JobWorker {
@@ -101,12 +101,12 @@ function alreadyReadTo(context: SyncContext, backfill: Backfill): EpochNs | null
 async function untilStarted(parts: BackfillWorkParts, signal: AbortSignal): Promise<WantedRange> {
   const { context, planning, apiState } = parts;
   const look = (): WantedRange | null => {
-    endWhereRefused(apiState);
+    throwIfRefused(apiState);
     return hasStarted(planning) ? wantedNow(context) : null;
   };
   const failure = (): string =>
     'The daemon has not been able to read the account and the device list for ten minutes. Run --check for the reason.';
-  return await untilListed(parts, { look, isUnread: () => !hasStarted(planning), failure }, signal);
+  return await waitUntilListed(parts, { look, isUnread: () => !hasStarted(planning), failure }, signal);
 }
 
 /** The name of the asker in the log and in `--status`. */
@@ -155,7 +155,7 @@ export function createAllHistory({ queue, store, clock, stateFull }: AllHistoryP
         const isDue =
           store.fact(ALL_HISTORY_READ) === null &&
           !queue.open().some(({ requestedBy }) => requestedBy === REQUESTED_BY);
-        if (isDue) unlessFull(submit, stateFull);
+        if (isDue) runUnlessFull(submit, stateFull);
         return RESUBMIT_MS;
       };
       return await repeat(clock, submitWhereDue, signal);

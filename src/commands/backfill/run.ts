@@ -7,7 +7,7 @@
  */
 
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
-import { firstOf, pollUntil } from '../../core/async.ts';
+import { pollUntil, runUntilFirst } from '../../core/async.ts';
 import { PENDING } from '../../core/device-coverage.ts';
 import { refusalText, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
@@ -21,15 +21,15 @@ import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
 import { type LoneWork, type Planning, reopenDevice } from '../../scheduler/planning.ts';
 import type { SessionParts } from '../../scheduler/session.ts';
 import {
-  besideDeliveries,
   createProgressWatch,
   isWaiting,
   type Outcome,
   outcomeAfterDelivery,
   REOPEN_EVERY_MS,
+  runBesideDeliveries,
   runLoneSession,
-  untilListed,
   type WaitingParts,
+  waitUntilListed,
 } from '../shared/alone.ts';
 import { missingScopeText } from '../shared/command.ts';
 import {
@@ -130,7 +130,7 @@ async function untilClosed(
     seen.view = view;
     const outcome = backfillOutcome(view, backfill);
     if (outcome !== null) return outcome;
-    endWhereRefused(apiState);
+    throwIfRefused(apiState);
     const waits = isWaiting(parts, { isQueued: view.openFor.has(PENDING), lanes: ['backfill'] });
     if (watch.record({ left: view.leftMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     const left = estimate();
@@ -164,7 +164,7 @@ function backfillOutcome({ openFor }: BackfillView, { args }: Backfill): Outcome
 }
 
 /** @throws UserError (exit 77) where the key is of no use. */
-export function endWhereRefused({ refusal, streams }: ApiState): void {
+export function throwIfRefused({ refusal, streams }: ApiState): void {
   if (refusal !== null) throw new UserError(`${refusalText(refusal)}.`, 77);
   const { missingScope } = streams.telemetry;
   if (missingScope !== null) throw new UserError(missingScopeText(missingScope), 77);
@@ -196,9 +196,9 @@ export async function runBackfill(
     async (stop: AbortSignal) => await (await untilStarted(parts, begun, stop)).toItsEnd(stop),
   ];
   const fill = async (both: AbortSignal): Promise<BackfillSummary> =>
-    await firstOf(works, { signal: both, reason: 'the backfill has ended' });
+    await runUntilFirst(works, { signal: both, reason: 'the backfill has ended' });
   try {
-    return await besideDeliveries(parts, fill, signal);
+    return await runBesideDeliveries(parts, fill, signal);
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
     if (begun.run === null) throw new UserError('Stopped before the backfill started. Nothing was done.', 3);
@@ -239,5 +239,5 @@ async function untilStarted(parts: BackfillParts, begun: Started, signal: AbortS
     const text = parts.apiState.fault ?? 'the archive is full';
     return `Nothing could be read for ten minutes: ${text}. Run the command again when the API answers.`;
   };
-  return await untilListed(parts, { look: () => begun.run, isUnread: () => true, failure }, signal);
+  return await waitUntilListed(parts, { look: () => begun.run, isUnread: () => true, failure }, signal);
 }

@@ -3,7 +3,7 @@
  * holds the state.
  */
 
-import { proxyVariable, type Reached, reach, type Step } from '../../api/reach.ts';
+import { probeConnection, proxyVariable, type Reached, type Step } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
 import type { TerminalOutput } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
@@ -29,8 +29,11 @@ interface ApiPart {
   readonly bookingRefusal: string | null;
 }
 
-/** All lines on the API. Throws only the signal's reason, when that aborts, and internal errors. */
-export async function apiLines(
+/**
+ * Checks the API from its address to its answers. Throws only the signal's reason, when that aborts, and internal
+ * errors.
+ */
+export async function checkWholeApi(
   { config, terminal, bookingRefusal }: ApiPart,
   signal: AbortSignal,
 ): Promise<ApiFindings> {
@@ -83,7 +86,7 @@ async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: Ab
     return true;
   }
   const timeoutMs = Math.min(CONNECT_WITHIN_MS, api.timeoutMs);
-  const reached = await reach({ url: api.url, ca: api.ca, timeoutMs }, signal);
+  const reached = await probeConnection({ url: api.url, ca: api.ca, timeoutMs }, signal);
   return noteReached(notes, reached);
 }
 

@@ -14,11 +14,11 @@ import { requireNewFile } from '../../store/open/new-file.ts';
 import { stateBytes } from '../../store/views/inspect.ts';
 import { printAnswer } from '../shared/command.ts';
 import { WIDTH, wrap } from '../shared/layout.ts';
-import { apiLines } from './api.ts';
+import { checkWholeApi } from './api.ts';
 import type { BundleParts } from './bundle.ts';
 import { type CheckParts, configLines } from './config.ts';
 import { checkDestinations } from './destination.ts';
-import { pageLines } from './page.ts';
+import { checkPage } from './page.ts';
 import {
   type ApiFindings,
   type CheckLine,
@@ -82,12 +82,12 @@ async function checkAll(parts: CheckParts, { environment, signal }: ProcessPorts
   checks.push(...stateLines(view, state));
   let requests = 0;
   if (config !== null) {
-    const found = await apiLines({ config, terminal, bookingRefusal: bookingRefusal(view) }, signal);
+    const found = await checkWholeApi({ config, terminal, bookingRefusal: bookingRefusal(view) }, signal);
     requests = found.requests;
     checks.push(...found.checks);
   }
   checks.push(...(await checkDestinations({ writeProbe: command.writeProbe, terminal }, state, signal)));
-  checks.push(...(await pageLines(state, typeof view.isLocked === 'boolean' ? view.isLocked : null)));
+  checks.push(...(await checkPage(state, typeof view.isLocked === 'boolean' ? view.isLocked : null)));
   return { requests, checks };
 }
 

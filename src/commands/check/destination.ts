@@ -1,7 +1,7 @@
 /** `--check`, the destinations: queries each one and reports the findings (`core/ports.ts`), each with a remedy. */
 
 import { realClock } from '../../app/real-clock.ts';
-import { configuredDatabases, databasesOf } from '../../app/settings.ts';
+import { configuredDatabases, selectDatabases } from '../../app/settings.ts';
 import type { TerminalOutput } from '../../app/terminal.ts';
 import type { Config, StateConfig } from '../../config/config.ts';
 import { UserError } from '../../core/faults.ts';
@@ -58,14 +58,14 @@ export async function checkDestinations(
   const nowMs = realClock.nowMs();
   const historyMs = nowMs - nsToMs(wantedFrom(config.sync, nowMs));
   const lines: CheckLine[] = [];
-  const states = databasesOf(config, null);
+  const states = selectDatabases(config, null);
   for (const database of databases) {
     terminal.hint(`checking the database ${database.name} …`);
     const candidates = states.find(({ options }) => options.name === database.name)?.candidates ?? [];
     const to: CheckedDestination = { ...database, historyMs, hidden: hiddenPoints(config, database.name, candidates) };
     const point = writeProbe ? probePoint(config.workspaceId, nowMs) : null;
     const options = { ...database, ca: database.ca ?? undefined, proxies: config.proxies, point };
-    lines.push(...(await linesOf(to, options, signal)));
+    lines.push(...(await checkDestination(to, options, signal)));
   }
   return databases.length === 0 ? [NO_DESTINATION] : lines;
 }
@@ -99,7 +99,7 @@ function hiddenPoints(
 /** Later than every time that a database stores. */
 const MAX_NS = 2n ** 63n - 1n;
 
-async function linesOf(
+async function checkDestination(
   to: CheckedDestination,
   options: Parameters<typeof probeDestination>[0],
   signal: AbortSignal,

@@ -229,7 +229,7 @@ interface Prober {
    * @returns `null` if there was no result. Throws the signal's reason when that aborts, and errors that are no fault
    * of the API.
    */
-  probe<T>(asked: ProbeSpec<T>, signal: AbortSignal): Promise<T | null>;
+  probe<T>(spec: ProbeSpec<T>, signal: AbortSignal): Promise<T | null>;
   /** Why no more requests are sent, in words; `null` while they are. */
   stoppedBy(): string | null;
   /** Whether the API has let the key in: it answered, or refused for want of a scope. */

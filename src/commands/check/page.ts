@@ -16,7 +16,7 @@ import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
  *
  * @param isRunning whether a process works with the state; `null` if that is not known
  */
-export async function pageLines(config: Config | StateConfig, isRunning: boolean | null): Promise<CheckLine[]> {
+export async function checkPage(config: Config | StateConfig, isRunning: boolean | null): Promise<CheckLine[]> {
   const notes = createNotes('page');
   const { host, port } = config.listen;
   const address = addressText(host, port);

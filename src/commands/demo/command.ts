@@ -9,7 +9,7 @@ import { createHttpTransport } from '../../api/transport.ts';
 import { openSync } from '../../app/open-sync.ts';
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import { runService } from '../../app/service.ts';
-import { settingsOf } from '../../app/settings.ts';
+import { createSyncOptions } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import type { DemoConfig } from '../../config/config.ts';
 import { readCron } from '../../config/cron.ts';
@@ -88,7 +88,7 @@ async function runDemo({ config, terminal }: Omit<DemoRun, 'secrets'>, ports: Pr
   });
   closers.defer(http.close);
   const sync = openSync({
-    ...settingsOf({
+    ...createSyncOptions({
       ...config,
       sync: { ...config.sync, schedules: { ...config.sync.schedules, telemetry: OFTEN, devices: OFTEN } },
     }),

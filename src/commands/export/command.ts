@@ -10,7 +10,7 @@
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { ExportCommand, ExportFormat } from '../../cli/command.ts';
-import { orAborted } from '../../core/async.ts';
+import { waitOrAbort } from '../../core/async.ts';
 import type { ExitCode } from '../../core/faults.ts';
 import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -36,7 +36,7 @@ export async function runExportCommand(
   { command, config, terminal }: CommandRun<ExportCommand>,
   ports: ProcessPorts,
 ): Promise<number> {
-  const asked = readRange(command, realClock.nowMs());
+  const given = readRange(command, realClock.nowMs());
   const view = openArchiveView(config.dataDir);
   if (view === null) throw noState(config.dataDir);
   const { format } = command;
@@ -45,8 +45,8 @@ export async function runExportCommand(
   try {
     const devices = chosenDevices(config.dataDir, command.devices, true);
     const range: ReadRange = {
-      from: asked.from ?? 0n,
-      to: asked.to ?? END_OF_TIME,
+      from: given.from ?? 0n,
+      to: given.to ?? END_OF_TIME,
       devices,
       kinds: format === 'lp' ? 'all' : 'telemetry',
     };
@@ -259,7 +259,7 @@ function createOutput({ write }: Pick<ExportParts, 'write'>, signal: AbortSignal
     flush: async (): Promise<'unread' | 'interrupted' | null> => {
       if (waiting === '') return signal.aborted ? 'interrupted' : null;
       // After an interruption, a reader that does not read is not waited for.
-      const ended = await orAborted(write(waiting), signal).catch((error: unknown) => {
+      const ended = await waitOrAbort(write(waiting), signal).catch((error: unknown) => {
         if (!signal.aborted) throw error;
         return 'interrupted' as const;
       });

@@ -3,7 +3,7 @@
  * prints what was removed and what was not touched.
  */
 
-import { settingsOf } from '../../app/settings.ts';
+import { createSyncOptions } from '../../app/settings.ts';
 import { type ProcessPorts, repeatWhile, SHOW_EVERY_MS } from '../../app/terminal.ts';
 import { withState } from '../../app/with-sync.ts';
 import type { ForgetCommand } from '../../cli/command.ts';
@@ -27,7 +27,7 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
   const { command, config, terminal } = run;
   requireState(config.dataDir);
   const device = chosenDevices(config.dataDir, [command.device], false)[0] ?? command.device;
-  const { destinations } = settingsOf(config);
+  const { destinations } = createSyncOptions(config);
   const show = (progress: unknown): void => {
     const share = isRecord(progress) ? progress['share'] : null;
     if (typeof share === 'number')

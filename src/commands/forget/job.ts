@@ -15,7 +15,7 @@ import { endWith, type JobEnd } from '../../core/state/jobs.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
 import type { ForgottenCounts } from '../../core/state/state.ts';
 import { counted, plainText } from '../../core/text.ts';
-import { type DestinationOptions, reachableOf } from '../../delivery/destination.ts';
+import { type DestinationOptions, findReachable } from '../../delivery/destination.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 
@@ -58,7 +58,7 @@ export function forgetParts({ context, destinations, forgotten }: WorkOf): Forge
     deviceLeft,
     forgotten,
     filter: settings.filter,
-    configured: () => reachableOf(store.quarantine.destinations(), destinations),
+    configured: () => findReachable(store.quarantine.destinations(), destinations),
   };
 }
 

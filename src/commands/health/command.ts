@@ -31,7 +31,7 @@ export async function runHealthCommand(
   { configFile, json }: HealthCommand,
   ports: Pick<ProcessPorts, 'environment' | 'readFile' | 'print'>,
 ): Promise<number> {
-  const { healthy, reasons } = await fetchHealth(await listenOf(configFile, ports));
+  const { healthy, reasons } = await fetchHealth(await readListen(configFile, ports));
   const { print } = ports;
   if (json) print(`${JSON.stringify({ healthy, reasons })}\n`);
   else print(healthy ? 'healthy\n' : `not healthy: ${reasons.join('; ')}\n`);
@@ -39,7 +39,7 @@ export async function runHealthCommand(
 }
 
 /** The environment takes precedence. An image sets it, so the rest of the configuration is not loaded there. */
-async function listenOf(
+async function readListen(
   file: string | null,
   { environment, readFile }: Pick<ProcessPorts, 'environment' | 'readFile'>,
 ): Promise<Listen> {

@@ -63,9 +63,9 @@ export async function retryUntilValid<T>(
  *
  * @throws UserError (exit 2) if it is not acceptable
  */
-export async function textFor<T>(
+export async function obtainText<T>(
   { prompter }: Init,
-  asked: {
+  spec: {
     readonly flag: string;
     readonly given: string | null;
     readonly question: string;
@@ -73,7 +73,7 @@ export async function textFor<T>(
     readonly parse: ParseAt<T>;
   },
 ): Promise<string> {
-  const { flag, given, question, fallback, parse } = asked;
+  const { flag, given, question, fallback, parse } = spec;
   let text = given;
   if (text === null && prompter.isTerminal) text = (await prompter.ask(question)) || (fallback ?? '');
   text ??= fallback ?? null;
@@ -116,7 +116,7 @@ interface SecretSource {
 const OTHER_VALUE = 'Use another value: only the API may receive the API key.';
 
 /** A secret: from its file or a line of standard input, from the environment, or typed. An empty text for none. */
-export async function secretOf(init: Init, source: SecretSource): Promise<FoundSecret> {
+export async function obtainSecret(init: Init, source: SecretSource): Promise<FoundSecret> {
   const { found, place } = await findSecret(init, source);
   if (found.text === '') return found;
   const checked = secretText(found.text, source.databaseUrl);
@@ -132,7 +132,7 @@ export async function secretOf(init: Init, source: SecretSource): Promise<FoundS
   if (!isGuessable(checked)) return accepted;
   init.print(`Warning: ${GUESSABLE_SECRET.what}. ${capitalized(GUESSABLE_SECRET.remedy)}.`);
   if (place !== null) return accepted;
-  const other = await secretOf(init, {
+  const other = await obtainSecret(init, {
     ...source,
     question: 'Type another one (not shown), or press Enter to keep this one: ',
   });
@@ -175,7 +175,7 @@ export interface TriedApi {
  *
  * @throws UserError (exit 78) with every mistake
  */
-export function configOf(
+export function loadTriedConfig(
   { command, ports }: Init,
   { url, key }: TriedApi,
   database: Omit<TriedDatabase, 'facts'> | null,
@@ -224,7 +224,7 @@ export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = fa
     if (url === NO_DATABASE) return null;
     if (url === '') return isElsewhere ? await ofBase(init, api, isFirst) : null;
     requireBaseUrl(init, url, isFirst);
-    const answered = await kindOf(init, api, { url, isElsewhere, isFirst });
+    const answered = await obtainKind(init, api, { url, isElsewhere, isFirst });
     const isVictoria = answered === 'victoriametrics';
     const bucket = isVictoria
       ? ''
@@ -245,7 +245,7 @@ export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = fa
 type ShownKind = DestinationKind | 'unreachable' | null;
 
 /** @throws UserError (exit 1) if the database cannot be reached, unless it is elsewhere */
-async function kindOf(
+async function obtainKind(
   init: Init,
   api: TriedApi,
   { url, isElsewhere, isFirst }: { readonly url: string; readonly isElsewhere: boolean; readonly isFirst: boolean },
@@ -316,7 +316,7 @@ async function promptToken(
   isFirst: boolean,
   { url, api }: { readonly url: string; readonly api: TriedApi },
 ): Promise<FoundSecret | null> {
-  const found = await secretOf(init, {
+  const found = await obtainSecret(init, {
     flag: '--influx-token-file',
     file: isFirst ? init.command.influxTokenFile : null,
     variable: isFirst ? 'TIDEMARK_INFLUX_TOKEN' : '',
@@ -343,7 +343,7 @@ async function askKind(
   url: string,
 ): Promise<'victoriametrics' | null | { readonly problem: string }> {
   // The bucket is not known yet; the kind does not depend on it.
-  const { influx, proxies } = configOf(init, api, { url, bucket: 'unknown', org: '', kind: null, token: null });
+  const { influx, proxies } = loadTriedConfig(init, api, { url, bucket: 'unknown', org: '', kind: null, token: null });
   if (influx === null) return null;
   const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies };
   const answer = await requestKind(options, init.ports.signal);
@@ -363,7 +363,7 @@ async function tryDatabase(
   database: Omit<TriedDatabase, 'facts'>,
   isElsewhere: boolean,
 ): Promise<DestinationFacts | null> {
-  const { influx, proxies } = configOf(init, api, database);
+  const { influx, proxies } = loadTriedConfig(init, api, database);
   if (influx === null) return null;
   const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies, point: null };
   const facts = await probeDestination(options, init.ports.signal);

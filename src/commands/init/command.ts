@@ -23,7 +23,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { proxyVariable, reach } from '../../api/reach.ts';
+import { probeConnection, proxyVariable } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
 import { createPrompter, openTerminalOutput, type ProcessPorts } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
@@ -40,17 +40,17 @@ import { ListenError, requireFree } from '../../observe/server.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { fetchAccount, planHistoryAdvice } from '../shared/command.ts';
 import {
-  configOf,
   type FoundSecret,
   type Init,
   inOwnNames,
   inputFault,
+  loadTriedConfig,
+  obtainSecret,
+  obtainText,
   promptDatabase,
   retryUntilValid,
-  secretOf,
   type TriedApi,
   type TriedDatabase,
-  textFor,
   warn,
 } from './answers.ts';
 import {
@@ -83,7 +83,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const folder = resolve(dirname(file), 'secrets');
   const [keyPath, tokenPath] = [join(folder, KEY_FILE), join(folder, TOKEN_FILE)];
   await requireNew(init, [file]);
-  const page = await listenOf(init);
+  const page = await obtainListen(init);
   const api = await promptApi(init);
   const database = await promptDatabase(init, api);
   const wanted = await promptHistory(init, { key: api.key, database });
@@ -132,7 +132,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
     init,
     filesOf(none).own.map(({ path }) => path),
   );
-  const page = await listenOf(init);
+  const page = await obtainListen(init);
   const api = await promptApi(init);
   // The database of compose.yaml is there; that of a cluster cannot be reached from everywhere.
   const database = target === 'compose' ? null : await promptDatabase(init, api, target === 'kubernetes');
@@ -184,7 +184,7 @@ async function promptApi(init: Init): Promise<TriedApi & { readonly key: Accepte
 }
 
 async function promptAddress(init: Init, isFirst: boolean): Promise<string> {
-  const url = await textFor(init, {
+  const url = await obtainText(init, {
     flag: '--api-url',
     given: isFirst ? init.command.apiUrl : null,
     question: 'Address of the API, ending in /external/v1: ',
@@ -197,7 +197,7 @@ async function promptAddress(init: Init, isFirst: boolean): Promise<string> {
 /** @returns an error if the key may be right, and the API does not answer as it should */
 async function promptKey(init: Init, url: string): Promise<AcceptedKey | UserError> {
   return await retryUntilValid(init, async (isFirst) => {
-    const found = await secretOf(init, {
+    const found = await obtainSecret(init, {
       flag: '--api-key-file',
       file: isFirst ? init.command.apiKeyFile : null,
       variable: isFirst ? 'TIDEMARK_API_KEY' : '',
@@ -219,10 +219,13 @@ async function promptKey(init: Init, url: string): Promise<AcceptedKey | UserErr
  * @throws UserError (exit 1) if it cannot be reached
  */
 async function requireReached(init: Init, url: string): Promise<void> {
-  const { api, proxies } = configOf(init, { url, key: UNKNOWN_KEY }, null);
+  const { api, proxies } = loadTriedConfig(init, { url, key: UNKNOWN_KEY }, null);
   // Through a proxy, the request with the key is the test.
   if (proxyVariable(url, proxies) !== null) return;
-  const { name, connection, tls } = await reach({ url, ca: api.ca, timeoutMs: CONNECT_WITHIN_MS }, init.ports.signal);
+  const { name, connection, tls } = await probeConnection(
+    { url, ca: api.ca, timeoutMs: CONNECT_WITHIN_MS },
+    init.ports.signal,
+  );
   const failed = [name, connection, tls].find((step) => step?.ok === false);
   if (failed?.ok === false)
     throw new UserError(`The API cannot be reached: ${inOwnNames(init, failed.why.message)}.`, 1);
@@ -235,7 +238,7 @@ async function requireReached(init: Init, url: string): Promise<void> {
  * @throws UserError (exit 77) if the key is refused
  */
 async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserError> {
-  const whole = configOf(init, api, null);
+  const whole = loadTriedConfig(init, api, null);
   // Nothing is written before every answer works: without a state of this workspace, a temporary one counts the
   // requests.
   const hasState = init.command.workspace === null && existsSync(join(whole.dataDir, STATE_FILE));
@@ -276,7 +279,7 @@ function untriedKey(init: Init, fault: ApiFault): UserError {
 /** @param isOfBase whether a workspace of Kubernetes is written: no answer (`''`) leaves the history to the base. */
 async function promptHistory(init: Init, { key, database }: Tried, isOfBase = false): Promise<string> {
   const text = await retryUntilValid(init, async (isFirst) => {
-    return await textFor(init, {
+    return await obtainText(init, {
       flag: '--history',
       given: isFirst ? init.command.history : null,
       question: `History: how far back the first sync reads (30d, a date, or all) [${isOfBase ? 'that of the Kustomize base' : '30d'}]: `,
@@ -344,7 +347,7 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
  *
  * @throws UserError (exit 2) if it is none, (exit 1) if it cannot be listened at
  */
-async function listenOf(init: Init): Promise<string | null> {
+async function obtainListen(init: Init): Promise<string | null> {
   const { listen: given, overwrite } = init.command;
   if (given === null) return null;
   const address = pageAddress(given);

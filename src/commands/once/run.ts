@@ -7,8 +7,8 @@
  */
 
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
-import { unlessFull } from '../../core/archive-room.ts';
-import { firstOf, pollUntil } from '../../core/async.ts';
+import { runUnlessFull } from '../../core/archive-room.ts';
+import { pollUntil, runUntilFirst } from '../../core/async.ts';
 import { PENDING } from '../../core/device-coverage.ts';
 import { UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
@@ -19,18 +19,18 @@ import type { SyncContext, WantedRange } from '../../ingest/context.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
-import { areRechecked, createWantedGoal, type Goal } from '../../scheduler/goal.ts';
+import { createWantedGoal, type Goal, isRecheckOver } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
 import { endRests, type LoneWork, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
 import type { SessionParts } from '../../scheduler/session.ts';
 import {
-  besideDeliveries,
   createProgressWatch,
   isWaiting,
   type Outcome,
   outcomeAfterDelivery,
   type ProgressWatch,
   REOPEN_EVERY_MS,
+  runBesideDeliveries,
   runLoneSession,
   type WaitingParts,
 } from '../shared/alone.ts';
@@ -84,7 +84,7 @@ export function beginOnceRun(context: SyncContext, run: OnceRun): void {
 export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<OnceSummary> {
   const run = createOnceRun(parts.context);
   try {
-    const outcome = await besideDeliveries(parts, async (both) => await workOff(parts, run, both), signal);
+    const outcome = await runBesideDeliveries(parts, async (both) => await workOff(parts, run, both), signal);
     return summarize(parts, endingOf(parts, run, outcome));
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
@@ -106,7 +106,7 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
     async (stop: AbortSignal) => await ask(parts, run, stop),
     async (stop: AbortSignal) => await untilClosed(parts, run, stop),
   ];
-  const outcome = await firstOf(works, { signal, reason: 'finished' });
+  const outcome = await runUntilFirst(works, { signal, reason: 'finished' });
   saveCoverageNotes(context, run);
   return await outcomeAfterDelivery(parts, outcome, signal);
 }
@@ -125,7 +125,7 @@ async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise
 function saveCoverageNotes(context: SyncContext, { wantedRange }: OnceRun): void {
   if (wantedRange === null) return;
   context.filterNotes.telemetryRead();
-  unlessFull(() => noteCoverage(context, wantedRange), context.stateFull);
+  runUnlessFull(() => noteCoverage(context, wantedRange), context.stateFull);
 }
 
 /** The input of {@link advanceRun}. */
@@ -145,7 +145,7 @@ async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal)
     if (outcome !== 'complete') return outcome;
     completeAtMs ??= context.clock.monoMs();
     const dueBeforeMs = run.wantedRange?.nowMs ?? 0;
-    return areRechecked(context, { dueBeforeMs, sinceMs: completeAtMs }) ? outcome : null;
+    return isRecheckOver(context, { dueBeforeMs, sinceMs: completeAtMs }) ? outcome : null;
   };
   return await pollUntil(context.clock, step, rate, signal);
 }

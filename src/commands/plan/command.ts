@@ -46,7 +46,7 @@ import { backfillText, planText } from './text.ts';
  * @throws UserError with the exit code and what to do.
  */
 export async function runPlanCommand(run: CommandRun<PlanCommand, Config>, ports: ProcessPorts): Promise<number> {
-  const plan = await costOf(run, run.command, ports);
+  const plan = await computeCost(run, run.command, ports);
   printAnswer(run, ports, { object: plan, text: () => planText(plan) });
   return 0;
 }
@@ -59,19 +59,19 @@ export async function runPlanCommand(run: CommandRun<PlanCommand, Config>, ports
  */
 export async function runDryRun(run: CommandRun<BackfillCommand, Config>, ports: ProcessPorts): Promise<number> {
   readBackfillOptions(run.command, realClock.nowMs());
-  const plan = await costOf(run, { ...run.command, whatIf: [] }, ports);
+  const plan = await computeCost(run, { ...run.command, whatIf: [] }, ports);
   const { basis, backfill } = plan;
   printAnswer(run, ports, { object: { basis, backfill }, text: () => backfillText(plan) });
   return 0;
 }
 
-async function costOf(
+async function computeCost(
   { config, terminal }: CommandRun<unknown, Config>,
   command: PlanParts['command'],
   { signal }: ProcessPorts,
 ): Promise<CostPlan> {
   const open: PlanParts['open'] = async (work) => await withQuestions({ config, terminal }, work);
-  return await planOf({ command, config, open, clock: realClock }, signal);
+  return await computePlan({ command, config, open, clock: realClock }, signal);
 }
 
 /** The input of {@link computePlan}. */
@@ -98,11 +98,11 @@ export interface PlanParts {
  *
  * @throws UserError
  */
-export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<CostPlan> {
+export async function computePlan(parts: PlanParts, signal: AbortSignal): Promise<CostPlan> {
   const { command, config, clock } = parts;
   // Mistakes are reported before anything is requested. Ages count from the server's time.
   const { whatIf, rate } = readPlanOptions(command, clock.nowMs());
-  const facts = await factsNow(parts, signal);
+  const facts = await fetchFacts(parts, signal);
   const settings = {
     share: config.api.share,
     schedules: config.sync.schedules,
@@ -112,7 +112,7 @@ export async function planOf(parts: PlanParts, signal: AbortSignal): Promise<Cos
   return costPlan({ facts, settings, whatIf, rate, range: planRangeOf(parts, facts) });
 }
 
-async function factsNow(parts: PlanParts, signal: AbortSignal): Promise<PlanFacts> {
+async function fetchFacts(parts: PlanParts, signal: AbortSignal): Promise<PlanFacts> {
   try {
     return await parts.open(async (sync) => await fetchedFacts(parts, sync, signal));
   } catch (error) {

@@ -329,8 +329,8 @@ function backfillOf({
   const limit = now - msToNs(gracePeriodMs);
   const estimated = { range, now, limit, pageSize: input.pageSize, windowNs: maxWidthNs(maxDays) };
   const uncovered = devices.map((device) => ({ ...device, covered: [] }));
-  const asked = range.isRecheck === true ? uncovered : devices;
-  const need = scaleNeed(backfillNeed({ ...estimated, devices: asked }), scale, () =>
+  const toRead = range.isRecheck === true ? uncovered : devices;
+  const need = scaleNeed(backfillNeed({ ...estimated, devices: toRead }), scale, () =>
     backfillNeed({ ...estimated, devices: uncovered }),
   );
   const { requests } = need;

@@ -4,7 +4,7 @@
  */
 
 import { realClock } from '../../app/real-clock.ts';
-import { createSecretReader, settingsOf, unknownDestination } from '../../app/settings.ts';
+import { createSecretReader, createSyncOptions, unknownDestination } from '../../app/settings.ts';
 import { type ProcessPorts, reportOdd } from '../../app/terminal.ts';
 import { withState } from '../../app/with-sync.ts';
 import type { QuarantineCommand } from '../../cli/command.ts';
@@ -14,7 +14,7 @@ import { isNarrow, type QuarantineFilter } from '../../core/quarantine.ts';
 import { filterArgs } from '../../core/state/job-args.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
-import { type DestinationOptions, reachableOf } from '../../delivery/destination.ts';
+import { type DestinationOptions, findReachable } from '../../delivery/destination.ts';
 import { requireState } from '../../store/open/read-only.ts';
 import { readQuarantine } from '../../store/views/read-state.ts';
 import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.ts';
@@ -43,10 +43,14 @@ export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, p
   requireState(config.dataDir);
   const filter = { destination, devices: chosenDevices(config.dataDir, command.devices, true), reason, ...span };
   const readSecret = createSecretReader({ readFile: ports.readFile, secrets, onUnusable: reportOdd(terminal) });
-  const { destinations } = settingsOf(config, readSecret);
+  const { destinations } = createSyncOptions(config, readSecret);
   const list = readQuarantine(config.dataDir, (quarantine) => {
     requireDestination(filter, { known: quarantine.destinations(), destinations });
-    return listQuarantine(quarantine, filter, (known) => new Set(reachableOf(known, destinations).map(({ id }) => id)));
+    return listQuarantine(
+      quarantine,
+      filter,
+      (known) => new Set(findReachable(known, destinations).map(({ id }) => id)),
+    );
   });
   if (action === 'list') {
     printAnswer(run, ports, { object: list, text: () => quarantineListText(list) });

@@ -16,7 +16,7 @@ import { filterOf } from '../../core/state/job-args.ts';
 import { endWith } from '../../core/state/jobs.ts';
 import type { QuarantinedItem } from '../../core/state/quarantine.ts';
 import type { Store } from '../../core/state/state.ts';
-import { type DestinationOptions, type Reachable, reachableOf } from '../../delivery/destination.ts';
+import { type DestinationOptions, findReachable, type Reachable } from '../../delivery/destination.ts';
 import { deviceOf } from '../../delivery/send-batch.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
@@ -84,7 +84,7 @@ export function quarantineParts({ context, destinations }: WorkOf): QuarantinePa
   return {
     store,
     clock,
-    reachable: () => reachableOf(store.quarantine.destinations(), destinations),
+    reachable: () => findReachable(store.quarantine.destinations(), destinations),
     records: () => createRecordRetry(context, reparse),
   };
 }

@@ -4,7 +4,7 @@
  */
 
 import { realClock, realRandom } from '../../app/real-clock.ts';
-import { createSecretReader, settingsOf } from '../../app/settings.ts';
+import { createSecretReader, createSyncOptions } from '../../app/settings.ts';
 import { type ProcessPorts, repeatWhile, reportOdd, SHOW_EVERY_MS, type TerminalOutput } from '../../app/terminal.ts';
 import type { ReplayCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';
@@ -40,8 +40,8 @@ type ReplayRun = CommandRun<ReplayCommand>;
  */
 export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
-  const asked = readArgs(command);
-  const args = { ...asked, devices: resolveDevices(config, command) };
+  const given = readArgs(command);
+  const args = { ...given, devices: resolveDevices(config, command) };
   const show = createShow(terminal);
   const summary = await doOrFollow(
     {
@@ -87,7 +87,7 @@ function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): R
  * @throws UserError
  */
 function resolveDevices(config: StateConfig, { devices, destination }: ReplayCommand): readonly string[] {
-  const names = settingsOf(config).destinations.map(({ sink }) => sink.name);
+  const names = createSyncOptions(config).destinations.map(({ sink }) => sink.name);
   requireDestination(names, destination);
   const view = openArchiveView(config.dataDir);
   if (view === null) throw noState(config.dataDir);
@@ -101,7 +101,7 @@ async function replay(
   ports: ProcessPorts,
 ): Promise<ReplaySummary> {
   const readSecret = createSecretReader({ readFile: ports.readFile, secrets, onUnusable: reportOdd(terminal) });
-  const { destinations, archive } = settingsOf(config, readSecret);
+  const { destinations, archive } = createSyncOptions(config, readSecret);
   const opened = openStore(config.dataDir, { maxBytes: archive?.maxBytes ?? null, nowMs: realClock.nowMs });
   try {
     const { store, upgrade } = opened;

@@ -7,7 +7,7 @@
  * does not count.
  */
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
-import { firstOf, pollUntil } from '../../core/async.ts';
+import { pollUntil, runUntilFirst } from '../../core/async.ts';
 import { missingStatuses } from '../../core/device-coverage.ts';
 import { ApiFault, type ExitCode, UserError } from '../../core/faults.ts';
 import type { Clock, RequestLane } from '../../core/ports.ts';
@@ -33,7 +33,7 @@ const LINES_A_BLOCK = 1_000_000;
  * @returns the result of the work, also if that is its reaction to an abort of `signal`.
  * @throws errors of the work; those of the deliveries or the maintenance if the state cannot be written.
  */
-export async function besideDeliveries<T>(
+export async function runBesideDeliveries<T>(
   { deliverers, maintenance }: { readonly deliverers: readonly Deliverer[]; readonly maintenance: MaintenanceParts },
   work: (signal: AbortSignal) => Promise<T>,
   signal: AbortSignal,
@@ -57,7 +57,7 @@ export async function besideDeliveries<T>(
       return await working.promise;
     }),
   ];
-  const worked = await firstOf(works, { signal, reason: 'finished' });
+  const worked = await runUntilFirst(works, { signal, reason: 'finished' });
   await maintainOnce(maintenance, signal);
   return worked;
 }
@@ -81,7 +81,7 @@ export async function runLoneSession(...[parts, start, signal]: Parameters<typeo
  * @param stalledAfterMs how long nothing may move.
  * @returns whether that was reached.
  */
-export async function untilDelivered(
+export async function waitUntilDelivered(
   { context, deliverers }: { readonly context: SyncContext; readonly deliverers: readonly Deliverer[] },
   signal: AbortSignal,
   stalledAfterMs = STALLED_AFTER_MS,
@@ -124,11 +124,11 @@ export function isOutcome(value: unknown): value is Outcome {
 
 /** Waits for the delivery of what was archived. Without it, work has stalled, whatever it has read. */
 export async function outcomeAfterDelivery(
-  parts: Parameters<typeof untilDelivered>[0],
+  parts: Parameters<typeof waitUntilDelivered>[0],
   outcome: Outcome,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const isDelivered = await untilDelivered(parts, signal);
+  const isDelivered = await waitUntilDelivered(parts, signal);
   return isDelivered ? outcome : 'stalled';
 }
 
@@ -235,7 +235,7 @@ interface StartCheck<T> {
  *
  * @throws UserError (exit 3) if they could not be read for ten minutes; errors of the check.
  */
-export async function untilListed<T>(
+export async function waitUntilListed<T>(
   parts: WaitingParts & { readonly context: Pick<SyncContext, 'clock'> },
   { look, isUnread, failure }: StartCheck<T>,
   signal: AbortSignal,

@@ -3,7 +3,7 @@
  * that only a running process has is taken from the state where possible, and is `null` otherwise.
  */
 
-import { configuredDatabases, keptRunsWith, keptSchedules } from '../../app/settings.ts';
+import { configuredDatabases, readRunsWith, readSchedules } from '../../app/settings.ts';
 import { createRoom } from '../../archive/room.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { MIN_FREE_BYTES } from '../../core/archive-room.ts';
@@ -23,7 +23,7 @@ import { createHistoryEta } from '../../report/history-eta.ts';
 import type { ReportedDestination } from '../../report/report.ts';
 import { API_PROBLEM, FAILING_LONG_MS, storedProblem } from '../../scheduler/api-state.ts';
 import { MOVED_NS } from '../../scheduler/coverage-points.ts';
-import { staleMsOf } from '../../scheduler/demand-watch.ts';
+import { readStaleMs } from '../../scheduler/demand-watch.ts';
 import { createDisk } from '../../store/views/data-dir.ts';
 import { type ReadState, readStateView } from '../../store/views/read-state.ts';
 
@@ -39,7 +39,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   // Times in the state are the server's: if the local clock lags, the newest of them counts.
   const nowMs = Math.max(clock.nowMs(), state.newestMs);
   // A daemon may run with other settings than this configuration: the demo does.
-  const runsWith = state.isLocked ? keptRunsWith(store) : null;
+  const runsWith = state.isLocked ? readRunsWith(store) : null;
   const { include, exclude } = runsWith ?? config.sync.leftOut;
   const filter = createFilter({ ...config.sync.leftOut, include, exclude });
   // Before the first sync, `--check` may have sent requests, which stored nothing.
@@ -59,7 +59,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     },
   });
   const quota = quotaOf(state, config, nowMs);
-  const schedules = (state.isLocked ? keptSchedules(store) : null) ?? config.sync.schedules;
+  const schedules = (state.isLocked ? readSchedules(store) : null) ?? config.sync.schedules;
   const context = {
     store,
     serverClock: clockAt(nowMs),
@@ -70,7 +70,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     context,
     deliverers: destinations,
     quota: () => quota,
-    staleMs: () => staleMsOf(store),
+    staleMs: () => readStaleMs(store),
     historyEta: createHistoryEta({ context, facts, ledger: state.ledger, quota: () => quota }),
     streams: {
       ...storedProblem(store.fact(API_PROBLEM) ?? '', streams),

@@ -4,7 +4,7 @@
  */
 
 import { realClock } from '../../app/real-clock.ts';
-import { type Database, databasesOf } from '../../app/settings.ts';
+import { type Database, selectDatabases } from '../../app/settings.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
 import { UserError } from '../../core/faults.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
@@ -43,7 +43,7 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
   const { command, config, terminal } = run;
   const requested = readRange(command, realClock.nowMs());
   const ranges = command.sample === null ? 0 : readSample(command.sample);
-  const databases = databasesOf(config, command.destination);
+  const databases = selectDatabases(config, command.destination);
   if (databases.length === 0 && ranges === 0) throw nothingToCompare();
   const state = openVerifyState(config.dataDir);
   if (state === null) throw noState(config.dataDir);

@@ -28,14 +28,14 @@ import {
   endExamination,
   examineRange,
   type FoundDay,
-  gather,
+  collectInto,
   type KnownMissing,
-  noDay,
-  noFindings,
+  emptyDay,
+  emptyFindings,
   type Returned,
 } from './examine.ts';
 import { batchesOf, beginSums, queryPatiently, rangesOf } from './query.ts';
-import { addDay, type Compared, createTally, type Tally, tallyOf } from './result.ts';
+import { addDay, type Compared, createTally, type Tally, openTally } from './result.ts';
 import { type AgeFacts, type AgeSearch, countSearched, createAgeSearch, searchDay } from './retention.ts';
 
 /** A destination that is compared with the state. */
@@ -149,7 +149,7 @@ async function allDevices(
   for (const deviceId of range.deviceIds) {
     const covered = comparison.state.covered(deviceId);
     const take = (found: ExaminedDay): void => {
-      if (!isCovered(covered, found.day, now)) tallyOf(tally, deviceId).partly += 1;
+      if (!isCovered(covered, found.day, now)) openTally(tally, deviceId).partly += 1;
       if (needsRecheck(comparison, found) && later.length < MOST_RECHECKED) later.push(found);
       else addLast(work, found);
     };
@@ -185,7 +185,7 @@ async function compareDevice(
     for (const day of new Set([...archived.keys(), ...sums.keys()])) {
       const found = await compareDay(
         comparison,
-        { deviceId, archived: archived.get(day) ?? noDay(day), returned: sums.get(day) ?? emptySum() },
+        { deviceId, archived: archived.get(day) ?? emptyDay(day), returned: sums.get(day) ?? emptySum() },
         signal,
       );
       if ('message' in found) return found;
@@ -203,7 +203,7 @@ async function compareDay(
   const { day } = archived;
   if (isSameSum(archived, returned)) {
     const times = { newestMissing: null, oldestFound: null };
-    return { deviceId, day, archived, findings: noFindings(), sent: 0, cleared: [], acknowledged: null, ...times };
+    return { deviceId, day, archived, findings: emptyFindings(), sent: 0, cleared: [], acknowledged: null, ...times };
   }
   const size = Math.max(archived.points, returned.points);
   return await examineDay(comparison, { deviceId, day, size, acknowledged: null, isLast: false }, signal);
@@ -422,7 +422,7 @@ async function compareRange(
     { device: identityTag(deviceId), ...range },
     () => {
       const gathered: Returned = new Map();
-      return { gathered, take: gather(gathered) };
+      return { gathered, take: collectInto(gathered) };
     },
     signal,
   );
@@ -446,5 +446,5 @@ async function compareRange(
 }
 
 function archivedDayOf(state: VerifyState, { deviceId, day }: DayOf): ArchivedDay {
-  return state.days(deviceId, day, day + 1)[0] ?? noDay(day);
+  return state.days(deviceId, day, day + 1)[0] ?? emptyDay(day);
 }

@@ -50,7 +50,8 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   not_in_archive: number;
 }
 
-export function noFindings(): Findings {
+/** Counts of nothing, to be added to. */
+export function emptyFindings(): Findings {
   const noDifference = { pending: 0, quarantined: 0, known_missing: 0 };
   const inGaps = { extra_in_gaps: 0, extra_before_history: 0 };
   return { missing: 0, different: 0, extra: 0, unverifiable: 0, ...inGaps, ...noDifference, not_in_archive: 0 };
@@ -61,8 +62,8 @@ export function isSound(findings: Findings): boolean {
   return DIFFERENCES.every((each) => findings[each] === 0);
 }
 
-export function addFindings(to: Findings, from: Findings): void {
 /** Adds findings to others, in place. */
+export function addFindings(to: Findings, from: Findings): void {
   for (const key of Object.keys(to) as (keyof Findings)[]) to[key] += from[key];
 }
 
@@ -83,7 +84,7 @@ export interface FoundDay {
 }
 
 /** A day without archived points. */
-export function noDay(day: number): ArchivedDay {
+export function emptyDay(day: number): ArchivedDay {
   return { day, readings: 0, texts: 0, ...emptySum() };
 }
 
@@ -91,7 +92,7 @@ export function noDay(day: number): ArchivedDay {
 export type Returned = Map<string, string>;
 
 /** Gathers an answer. */
-export function gather(returned: Returned): TakePoint {
+export function collectInto(returned: Returned): TakePoint {
   return (stamp, sensor, field) => {
     const equals = field.indexOf('=');
     const key = keyOf(stamp, sensor, field.slice(0, equals));
@@ -119,11 +120,11 @@ export interface Examination {
   oldestFound: EpochNs | null;
 }
 
-export function beginExamination(historyFrom: EpochNs): Examination {
 /** Begins the comparison of a day. */
+export function beginExamination(historyFrom: EpochNs): Examination {
   const times = { newestMissing: null, oldestFound: null };
   const sums = { known: emptySum(), inside: emptySum(), archivedInside: 0 };
-  return { historyFrom, findings: noFindings(), resend: [], ...sums, ...times };
+  return { historyFrom, findings: emptyFindings(), resend: [], ...sums, ...times };
 }
 
 /** A range with points that are known to be missing, and how many of them are not accounted for yet. */
@@ -131,8 +132,8 @@ export interface KnownMissing extends Interval {
   points: number;
 }
 
-export interface RangeInput {
 /** A range of a day as the archive and the database have it. */
+export interface RangeInput {
   readonly kind: DestinationKind;
   readonly archived: ArchivedRange;
   readonly returned: Returned;

@@ -26,10 +26,10 @@ import type { SyncContext } from '../../ingest/context.ts';
 import { rereadRange } from '../../ingest/reread.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
-import { untilDelivered } from '../shared/alone.ts';
+import { waitUntilDelivered } from '../shared/alone.ts';
 import { refusalOf } from '../shared/command.ts';
 import { exitOf, sampleOutcome } from './result.ts';
-import { sample } from './sample.ts';
+import { compareSample } from './sample.ts';
 
 /**
  * Opens the state for a comparison.
@@ -71,7 +71,7 @@ export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, da
       if (!isSampleArgs(args)) throw argumentsNotUnderstood();
       const state = openState(dataDir);
       try {
-        const summary = await sample({ context, state }, args, done, signal);
+        const summary = await compareSample({ context, state }, args, done, signal);
         return endWith(summary, exitOf([sampleOutcome(summary)]), signal.aborted);
       } finally {
         state.close();
@@ -102,7 +102,7 @@ export async function repairState(
   let reason: string | null = null;
   try {
     reason = await readAgain(context, { args, done, counts }, signal);
-    const delivered = args.windows.length === 0 || (await untilDelivered(parts, signal, REPAIR_STALLED_AFTER_MS));
+    const delivered = args.windows.length === 0 || (await waitUntilDelivered(parts, signal, REPAIR_STALLED_AFTER_MS));
     const destination = deliverers.find(({ name }) => name === args.destination);
     if (destination !== undefined) context.store.amendMissing(destination.destinationId, missingChangeOf(args));
     return { ...counts, delivered, reason };

@@ -18,12 +18,12 @@ import {
 } from '../../core/state/job-args.ts';
 import type { JobKind } from '../../core/state/jobs.ts';
 import { openStore } from '../../store/store.ts';
-import { besideDeliveries } from '../shared/alone.ts';
+import { runBesideDeliveries } from '../shared/alone.ts';
 import { type CommandRun, fetchAccount, refusalOf } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { openState, repairState } from './job.ts';
 import type { SampleVerdict } from './result.ts';
-import { readSampleVerdict, sample } from './sample.ts';
+import { compareSample, readSampleVerdict } from './sample.ts';
 
 /** One run of `--verify`. The configuration includes an API key if one is set and may be needed. */
 export type VerifyRun = CommandRun<VerifyCommand, StateConfig | Config>;
@@ -64,7 +64,7 @@ export async function refetch(run: VerifyRun, args: RepairArgs, ports: ProcessPo
   const alone = async (): Promise<RepairSummary> =>
     await withApi(run, true, ports, async (sync) => {
       const repair = async (stop: AbortSignal): Promise<RepairSummary> => await repairState(sync, { args, done }, stop);
-      return await besideDeliveries(sync, repair, ports.signal);
+      return await runBesideDeliveries(sync, repair, ports.signal);
     });
   const shown = { done, total: args.windows.length, what: 'ranges read' };
   return await doShown(run, { kind: 'repair', args, alone, read: readRepairSummary, ...shown }, ports);
@@ -81,7 +81,7 @@ export async function runSample(run: VerifyRun, args: SampleArgs, ports: Process
     await withApi(run, false, ports, async ({ context }) => {
       const state = openState(run.config.dataDir);
       try {
-        return await sample({ context, state }, args, done, ports.signal);
+        return await compareSample({ context, state }, args, done, ports.signal);
       } finally {
         state.close();
       }

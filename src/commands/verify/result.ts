@@ -11,7 +11,7 @@ import type { ReadProblem } from '../../core/state/verify.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 import { wrap } from '../shared/layout.ts';
-import { addFindings, DIFFERENCES, type Findings, type FoundDay, isSound, noFindings } from './examine.ts';
+import { addFindings, DIFFERENCES, emptyFindings, type Findings, type FoundDay, isSound } from './examine.ts';
 import { adviceOnHidden, type Hidden, NOTHING_HIDDEN } from './retention.ts';
 
 /** A day of a device that is not in a destination as it is kept. */
@@ -137,17 +137,17 @@ export function createTally(): Tally {
 }
 
 /** Returns the findings about a device, empty at first. */
-export function tallyOf({ byDevice }: Tally, deviceId: string): DeviceTally {
+export function openTally({ byDevice }: Tally, deviceId: string): DeviceTally {
   const known = byDevice.get(deviceId);
   if (known !== undefined) return known;
-  const begun = { findings: noFindings(), differing: [], cleared: [], days: 0, partly: 0, archived: 0, repaired: 0 };
+  const begun = { findings: emptyFindings(), differing: [], cleared: [], days: 0, partly: 0, archived: 0, repaired: 0 };
   byDevice.set(deviceId, begun);
   return begun;
 }
 
 /** Records a day. */
 export function addDay(tally: Tally, { deviceId, day, archived, findings, sent, cleared }: FoundDay): void {
-  const device = tallyOf(tally, deviceId);
+  const device = openTally(tally, deviceId);
   const { missing, different, extra, unverifiable, not_in_archive } = findings;
   device.days += 1;
   device.archived += archived.points;
@@ -171,8 +171,8 @@ export function addDay(tally: Tally, { deviceId, day, archived, findings, sent, 
  */
 export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly string[]): void {
   for (const deviceId of deviceIds) {
-    const device = tallyOf(again, deviceId);
-    device.repaired += tallyOf(tally, deviceId).repaired;
+    const device = openTally(again, deviceId);
+    device.repaired += openTally(tally, deviceId).repaired;
     tally.byDevice.set(deviceId, device);
   }
   const anew = new Set(deviceIds);
@@ -184,7 +184,7 @@ export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly s
 /** The sum over the devices. */
 export function totalOf({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & { readonly differing: number } {
   const total = {
-    findings: noFindings(),
+    findings: emptyFindings(),
     cleared: [] as ClearedRange[],
     differing: 0,
     days: 0,

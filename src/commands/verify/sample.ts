@@ -52,7 +52,7 @@ interface Drawn {
  *
  * @throws UserError where a person has to act (77).
  */
-export async function sample(
+export async function compareSample(
   parts: SampleParts,
   args: SampleArgs,
   done: { ranges: number },

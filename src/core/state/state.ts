@@ -5,7 +5,7 @@
  * Every writing call is one transaction. The points of a page and the coverage that they prove are stored together or
  * not at all, and only if the state that they were computed from has not changed (`StaleStateError`).
  */
-import { unlessFull } from '../archive-room.ts';
+import { runUnlessFull } from '../archive-room.ts';
 import type { DayReadings } from '../fleet.ts';
 import type { KnownAlert } from '../lines/fact-lines.ts';
 import type { Stream } from '../ports.ts';
@@ -59,7 +59,7 @@ export interface IsolatedText {
 }
 
 /** The list that a fact holds; an empty one where there is none yet. */
-export function listOf<T>(text: string | null): readonly T[] {
+export function parseList<T>(text: string | null): readonly T[] {
   return text === null ? [] : JSON.parse(text);
 }
 
@@ -80,7 +80,7 @@ export function createFactNote(
       saveFact(key(), text ?? '');
       noted = text ?? '';
     };
-    unlessFull(save, () => {});
+    runUnlessFull(save, () => {});
   };
 }
 

@@ -186,7 +186,7 @@ export interface EmptyWindow extends Interval {
 /** How far the recheck of a device is: `--backfill --recheck` reads covered ranges again. */
 export interface RecheckProgress {
   /** The requested range. */
-  readonly asked: Interval;
+  readonly requested: Interval;
   /** The part that was covered when it began and is still to be read again, ascending. */
   readonly unread: Intervals;
   /** When the last page of it was read, in the server's time. */

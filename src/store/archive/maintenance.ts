@@ -9,7 +9,7 @@ import type { ArchiveMaintenance } from '../../core/state/archive.ts';
 import { LOG_LANES, type LogLane } from '../../core/state/log.ts';
 import type { MissingTable } from '../delivery/missing-points.ts';
 import type { PositionTable } from '../delivery/positions.ts';
-import { whileUnchanged, writer } from '../transactions.ts';
+import { createRareRead, createWriter } from '../transactions.ts';
 import { unpack } from './block-codec.ts';
 import { createClearer, createLineRanges, createLosses, STEP_BLOCKS, STEP_BYTES } from './clearing.ts';
 import { createCompactor } from './compaction.ts';
@@ -23,7 +23,7 @@ export function createMaintenance(
   db: Database.Database,
   { positions, missing, path }: { positions: PositionTable; missing: MissingTable; path: string },
 ): ArchiveMaintenance {
-  const write = writer(db);
+  const write = createWriter(db);
   const compactor = createCompactor(db, positions);
   const skipped = createSkipped(db, positions, missing);
   const end = db.prepare<[], bigint>('SELECT ifnull(max(seq), 0) FROM block').pluck();
@@ -47,11 +47,11 @@ export function createVacuum(db: Database.Database, path: string): Pick<ArchiveM
   const pages = db.prepare<[], bigint>('PRAGMA page_count').pluck();
   const freePages = db.prepare<[], bigint>('PRAGMA freelist_count').pluck();
   const freeBytes = (): number => Number(freePages.get()) * pageBytes;
-  const inPages = whileUnchanged(db, () => {
+  const inPages = createRareRead(db, () => {
     const free = freeBytes();
     return { usedBytes: Number(pages.get()) * pageBytes - free, freeBytes: free };
   });
-  const vacuum = writer(db)((most: number) => db.pragma(`incremental_vacuum(${most})`));
+  const vacuum = createWriter(db)((most: number) => db.pragma(`incremental_vacuum(${most})`));
   return {
     // The write-ahead log shrinks without a change of the state.
     size: () => ({ ...inPages(), walBytes: sizeOf(`${path}-wal`) }),

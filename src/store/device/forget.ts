@@ -18,7 +18,7 @@ import {
   type ForgetStore,
   type ForgottenCounts,
   type IsolatedText,
-  listOf,
+  parseList,
 } from '../../core/state/state.ts';
 import { ForgottenError } from '../../core/state/telemetry.ts';
 import { unpack } from '../archive/block-codec.ts';
@@ -308,7 +308,7 @@ function forgetLeftOut(
   deviceId: string,
   { isExcluded, hadAlerts }: { readonly isExcluded: boolean; readonly hadAlerts: boolean },
 ): void {
-  const before = listOf<string>(facts.read(ALERTS_LEFT_OUT));
+  const before = parseList<string>(facts.read(ALERTS_LEFT_OUT));
   const others = before.filter((each) => each !== deviceId);
   const after = isExcluded && (hadAlerts || others.length < before.length) ? [...others, deviceId] : others;
   if (after.length > 0 || before.length > 0) facts.write(ALERTS_LEFT_OUT, JSON.stringify(after));
@@ -316,7 +316,7 @@ function forgetLeftOut(
 
 /** Removes a device from the ranges that were backfilled separately. */
 function forgetApart(facts: Facts, deviceId: string): void {
-  const before = listOf<IsolatedText>(facts.read(BACKFILLED_APART));
+  const before = parseList<IsolatedText>(facts.read(BACKFILLED_APART));
   const isOther = (each: string): boolean => each !== deviceId;
   const names = ({ devices, except }: IsolatedText): boolean => ![...(devices ?? []), ...(except ?? [])].every(isOther);
   if (!before.some(names)) return;

@@ -14,7 +14,7 @@ import type {
   TelemetryStore,
 } from '../../core/state/telemetry.ts';
 import { DAY_MS, type EpochNs } from '../../core/time.ts';
-import { remember } from '../transactions.ts';
+import { createCache } from '../transactions.ts';
 
 /** Devices of which rows are remembered: they are looked for again and again, and seldom there. */
 const REMEMBERED = 16_384;
@@ -37,7 +37,7 @@ export function createGaps(db: Database.Database): Pick<TelemetryStore, 'gaps' |
   );
   const clear = db.prepare('DELETE FROM gap WHERE device_id = ?');
   const remove = db.prepare('DELETE FROM gap WHERE device_id = ? AND from_ns = ?');
-  const known = remember<readonly Gap[]>(db, (deviceId) => ofDevice.all(deviceId).map(toGap), REMEMBERED);
+  const known = createCache<readonly Gap[]>(db, (deviceId) => ofDevice.all(deviceId).map(toGap), REMEMBERED);
   const save = ({ deviceId, fromNs, toNs, reason, retryAtMs }: Gap): void =>
     void name.run(deviceId, fromNs, toNs, reason, Math.ceil(retryAtMs));
   return {
@@ -93,7 +93,11 @@ export function createMissedOverlaps(db: Database.Database): MissedOverlapTable 
     'INSERT OR REPLACE INTO missed_overlap (device_id, at_ns, since_ms, is_gone) VALUES (?, ?, ?, ?)',
   );
   const drop = db.prepare('DELETE FROM missed_overlap WHERE device_id = ? AND at_ns = ?');
-  const known = remember<readonly MissedOverlap[]>(db, (deviceId) => ofDevice.all(deviceId).map(toOverlap), REMEMBERED);
+  const known = createCache<readonly MissedOverlap[]>(
+    db,
+    (deviceId) => ofDevice.all(deviceId).map(toOverlap),
+    REMEMBERED,
+  );
   return {
     missedOverlaps: known.get,
     saveMissedOverlap: (deviceId, { at, sinceMs, isGone }) => {
@@ -144,7 +148,7 @@ export function createEmptyRanges(db: Database.Database): EmptyRangeTable {
       VALUES (?, ?, ?, ?, ?, ?, ?)`,
   );
   const drop = db.prepare('DELETE FROM empty_range WHERE device_id = ?');
-  const known = remember<EmptyRange | null>(
+  const known = createCache<EmptyRange | null>(
     db,
     (deviceId) => {
       const row = ofDevice.get(deviceId);
@@ -238,9 +242,9 @@ export function createRereads(
     saveRecheck: (deviceId, progress) => {
       if (progress === null) dropRecheck.run(deviceId);
       else {
-        const { asked, unread, atMs } = progress;
+        const { requested, unread, atMs } = progress;
         const pairs = unread.map(({ from, to }) => [String(from), String(to)]);
-        keepRecheck.run(deviceId, asked.from, asked.to, JSON.stringify(pairs), Math.floor(atMs));
+        keepRecheck.run(deviceId, requested.from, requested.to, JSON.stringify(pairs), Math.floor(atMs));
       }
     },
   };
@@ -249,7 +253,7 @@ export function createRereads(
 function toRecheck({ from_ns, to_ns, unread, at_ms }: RecheckRow): RecheckProgress {
   const pairs: [string, string][] = JSON.parse(unread);
   return {
-    asked: { from: from_ns, to: to_ns },
+    requested: { from: from_ns, to: to_ns },
     unread: normalize(pairs.map(([from, to]) => ({ from: BigInt(from), to: BigInt(to) }))),
     atMs: Number(at_ms),
   };

@@ -11,7 +11,7 @@ import type { DeviceRecord } from '../../core/records.ts';
 import type { AlertStore, InventoryStore, KnownDevice, ListedDevice } from '../../core/state/inventory.ts';
 import { type EpochMs, msToNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
-import { whileUnchanged } from '../transactions.ts';
+import { createRareRead } from '../transactions.ts';
 import { pinDeviceName, type TelemetryTables } from './telemetry.ts';
 
 /** Complete listings in a row without a device before it counts as gone. */
@@ -64,7 +64,7 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
     pinDeviceName(telemetry, record.deviceId, name, msToNs(atMs));
   };
   return {
-    devices: whileUnchanged(db, () => all.all().map(toKnownDevice)),
+    devices: createRareRead(db, () => all.all().map(toKnownDevice)),
     device: (deviceId) => {
       const row = find.get(deviceId);
       return row === undefined ? null : toKnownDevice(row);
@@ -97,7 +97,7 @@ function createCoveragePoints(
     'UPDATE device SET coverage_state = ?, coverage_ns = ?, watermark_ns = ? WHERE device_id = ?',
   );
   return {
-    coveragePoints: whileUnchanged(
+    coveragePoints: createRareRead(
       db,
       () =>
         new Map(

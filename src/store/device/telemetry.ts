@@ -22,7 +22,7 @@ import {
 } from '../../core/state/telemetry.ts';
 import type { EpochNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
-import { type Remembered, remember } from '../transactions.ts';
+import { createCache, type Remembered } from '../transactions.ts';
 
 /** Devices of which the state is remembered at most: callers that read all of them repeatedly read that many. */
 const REMEMBERED = 4096;
@@ -189,7 +189,7 @@ function createRevisions(db: Database.Database): Revisions {
   const read = db.prepare<[string], bigint>('SELECT revision FROM device_revision WHERE device_id = ?').pluck();
   const write = db.prepare('INSERT OR REPLACE INTO device_revision (device_id, revision) VALUES (?, ?)');
   const stored = (deviceId: string): number => Number(read.get(deviceId) ?? 0n);
-  const known: Remembered<number> = remember(db, stored);
+  const known: Remembered<number> = createCache(db, stored);
   return {
     read: known.get,
     drop: known.drop,

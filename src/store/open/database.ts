@@ -24,7 +24,7 @@ import Database from 'better-sqlite3';
 import { codeOf, UserError } from '../../core/faults.ts';
 import type { StateUpgrade } from '../../core/state/state.ts';
 import { DamageError, explained } from '../explain.ts';
-import { guardCommits, prepareLate, writer } from '../transactions.ts';
+import { createWriter, guardCommits, prepareLate } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { createPrivate, requireTarget } from './new-file.ts';
@@ -344,7 +344,7 @@ function migrate(db: Database.Database, path: string): void {
   const steps = MIGRATIONS.map((sql, index) => ({ sql, version: index + 1 })).slice(done);
   for (const { sql, version } of done === 0 ? [{ sql: SHAPE, version: MIGRATIONS.length }] : steps) {
     try {
-      writer(db)(() => {
+      createWriter(db)(() => {
         db.exec(sql);
         db.pragma(`user_version = ${version}`);
       })();

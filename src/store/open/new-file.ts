@@ -67,7 +67,7 @@ export function placeText(directory: string, given: string): string {
 }
 
 /** The name of the file beside it that it is written into first. */
-export function partOf(file: string, random: Random): string {
+export function newPartPath(file: string, random: Random): string {
   return `${file}.${Math.floor(random() * 2 ** 32).toString(16)}${PART}`;
 }
 
@@ -175,7 +175,7 @@ export function createPrivate(path: string): void {
 }
 
 /** A path that this user may write to, for an error text: under systemd and in a container, few others are. */
-export function insteadOf(file: string, dataDir: string | null): string {
+export function alternativeText(file: string, dataDir: string | null): string {
   const other = dataDir === null ? file : join(resolve(dataDir), basename(file));
   return other === file ? '' : `, such as ${plainText(other)}`;
 }
@@ -192,7 +192,7 @@ export function writeBundle(
   { random, dataDir }: { readonly random: Random; readonly dataDir: string | null },
 ): void {
   const file = resolve(given);
-  const part = partOf(file, random);
+  const part = newPartPath(file, random);
   try {
     const handle = openSync(part, 'wx', 0o600);
     try {
@@ -206,7 +206,7 @@ export function writeBundle(
     if (error instanceof UserError) throw error;
     const code = codeOf(error);
     throw new UserError(
-      `--bundle: ${placeText(file, given)} could not be written (${code}). Choose a directory that this user may write to${insteadOf(file, dataDir)}.`,
+      `--bundle: ${placeText(file, given)} could not be written (${code}). Choose a directory that this user may write to${alternativeText(file, dataDir)}.`,
       1,
     );
   } finally {

@@ -19,9 +19,9 @@ import { statePath } from '../open/database.ts';
 import { isLocked } from '../open/lock.ts';
 import { APPLICATION_ID } from '../open/migrations.ts';
 import {
+  alternativeText,
   createPrivate,
-  insteadOf,
-  partOf,
+  newPartPath,
   placeText,
   removeOldParts,
   removePart,
@@ -66,7 +66,7 @@ export async function backUpState(options: BackupOptions, signal: AbortSignal): 
   requireState(options.directory);
   requireNewFile('--backup', options.file);
   await atTarget(options, () => removeOldParts(file, options.nowMs, isBeingWritten));
-  const part = partOf(file, options.random);
+  const part = newPartPath(file, options.random);
   const db = explainedReading(source, () => new Database(source, { readonly: true, fileMustExist: true }));
   try {
     const bytes = explainedReading(source, () => beginReading(db, source));
@@ -197,12 +197,12 @@ function placed({ directory, file: given }: Target, error: unknown): unknown {
   const name = plainText(basename(file));
   if (/^(EACCES|EPERM|EROFS|SQLITE_CANTOPEN|SQLITE_READONLY)/.test(code)) {
     return new UserError(
-      `--backup: this user may not write ${name} into ${placeText(dirname(file), given)}: ${code}. Choose another directory${insteadOf(file, directory)}.`,
+      `--backup: this user may not write ${name} into ${placeText(dirname(file), given)}: ${code}. Choose another directory${alternativeText(file, directory)}.`,
       1,
     );
   }
   return new UserError(
-    `--backup: ${name} could not be written (${code}). Nothing is left of it. Choose another directory${insteadOf(file, directory)}.`,
+    `--backup: ${name} could not be written (${code}). Nothing is left of it. Choose another directory${alternativeText(file, directory)}.`,
     1,
   );
 }

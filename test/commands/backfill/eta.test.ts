@@ -2,7 +2,7 @@
  * The estimated duration of a backfill, compared with its real end on simulated fleets, in virtual time.
  */
 import { describe, expect, test } from 'vitest';
-import { type PlanParts, planOf } from '../../../src/commands/plan/command.ts';
+import { computePlan, type PlanParts } from '../../../src/commands/plan/command.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { besideFinishMs } from '../../../src/scheduler/estimate.ts';
 import { StateInUseError } from '../../../src/store/open/lock.ts';
@@ -71,7 +71,7 @@ describe.runIf(influxdAvailable())('the ETA of a backfill', () => {
     const command = { from, to: null, devices: [], whatIf: [], finishBy: null, maxShare: maxShare?.toString() ?? null };
     const open = async (): Promise<never> => await Promise.reject(new StateInUseError('the daemon has it'));
     const parts = { command, config, open, clock: rig.clock } as unknown as PlanParts;
-    const { backfill } = await planOf(parts, new AbortController().signal);
+    const { backfill } = await computePlan(parts, new AbortController().signal);
     return (backfill.rate ?? backfill).beside_daemon.seconds;
   };
 

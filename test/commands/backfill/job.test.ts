@@ -3,7 +3,7 @@
  * command requests after the job of an equal one.
  */
 import { expect, test } from 'vitest';
-import { askForWhole } from '../../../src/commands/backfill/command.ts';
+import { requestWholeRange } from '../../../src/commands/backfill/command.ts';
 import { createBackfillWorker } from '../../../src/commands/backfill/job.ts';
 import type { BackfillSummary } from '../../../src/commands/backfill/result.ts';
 import type { BackfillWorkParts } from '../../../src/commands/backfill/run.ts';
@@ -76,12 +76,12 @@ test('a job fails at once where the key is refused', async () => {
 async function askedBeside(args: BackfillArgs, toMs: number, last: Partial<BackfillSummary> = {}) {
   const asked: BackfillArgs[] = [];
   const old = { outcome: 'complete', exit_code: 0, requests: 9, to: formatMs(toMs) } as BackfillSummary;
-  const ask: Parameters<typeof askForWhole>[0] = (wanted, onFound) => {
+  const ask: Parameters<typeof requestWholeRange>[0] = (wanted, onFound) => {
     asked.push(wanted);
     onFound?.();
     return Promise.resolve(asked.length === 1 ? old : { ...old, requests: 0, ...last });
   };
-  const shown = await askForWhole(ask, args);
+  const shown = await requestWholeRange(ask, args);
   return { asked, shown, old };
 }
 
@@ -110,12 +110,12 @@ test('a command that has its own job, or whose job was cancelled, requests nothi
     calls += 1;
     return Promise.resolve(summary);
   };
-  expect(await askForWhole(own, argsOf({ fromMs: 0 }))).toBe(summary);
+  expect(await requestWholeRange(own, argsOf({ fromMs: 0 }))).toBe(summary);
   const cancelled = (_: BackfillArgs, onFound?: () => void): Promise<BackfillSummary> => {
     onFound?.();
     calls += 1;
     return Promise.resolve({ ...summary, outcome: 'interrupted' });
   };
-  await askForWhole(cancelled, argsOf({ fromMs: 0 }));
+  await requestWholeRange(cancelled, argsOf({ fromMs: 0 }));
   expect(calls).toBe(2);
 });

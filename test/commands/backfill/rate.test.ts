@@ -2,7 +2,7 @@
  * The pace of a backfill, what it was thought to cost against what it did, and deaths at any effect.
  */
 import { describe, expect, test } from 'vitest';
-import { planOf } from '../../../src/commands/plan/command.ts';
+import { computePlan } from '../../../src/commands/plan/command.ts';
 import { readBackfillOptions, readRate } from '../../../src/commands/shared/options.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
@@ -136,7 +136,7 @@ describe.runIf(influxdAvailable())('on the simulator', () => {
     const from = new Date(fromMs).toISOString();
     const command = { from, to: null, devices: [], whatIf: [], finishBy: null, maxShare: null, ...more };
     const open = forWork(() => rig.open());
-    return await planOf({ command, config, open, clock: rig.clock }, new AbortController().signal);
+    return await computePlan({ command, config, open, clock: rig.clock }, new AbortController().signal);
   };
 
   test.each([365, 7, 1])('costs its estimate, within a few per cent (windows of %d days)', async (days) => {

@@ -1,7 +1,7 @@
 /** `--check`, the status page: its address, and who can read it. */
 import { createServer } from 'node:http';
 import { expect, test } from 'vitest';
-import { pageLines } from '../../../src/commands/check/page.ts';
+import { checkPage } from '../../../src/commands/check/page.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { Secret } from '../../../src/core/secret.ts';
 
@@ -20,62 +20,62 @@ async function serving<T>(body: string, work: (port: number) => Promise<T>): Pro
 }
 
 test('an address that is free, and one that another program uses', async () => {
-  const [free] = await pageLines(config('127.0.0.1', 0), false);
+  const [free] = await checkPage(config('127.0.0.1', 0), false);
   expect(free).toMatchObject({ name: 'listen', status: 'ok' });
-  const [port, used] = await serving('x', async (taken) => [taken, await pageLines(config('127.0.0.1', taken), false)]);
+  const [port, used] = await serving('x', async (taken) => [taken, await checkPage(config('127.0.0.1', taken), false)]);
   expect(used[0]).toMatchObject({
     status: 'fail',
     message: expect.stringMatching(/is in use by another program or another Tidemark$/),
     remedy: expect.stringMatching(/^Stop that program, or set listen \(TIDEMARK_LISTEN\) to another port; with port 0/),
   });
-  expect((await pageLines(config('127.0.0.1', port), false))[0], 'that program is stopped').toMatchObject({
+  expect((await checkPage(config('127.0.0.1', port), false))[0], 'that program is stopped').toMatchObject({
     status: 'ok',
   });
-  const [elsewhere] = await pageLines(config('203.0.113.9', 9464), false);
+  const [elsewhere] = await checkPage(config('203.0.113.9', 9464), false);
   expect(elsewhere).toMatchObject({
     status: 'fail',
     message: expect.stringContaining('is not an address of this machine'),
     remedy: expect.stringMatching(/^Use 127\.0\.0\.1 or 0\.0\.0\.0/),
   });
   for (const host of ['127.0.0.1', '0.0.0.0']) {
-    expect((await pageLines(config(host, 0), false))[0]).toMatchObject({ status: 'ok' });
+    expect((await checkPage(config(host, 0), false))[0]).toMatchObject({ status: 'ok' });
   }
 });
 
 test('beside a daemon: whether the daemon answers there', async () => {
-  const own = await serving('{"healthy":true}', async (port) => await pageLines(config('127.0.0.1', port), true));
+  const own = await serving('{"healthy":true}', async (port) => await checkPage(config('127.0.0.1', port), true));
   expect(own[0]).toMatchObject({
     status: 'ok',
     message: expect.stringContaining('a Tidemark daemon answers (health: HTTP 200); see its page for the workspace'),
   });
-  const other = await serving('hello', async (port) => await pageLines(config('127.0.0.1', port), true));
+  const other = await serving('hello', async (port) => await checkPage(config('127.0.0.1', port), true));
   expect(other[0]).toMatchObject({
     status: 'fail',
     message: expect.stringContaining('another program answers there'),
     remedy: 'Set listen (TIDEMARK_LISTEN) to another port and restart the daemon.',
   });
-  const [nobody] = await pageLines(config('127.0.0.1', 1), true);
+  const [nobody] = await checkPage(config('127.0.0.1', 1), true);
   expect(nobody).toMatchObject({ status: 'skip' });
 });
 
 test('no check advises to stop a daemon of Tidemark on the port', async () => {
   const health = '{"healthy":true}';
   // Another user than the daemon's: whether it runs is unknown.
-  const own = await serving(health, async (port) => await pageLines(config('127.0.0.1', port), null));
+  const own = await serving(health, async (port) => await checkPage(config('127.0.0.1', port), null));
   expect(own[0]).toMatchObject({ status: 'ok', message: expect.stringContaining('a Tidemark daemon answers') });
-  const other = await serving(health, async (port) => await pageLines(config('127.0.0.1', port), false));
+  const other = await serving(health, async (port) => await checkPage(config('127.0.0.1', port), false));
   expect(other[0]).toMatchObject({
     status: 'fail',
     message: expect.stringContaining('a Tidemark daemon with another data_dir answers there'),
     remedy: 'Set listen (TIDEMARK_LISTEN) to another port.',
   });
-  const unknown = await serving('hello', async (port) => await pageLines(config('127.0.0.1', port), null));
+  const unknown = await serving('hello', async (port) => await checkPage(config('127.0.0.1', port), null));
   expect(unknown[0]).toMatchObject({ status: 'fail', remedy: expect.stringMatching(/^Stop that program, or set/) });
 });
 
 test('who can read it', async () => {
   const readers = async (...of: Parameters<typeof config>) =>
-    (await pageLines(config(...of), false)).find(({ name }) => name === 'readers')?.message;
+    (await checkPage(config(...of), false)).find(({ name }) => name === 'readers')?.message;
   expect(await readers('127.0.0.1', 0)).toBe('everybody on this machine, without a password');
   expect(await readers('0.0.0.0', 0, 'canary-4711')).toBe('everybody who can reach this port, with the password');
   expect(await readers('::1', 0)).toMatch(/on this machine/);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSync, type Sync, type SyncOptions } from '../../../src/app/open-sync.ts';
 import { runOnce } from '../../../src/commands/once/run.ts';
-import { type PlanParts, planOf } from '../../../src/commands/plan/command.ts';
+import { computePlan, type PlanParts } from '../../../src/commands/plan/command.ts';
 import type { CostPlan } from '../../../src/commands/plan/cost.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
 import { createFilter, type FilterSpec } from '../../../src/core/filter.ts';
@@ -93,7 +93,7 @@ export function openPlanRig(options: PlanRigOptions = {}): PlanRig {
       };
       const config = { dataDir, api: { share }, sync };
       const command = { from: null, to: null, devices: [], whatIf: [], finishBy: null, maxShare: null, ...asked };
-      return await planOf({ command, config, open: forWork(open), clock }, new AbortController().signal);
+      return await computePlan({ command, config, open: forWork(open), clock }, new AbortController().signal);
     },
     once: async (changes = {}) => {
       const sync = open({ settings: { ...settings, ...changes } });

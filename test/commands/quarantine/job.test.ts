@@ -14,7 +14,7 @@ import {
 import { listQuarantine, quarantineListText } from '../../../src/commands/quarantine/list.ts';
 import type { QuarantineFilter } from '../../../src/core/quarantine.ts';
 import { createDeliverer } from '../../../src/delivery/deliver.ts';
-import { reachableOf } from '../../../src/delivery/destination.ts';
+import { findReachable } from '../../../src/delivery/destination.ts';
 import { type ScratchStore, scratchStore } from '../../store/support.ts';
 import { sharedBuckets } from '../../support/buckets.ts';
 import { DEVICES, worldOf } from '../../support/daemon-rig.ts';
@@ -47,7 +47,7 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
   const partsOf = ({ store }: ScratchStore, sink = sinkOf()): QuarantineParts => ({
     store,
     clock: realClock,
-    reachable: () => reachableOf(store.quarantine.destinations(), optionsOf(sink)),
+    reachable: () => findReachable(store.quarantine.destinations(), optionsOf(sink)),
     records: () => () => 'not tried here',
   });
   const retry = async (state: ScratchStore, filter: Partial<QuarantineFilter> = {}, sink = sinkOf()) =>

@@ -5,10 +5,10 @@ import { expect, test } from 'vitest';
 import type { MaintenanceParts } from '../../../src/archive/maintenance.ts';
 import { createRoom } from '../../../src/archive/room.ts';
 import {
-  besideDeliveries,
   destinationStatuses,
   type Outcome,
   outcomeAfterDelivery,
+  runBesideDeliveries,
 } from '../../../src/commands/shared/alone.ts';
 import { repeat } from '../../../src/core/async.ts';
 import { MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
@@ -71,7 +71,7 @@ test('has both beside it for as long as it takes', async () => {
     await clock.sleep(MINUTE_MS, stop);
     return 'done';
   };
-  const ended = besideDeliveries(parts, work, new AbortController().signal);
+  const ended = runBesideDeliveries(parts, work, new AbortController().signal);
   expect(await ended).toBe('done');
   expect(steps.delivered).toBeGreaterThanOrEqual(60);
   expect(steps.delivered).toBeLessThan(70);
@@ -87,7 +87,7 @@ test('answers an abort itself, however long that takes', async () => {
     await clock.sleep(SECOND_MS);
     return 'stopped half-way';
   };
-  const ended = besideDeliveries(parts, work, stop.signal);
+  const ended = runBesideDeliveries(parts, work, stop.signal);
   await clock.sleep(SECOND_MS);
   stop.abort(new Error('SIGTERM'));
   expect(await ended).toBe('stopped half-way');
@@ -103,7 +103,7 @@ test('ends with the error of the delivery, and is stopped', async () => {
     });
     return 'stopped half-way';
   };
-  const ended = besideDeliveries(parts, work, new AbortController().signal).catch((error: unknown) => error);
+  const ended = runBesideDeliveries(parts, work, new AbortController().signal).catch((error: unknown) => error);
   expect(await ended).toBe(STATE_FAILED);
   expect(isStopped).toBe(true);
 });

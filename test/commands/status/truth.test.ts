@@ -2,7 +2,7 @@
  * The report of `--status` against the truth: the seed of the simulated workspace and a query of the database.
  */
 import { describe, expect, test } from 'vitest';
-import { keepRunsWith, keepSchedules } from '../../../src/app/settings.ts';
+import { saveRunsWith, saveSchedules } from '../../../src/app/settings.ts';
 import { readCron } from '../../../src/config/cron.ts';
 import type { Interval } from '../../../src/core/intervals.ts';
 import type { Schedule, Sink } from '../../../src/core/ports.ts';
@@ -46,11 +46,11 @@ describe.runIf(influxdAvailable())('status', () => {
     const targetNow = () => reportOf(config, rig.clock).freshness.target_seconds;
     const sync = rig.open();
     expect(targetNow()).toBe(60);
-    keepSchedules(sync.context.store, { ...config.sync.schedules, telemetry: often });
+    saveSchedules(sync.context.store, { ...config.sync.schedules, telemetry: often });
     expect(targetNow()).toBe(5);
     sync.context.store.saveFact('schedules', '{"telemetry":"of another version"}');
     expect(targetNow()).toBe(60);
-    keepSchedules(sync.context.store, { ...config.sync.schedules, telemetry: often });
+    saveSchedules(sync.context.store, { ...config.sync.schedules, telemetry: often });
     sync.close();
     expect(targetNow()).toBe(60);
   });
@@ -70,16 +70,16 @@ describe.runIf(influxdAvailable())('status', () => {
     const unsent = ['influx', expect.any(Number)];
     expect(shown()).toEqual([[unsent], ['often']]);
     const { spec } = daemon.context.settings.filter;
-    keepRunsWith(daemon.context.store, spec, daemon.deliverers);
+    saveRunsWith(daemon.context.store, spec, daemon.deliverers);
     const own = daemon.deliverers.map(({ name }) => [name, 0]);
     expect(shown()).toEqual([own, []]);
     // A demo without a database.
-    keepRunsWith(daemon.context.store, spec, []);
+    saveRunsWith(daemon.context.store, spec, []);
     expect(shown()).toEqual([[], []]);
     expect(textOf(config, rig.clock)).toContain('Delivery    no database is configured');
     daemon.context.store.saveFact('runs_with', '{"destinations":"of another version"}');
     expect(shown()).toEqual([[unsent], ['often']]);
-    keepRunsWith(daemon.context.store, spec, []);
+    saveRunsWith(daemon.context.store, spec, []);
     daemon.close();
     expect(shown()).toEqual([[unsent], ['often']]);
   });

@@ -4,11 +4,11 @@
 import { describe, expect, test } from 'vitest';
 import {
   beginExamination,
+  collectInto,
+  emptyFindings,
   endExamination,
   examineRange,
   type Findings,
-  gather,
-  noFindings,
   type RangeInput,
   type Returned,
 } from '../../../src/commands/verify/examine.ts';
@@ -37,7 +37,7 @@ function examine(given: Case): { findings: Findings; resend: string[] } {
   const { archived = [], there = [], change = {}, quarantined = [], cleared = [], counted } = given;
   const day = beginExamination(given.historyFrom ?? 0n);
   const returned: Returned = new Map();
-  const take = gather(returned);
+  const take = collectInto(returned);
   for (const [at, sensor, value] of there) take(`${at}`, sensor, `value=${value}`);
   const kind = change.kind ?? 'influxdb';
   const range = { from: 0n, to: 10n ** 18n };
@@ -155,7 +155,7 @@ describe('where the archive keeps the lines', () => {
     ],
   ])('%s', (_name, given, found, resend) => {
     const examined = examine(given);
-    expect(examined.findings).toEqual({ ...noFindings(), ...found });
+    expect(examined.findings).toEqual({ ...emptyFindings(), ...found });
     expect(examined.resend).toEqual(resend);
   });
 });
@@ -208,6 +208,6 @@ describe('where the archive has let go', () => {
       {},
     ],
   ])('%s', (_name, given, found) => {
-    expect(examine(given).findings).toEqual({ ...noFindings(), ...found });
+    expect(examine(given).findings).toEqual({ ...emptyFindings(), ...found });
   });
 });

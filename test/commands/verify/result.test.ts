@@ -3,7 +3,7 @@
  * before.
  */
 import { describe, expect, test } from 'vitest';
-import { type FoundDay, noFindings } from '../../../src/commands/verify/examine.ts';
+import { emptyFindings, type FoundDay } from '../../../src/commands/verify/examine.ts';
 import {
   addDay,
   type Compared,
@@ -26,7 +26,7 @@ function found(deviceId: string, change: Partial<FoundDay['findings']>, sent = 0
     deviceId,
     day: 10,
     archived,
-    findings: { ...noFindings(), ...change },
+    findings: { ...emptyFindings(), ...change },
     sent,
     cleared,
     newestMissing: null,

@@ -1,6 +1,6 @@
 /** A retention that a database does not report: what shows it, and what does not. */
 import { describe, expect, test } from 'vitest';
-import { type FoundDay, noFindings } from '../../../src/commands/verify/examine.ts';
+import { emptyFindings, type FoundDay } from '../../../src/commands/verify/examine.ts';
 import {
   type AgeFacts,
   adviceOnHidden,
@@ -27,7 +27,7 @@ function found(
   { missing = 0, not_in_archive = 0, newestMissing = null, oldestFound = null, deviceId = 'a' }: Day,
 ): FoundDay {
   const archived = { day, readings: 5, texts: 0, points: 50, hashHigh: 0, hashLow: 0 };
-  const findings = { ...noFindings(), missing, not_in_archive };
+  const findings = { ...emptyFindings(), missing, not_in_archive };
   return { deviceId, day, archived, findings, sent: missing - not_in_archive, cleared: [], newestMissing, oldestFound };
 }
 

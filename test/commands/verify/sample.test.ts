@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { createSampleWorker } from '../../../src/commands/verify/job.ts';
 import type { SampleVerdict } from '../../../src/commands/verify/result.ts';
-import { sample } from '../../../src/commands/verify/sample.ts';
+import { compareSample } from '../../../src/commands/verify/sample.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createWorld } from '../../../src/sim/world.ts';
 import { openVerifyState } from '../../../src/store/views/verify.ts';
@@ -28,7 +28,7 @@ describe.runIf(influxdAvailable())('a sample', () => {
     const [from, to] = [fromMs, toMs].map((ms) => `${ms}000000`);
     const args = { windows: 5, from: from ?? '', to: to ?? '', devices: [], repair: false };
     try {
-      return await sample({ context, state }, args, { ranges: 0 }, NEVER);
+      return await compareSample({ context, state }, args, { ranges: 0 }, NEVER);
     } finally {
       state.close();
       close();

@@ -188,9 +188,9 @@ test('an empty range that is due in more than a day is due: a clock that was ahe
 
 test('a recheck resumes with the unread ranges, until it has ended', () => {
   using state = scratchStore();
-  const asked = { from: 1n, to: 90n };
+  const requested = { from: 1n, to: 90n };
   const progress: RecheckProgress = {
-    asked,
+    requested,
     unread: [
       { from: 3n, to: 5n },
       { from: 40n, to: 80n },
