@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
 import { runExport } from '../../src/commands/export/command.ts';
 import { createFormatter } from '../../src/commands/export/format.ts';
-import type { Resender } from '../../src/commands/verify/compare.ts';
+import type { Resender } from '../../src/commands/verify/compare-day.ts';
 import { resendOthers } from '../../src/commands/verify/repair.ts';
 import type { ArchiveReader } from '../../src/core/state/archive.ts';
 import type { PointsText } from '../../src/core/state/job-args.ts';

@@ -8,61 +8,17 @@
  * be stopped at any moment and leaves nothing half done.
  */
 
-import { type Interval, type Intervals, intersect, lengthNs, normalize, wholeDay } from '../../core/intervals.ts';
+import { type Intervals, intersect, lengthNs, wholeDay } from '../../core/intervals.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
-import { emptySum, type GrowingSum, isSameSum } from '../../core/lines/points.ts';
+import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '../../core/lines/points.ts';
 import type { Clock } from '../../core/ports.ts';
-import { isRepairable, type MissingPoints } from '../../core/state/log.ts';
-import type {
-  ArchivedDay,
-  PointSource,
-  ReadProblem,
-  VerifiedDestination,
-  VerifyState,
-} from '../../core/state/verify.ts';
-import { DAY_NS, dayStart, type EpochMs, type EpochNs, minNs, msToNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
-import {
-  beginExamination,
-  type Examination,
-  endExamination,
-  examineRange,
-  type FoundDay,
-  collectInto,
-  type KnownMissing,
-  emptyDay,
-  emptyFindings,
-  type Returned,
-} from './examine.ts';
-import { batchesOf, beginSums, queryPatiently, rangesOf } from './query.ts';
-import { addDay, type Compared, createTally, type Tally, openTally } from './result.ts';
+import type { ArchivedDay, PointSource, ReadProblem, TakePoint, VerifyState } from '../../core/state/verify.ts';
+import { DAY_NS, dayStart, type EpochMs, type EpochNs, minNs, msToNs, SECOND_MS } from '../../core/time.ts';
+import { type Comparison, type ExaminedDay, examineDay, queryPatiently } from './compare-day.ts';
+import { emptyDay, emptyFindings, type FoundDay } from './examine.ts';
+import { addDay, type Compared, createTally, openTally, type Tally } from './result.ts';
 import { type AgeFacts, type AgeSearch, countSearched, createAgeSearch, searchDay } from './retention.ts';
-
-/** A destination that is compared with the state. */
-export interface Comparison {
-  readonly state: VerifyState;
-  readonly source: PointSource;
-  readonly destination: VerifiedDestination;
-  readonly clock: Clock;
-  readonly historyFrom: EpochNs;
-  /** `null`: nothing is repaired. */
-  readonly resender: Resender | null;
-}
-
-/** Sends points to a destination again. */
-export interface Resender {
-  /**
-   * Sends lines of the log.
-   *
-   * @returns the problem; `null` for none.
-   */
-  send(lines: readonly string[], signal: AbortSignal): Promise<ReadProblem | null>;
-  /**
-   * The number of points that the destination has rejected so far, how much of it for its age alone, and its last
-   * message.
-   */
-  refused(): { readonly lines: number; readonly tooOld: number; readonly message: string | null };
-}
 
 /** The days and devices to compare: whole days, UTC. */
 export interface VerifyRange {
@@ -291,160 +247,42 @@ export function daysOf(
   return { fromDay, toDay: Math.max(fromDay + 1, toDay) };
 }
 
-/** How often a day is compared again because the state has changed in the meantime. */
-const ATTEMPTS = 3;
-
-interface DayOf {
-  readonly deviceId: string;
-  readonly day: number;
-  /** About how many points it has. */
-  readonly size: number;
-  /** The points before these positions have to be there; `null`: those that are acknowledged when it begins. */
-  readonly acknowledged: Positions | null;
-  /** Whether nothing is sent again any more: it is checked again after that. */
-  readonly isLast: boolean;
+/** Begins to collect the sum of each day. */
+function beginSums(): { gathered: Map<number, GrowingSum>; take: TakePoint } {
+  const sums = new Map<number, GrowingSum>();
+  return { gathered: sums, take: summing(sums) };
 }
 
-type Positions = ReturnType<VerifyState['positions']>;
-
-/** A day as it was found, and what was acknowledged before: a later comparison requires no more than that. */
-interface ExaminedDay extends FoundDay {
-  readonly acknowledged: Positions | null;
+function summing(sums: Map<number, GrowingSum>): TakePoint {
+  let [lastDay, last] = [Number.NaN, emptySum()];
+  return (stamp, sensor, field) => {
+    const day = Math.floor(Number(stamp.slice(0, -9)) / 86_400);
+    if (day !== lastDay) {
+      lastDay = day;
+      last = sums.get(day) ?? emptySum();
+      sums.set(day, last);
+    }
+    addPoint(last, pointIdentity(stamp, sensor, FLAGS[field] ?? field));
+  };
 }
 
-/**
- * Compares a day range by range and repairs it.
- *
- * @returns the findings, or the problem.
- */
-async function examineDay(parts: Comparison, of: DayOf, signal: AbortSignal): Promise<ExaminedDay | ReadProblem> {
-  const { state, destination, source } = parts;
-  // The order matters: points acknowledged before the query have to be in the answer, and points in the answer have
-  // been archived by then.
-  const acknowledged = of.acknowledged ?? state.positions(destination.id);
-  let sent = 0;
-  for (let attempt = 1; ; attempt += 1) {
-    const archivedBefore = archivedDayOf(state, of);
-    const knownMissing = state
-      .missing(destination.id, of.deviceId, wholeDay(of.day))
-      .filter((range) => staysMissing(range, parts))
-      .map(({ fromNs, toNs, points }): KnownMissing => ({ from: fromNs, to: toNs, points }));
-    const covered = state.covered(of.deviceId);
-    const work: DayWork = {
-      of,
-      examination: beginExamination(parts.historyFrom),
-      covered,
-      acknowledged,
-      cleared: [],
-      knownMissing,
-      sent: 0,
-    };
-    const problem = await examineRanges(parts, work, signal);
-    if (problem !== null) return problem;
-    sent += work.sent;
-    const archived = archivedDayOf(state, of);
-    const cleared = normalize(work.cleared);
-    const { newestMissing, oldestFound } = work.examination;
-    const end = {
-      deviceId: of.deviceId,
-      day: of.day,
-      archived,
-      sent,
-      cleared,
-      acknowledged,
-      newestMissing,
-      oldestFound,
-    };
-    // Without a cleared range, every line was compared by itself.
-    if (cleared.length === 0) return { ...end, findings: work.examination.findings };
-    if (!isSameSum(archived, archivedBefore) && attempt < ATTEMPTS) continue;
-    const knownMissingPoints = pointsIn(knownMissing, cleared);
-    return { ...end, findings: endExamination(work.examination, { kind: source.kind, archived, knownMissingPoints }) };
+/** Where there are numbers only, flags are such. */
+const FLAGS: Readonly<Record<string, string>> = { 'flag=1': 'flag=true', 'flag=0': 'flag=false' };
+
+/** How many points are requested at once: some seconds of work for a database. */
+const BATCH_POINTS = 250_000;
+
+/** Consecutive days, `[from, to)`, that are requested by one query. */
+function batchesOf(days: readonly ArchivedDay[], fromDay: number, toDay: number): [number, number][] {
+  const batches: [number, number][] = [];
+  let [start, points] = [fromDay, 0];
+  for (const day of days) {
+    if (points > 0 && points + day.points > BATCH_POINTS) {
+      batches.push([start, day.day]);
+      [start, points] = [day.day, 0];
+    }
+    points += day.points;
   }
-}
-
-async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
-  const resender = work.of.isLast ? null : parts.resender;
-  const { examination } = work;
-  for (const range of rangesOf(work.of)) {
-    const problem = await compareRange(parts, { ...work, range }, signal);
-    if (problem !== null) return problem;
-    const lines = examination.resend.splice(0);
-    if (resender === null || lines.length === 0) continue;
-    const refusal = await resender.send(lines, signal);
-    if (refusal !== null) return refusal;
-    work.sent += lines.length;
-  }
-  return null;
-}
-
-/** Whether missing points stay missing. */
-function staysMissing(missing: MissingPoints, { resender }: Comparison): boolean {
-  return resender === null || !isRepairable(missing);
-}
-
-function pointsIn(knownMissing: readonly KnownMissing[], cleared: Intervals): number {
-  return knownMissing
-    .filter((each) => intersect([each], cleared).length > 0)
-    .reduce((sum, { points }) => sum + points, 0);
-}
-
-interface DayWork {
-  readonly of: DayOf;
-  readonly examination: Examination;
-  readonly covered: Intervals;
-  readonly acknowledged: Positions;
-  /** Grows. */
-  readonly cleared: Interval[];
-  readonly knownMissing: readonly KnownMissing[];
-  sent: number;
-}
-
-/** How far times may be moved on the way to a database that keeps milliseconds. */
-const MOVED_NS: EpochNs = SECOND_NS;
-
-async function compareRange(
-  { state, source, destination, clock }: Comparison,
-  {
-    of: { deviceId },
-    range,
-    examination,
-    covered,
-    acknowledged,
-    cleared,
-    knownMissing,
-  }: DayWork & { readonly range: Interval },
-  signal: AbortSignal,
-): Promise<ReadProblem | null> {
-  const isMoved = source.kind === 'victoriametrics';
-  const returned = await queryPatiently(
-    { source, clock },
-    { device: identityTag(deviceId), ...range },
-    () => {
-      const gathered: Returned = new Map();
-      return { gathered, take: collectInto(gathered) };
-    },
-    signal,
-  );
-  if ('message' in returned) return returned;
-  const reach = isMoved ? { from: range.from - MOVED_NS, to: range.to + MOVED_NS } : range;
-  const looked = state.range({ deviceId, destinationId: destination.id, ...reach }, acknowledged);
-  const gone = isMoved
-    ? looked.cleared.map(({ from, to }) => ({ from: from - (from % 1_000_000n), to }))
-    : looked.cleared;
-  cleared.push(...intersect(gone, [range]));
-  examineRange(examination, {
-    kind: source.kind,
-    archived: { ...looked, cleared: gone },
-    returned,
-    findMoved: state.movedTo,
-    knownMissing,
-    covered,
-    range,
-  });
-  return null;
-}
-
-function archivedDayOf(state: VerifyState, { deviceId, day }: DayOf): ArchivedDay {
-  return state.days(deviceId, day, day + 1)[0] ?? emptyDay(day);
+  if (start < toDay) batches.push([start, toDay]);
+  return batches;
 }

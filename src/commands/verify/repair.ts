@@ -23,14 +23,8 @@ import { createControlLines, sendBatch } from '../../delivery/send-batch.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
-import {
-  type Comparison,
-  compareDestination,
-  type OnDevice,
-  type Resender,
-  STOPPED,
-  type VerifyRange,
-} from './compare.ts';
+import { compareDestination, type OnDevice, STOPPED, type VerifyRange } from './compare.ts';
+import type { Comparison, Resender } from './compare-day.ts';
 import { NoApiError, recordMissing, refetch, type VerifyRun } from './request.ts';
 import {
   type ClearedRange,
