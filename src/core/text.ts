@@ -34,7 +34,7 @@ export function changeServerAnswer(text: string, change: (answer: string) => str
 }
 
 /** Limits a text to this many characters; one that was cut ends in `…`. For text that is escaped elsewhere. */
-export function shortened(text: string, maxLength = 200): string {
+export function shortened(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const points = [...text.slice(0, maxLength * 2 + 2)];
   return points.length > maxLength ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');

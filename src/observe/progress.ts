@@ -296,12 +296,8 @@ function textOf({ head, rest }: ProgressParts): string {
   return [...head, ...rest].join(', ');
 }
 
-/** The facts in words, as a log has them. */
-export function progressText(facts: ProgressFacts, remainingMs: number | null): string {
-  return textOf(progressParts(facts, remainingMs));
-}
-
-function progressParts(facts: ProgressFacts, remainingMs: number | null): ProgressParts {
+/** The facts in words. */
+export function progressParts(facts: ProgressFacts, remainingMs: number | null): ProgressParts {
   const { coveredShare, devicesDone, devicesTotal, pointsDelivered, pointsPending } = facts;
   const covered = coveredShare === null ? [] : [`${percent(coveredShare, 0)} covered`];
   const { long, short, more } = remainingWork(facts, remainingMs);

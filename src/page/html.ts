@@ -126,7 +126,7 @@ const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
  *
  * @param maxLength of a text.
  */
-function shownValue(value: number | string, maxLength = 40): Html {
+function shownValue(value: number | string, maxLength: number): Html {
   const exact = String(value);
   if (!NUMBER.test(exact)) return text(exact, maxLength);
   const rounded = figure(Number(exact));

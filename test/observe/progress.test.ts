@@ -7,7 +7,7 @@ import {
   createTerminalLine,
   createWorkProgress,
   type ProgressFacts,
-  progressText,
+  progressParts,
 } from '../../src/observe/progress.ts';
 
 const FACTS: ProgressFacts = {
@@ -28,6 +28,12 @@ function openTerminal(columns?: number) {
   const screen = (): string[] =>
     raw.split('\n').map((row) => row.slice(row.lastIndexOf('\r\u001b[K') + 1).replace('\u001b[K', ''));
   return { line, screen, raw: () => raw };
+}
+
+/** The words in their order, as a wide terminal shows them. */
+function progressText(facts: ProgressFacts, remainingMs: number | null): string {
+  const { head, rest } = progressParts(facts, remainingMs);
+  return [...head, ...rest].join(', ');
 }
 
 describe('the words', () => {
