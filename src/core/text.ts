@@ -90,6 +90,11 @@ export function databaseText(name: string, count: number): string {
   return count === 1 && name === 'influx' ? 'the database' : name;
 }
 
+/** A path for a shell, in quotes where it needs them. */
+export function shellText(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}
+
 /** Host and port as in a URL: an IPv6 address has brackets. */
 export function addressText(host: string, port: number): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;

@@ -11,11 +11,10 @@ import { type DescribedConfig, describeConfig } from '../../config/describe.ts';
 import { loadConfig, loadStateConfig } from '../../config/load.ts';
 import { DEFAULT_FILE, type Mistake } from '../../config/sources.ts';
 import { isLoopback } from '../../config/values.ts';
-import { capitalized } from '../../core/text.ts';
+import { capitalized, shellText } from '../../core/text.ts';
 import { isEnclosed, modeOf } from '../../store/views/data-dir.ts';
 import { keyOf } from './destination.ts';
 import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
-import { quoted } from './state.ts';
 
 /** The configuration as far as it can be read. */
 interface ReadForCheck {
@@ -162,7 +161,7 @@ function noteSecret(
   }
   notes.warn(name, {
     message: `${path}: every user of this machine can read it (0${mode.toString(8)})`,
-    remedy: `chmod 600 ${quoted(path)}`,
+    remedy: `chmod 600 ${shellText(path)}`,
   });
 }
 

@@ -7,7 +7,7 @@ import type { StateConfig } from '../../config/config.ts';
 import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
-import { byteSize, plainText } from '../../core/text.ts';
+import { byteSize, plainText, shellText } from '../../core/text.ts';
 import { DAMAGE_REMEDY } from '../../store/explain.ts';
 import { createDisk, type DataDirFacts, inspectDataDir, type OwnedPath } from '../../store/views/data-dir.ts';
 import { inspectState, isStateLocked, type StateFindings } from '../../store/views/inspect.ts';
@@ -124,13 +124,13 @@ function noteRefusal(
     return;
   }
   const owner = refused === null ? '' : `, which belongs to user ${refused.ownerUid}`;
-  const target = kind === 'missing' ? `mkdir -p ${quoted(directory)} && chown -R ${uid}` : `chown -R ${uid}`;
+  const target = kind === 'missing' ? `mkdir -p ${shellText(directory)} && chown -R ${uid}` : `chown -R ${uid}`;
   notes.fail('directory', {
     message: `this user (${uid}) may not write to ${path}${owner}`,
     // Another owner would take the state away from a process that works with it.
     remedy:
       isLocked === false
-        ? `As root: ${target} ${quoted(directory)}`
+        ? `As root: ${target} ${shellText(directory)}`
         : `Run Tidemark as ${refused === null ? 'its owner' : `user ${refused.ownerUid}`}, or set data_dir to another directory.`,
     facts,
   });
@@ -154,8 +154,8 @@ function notePermissions(notes: CheckNotes, { directory, kind, nearest, files, u
   }
   const named = [...(isOpen ? [nearest] : []), ...open].map(({ path, mode }) => `${path} (${octal(mode)})`);
   const commands = [
-    ...(isOpen ? [`chmod 700 ${quoted(directory)}`] : []),
-    ...(open.length > 0 ? [`chmod 600 ${open.map(({ path }) => quoted(path)).join(' ')}`] : []),
+    ...(isOpen ? [`chmod 700 ${shellText(directory)}`] : []),
+    ...(open.length > 0 ? [`chmod 600 ${open.map(({ path }) => shellText(path)).join(' ')}`] : []),
   ];
   notes.warn('permissions', {
     message: `other users can read the state: ${named.join(', ')}`,
@@ -260,9 +260,4 @@ function noteLock(notes: CheckNotes, isLocked: StateView['isLocked']): void {
 
 function octal(mode: number): string {
   return `0${mode.toString(8).padStart(3, '0')}`;
-}
-
-/** A path for a shell. */
-export function quoted(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

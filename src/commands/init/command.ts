@@ -32,7 +32,7 @@ import { DEFAULT_FILE } from '../../config/sources.ts';
 import { apiUrl, history, listen as pageAddress, Unfit } from '../../config/values.ts';
 import { type Advice, ApiFault, codeOf, refusalText, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
-import { capitalized, counted, plainText } from '../../core/text.ts';
+import { capitalized, counted, plainText, shellText } from '../../core/text.ts';
 import { nsToMs, SECOND_MS } from '../../core/time.ts';
 import { retentionAdvice } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
@@ -108,7 +108,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const secretPaths = written.map(({ path }) => path).filter((path) => path !== file);
   await requireNew(init, secretPaths);
   writeFiles(written);
-  const option = command.configFile === null ? '' : ` --config ${quoted(file)}`;
+  const option = command.configFile === null ? '' : ` --config ${shellText(file)}`;
   ports.print(
     `${written.map(({ path }) => `Wrote ${path}\n`).join('')}\nCheck it:  ${commandLine(`--check${option}`)}\nStart it:  ${commandLine(option.trim())}\n`,
   );
@@ -156,19 +156,12 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   return 0;
 }
 
-/** A path for a shell. */
-function quoted(path: string): string {
-  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
-}
-
 const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
 /** Stands for the key before the prompt; it is not sent. */
 const UNKNOWN_KEY: FoundSecret = { text: 'not-asked-for-yet', file: null };
 
-/**
- * A key that the API has accepted, and `history_max_days` of its plan; `null` if there is no limit, or it is unknown.
- */
+/** A key that the API has accepted, and `history_max_days` of its plan; `null` if there is none, or it is unknown. */
 type AcceptedKey = FoundSecret & { readonly historyMaxDays: number | null };
 
 type Tried = { readonly key: AcceptedKey; readonly database: TriedDatabase | null };
