@@ -3,7 +3,7 @@
  * names the remedy, the remedy is followed, and the message is gone.
  */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -274,6 +274,22 @@ test('a state that the daemon may not write is remedied by its rights, if it is 
   const [, command] = /Give this user write permission: (chmod -R u\+rwX '[^']+'), or set data_dir/.exec(report) ?? [];
   execFileSync('/bin/sh', ['-c', command ?? 'false']);
   expect(refusal(() => explained(place.file, write))).toBe('');
+});
+
+test.runIf(process.getuid?.() === 0)('an empty data_dir of another user becomes this user’s by the command', () => {
+  using place = scratch();
+  const directory = join(place.path, "another's data");
+  mkdirSync(directory);
+  chownSync(directory, 65_534, 65_534);
+  /** As for a user without the rights of root. */
+  const write = (): void => {
+    if (statSync(directory).uid !== process.getuid?.())
+      throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
+  };
+  const report = refusal(() => explained(join(directory, 'tidemark.db'), write));
+  const [, command] = /Make this user the owner: (chown -R .*) \(in a container: of the mounted volume/.exec(report) ?? [];
+  execFileSync('/bin/sh', ['-c', command ?? 'false']);
+  expect([refusal(write), refusal(() => openStore(directory).close())]).toEqual(['', '']);
 });
 
 test('a data_dir that this user cannot create is made by the command', () => {

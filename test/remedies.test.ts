@@ -274,8 +274,13 @@ describe('the state', () => {
   test('a data_dir below a file is remedied by another directory', () => {
     using place = scratch();
     fileInTheWay(place);
-    expect(start(join(place.path, 'file', 'data'))).toMatch(/Set data_dir to another directory/);
+    const directory = join(place.path, 'file', 'data');
+    expect(start(directory)).toMatch(/Set data_dir to another directory, or mount the missing file system/);
     expect(start(other(place))).toBe('');
+    // As a mount in its place.
+    rmSync(join(place.path, 'file'));
+    mkdirSync(directory, { recursive: true });
+    expect(start(directory)).toBe('');
   });
 
   test.each(['/proc/tidemark', '/sys/tidemark'])('a data_dir in %s is remedied by another directory', (path) => {
@@ -315,7 +320,11 @@ describe('the state', () => {
 
   test('not there yet: started once', () => {
     using place = scratch();
-    expect(refusal(() => requireState(place.path))).toMatch(/Start the daemon or run --once first/);
+    expect(refusal(() => requireState(place.path))).toMatch(
+      /Start the daemon or run --once first, or set data_dir to the directory that the daemon uses/,
+    );
+    openStore(other(place)).close();
+    expect(refusal(() => requireState(other(place)))).toBe('');
     openStore(place.path).close();
     expect(refusal(() => requireState(place.path))).toBe('');
   });

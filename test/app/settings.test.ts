@@ -57,6 +57,10 @@ test('a new token that cannot be used is reported once, with what to do', () => 
       /^influx\.token_file: the file \/run\/token .*line breaks.*; the previous token stays in use\. Expected one line with only the secret\.$/,
     ),
   ]);
+  text = 'token→4242\n';
+  expect(look(3)).toEqual([
+    expect.stringMatching(/; the previous token stays in use\. Write only the new token into this file\.$/),
+  ]);
   text = null;
   expect(look(3)).toEqual([
     'influx.token_file: this user may not read the file: /run/token; the previous token stays in use. Let the user of the daemon read this file and enter its directory: change owner, group or mode.',

@@ -119,6 +119,7 @@ describe('the daemon as a process', () => {
     stage.simulator.settings.key.secret = next;
     await until('it notices that the key is refused', () => run.stderr().includes('refuses the key'));
     expect(await isReady(url)).toBe(false);
+    expect(run.stderr()).toMatch(/write it into the file of api\.key_file, which needs no restart/i);
     writeFileSync(keyFile, `${next}\n`);
     await until('it takes the new key', () => run.stderr().includes('The key has changed'));
     await until('it is ready again', async () => await isReady(url));

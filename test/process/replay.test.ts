@@ -79,13 +79,14 @@ describe.runIf(influxdAvailable())('--replay', () => {
     await using stage = await filled();
     const before = await count(stage);
     await empty(stage);
-    const run = stage.start(['--replay', '--max-rate', '200'], { env: NO_KEY });
+    const args = ['--replay', '--max-rate', '200'];
+    const run = stage.start(args, { env: NO_KEY });
     await until('some of it is sent', async () => (await count(stage)) > 50);
     run.child.kill('SIGTERM');
     const { code, stderr } = await run.ended;
     expect(code).toBe(3);
     expect(stderr).toContain('run the same command again to continue');
-    const again = await stage.run(['--replay'], { env: NO_KEY });
+    const again = await stage.run(args, { env: NO_KEY });
     expect(again.code, again.stderr).toBe(0);
     expect(again.stderr).toContain('Replay continues: archived points are sent again');
     expect(await count(stage)).toBe(before);

@@ -449,7 +449,11 @@ describe('the way there', () => {
       await new Promise((resolve) => server.close(resolve));
     }
     const plain = await stage.report({ TIDEMARK_API_URL: stage.url.replace('http:', 'https:') });
-    expect(line(plain, 'TLS')).toMatchObject({ status: 'fail', remedy: expect.stringMatching(/http:\/\//) });
+    expect(line(plain, 'TLS')).toMatchObject({
+      status: 'fail',
+      remedy: expect.stringMatching(/For a server without TLS, use http:\/\/\.$/),
+    });
+    expect(bad(await stage.report({ TIDEMARK_API_URL: stage.url }), 'api')).toEqual([]);
   });
 
   test('a host that accepts connections and never answers: the timeout, once', async () => {

@@ -1,7 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type CheckParts, configLines, readForCheck } from '../../../src/commands/check/config.ts';
 import type { CheckLine } from '../../../src/commands/check/report.ts';
+import { TEST_CERTIFICATE } from '../../api/support/certificate.ts';
 
+const DATABASE = { TIDEMARK_INFLUX_URL: 'https://db.example:8086', TIDEMARK_INFLUX_BUCKET: 'b' };
 const API = { TIDEMARK_API_URL: 'https://api.example/external/v1', TIDEMARK_API_KEY: 'tm_key' };
 
 /** The lines on a configuration that the environment gives, by their names. */
@@ -26,7 +30,23 @@ test('disabled checks of certificates cause a warning', () => {
   expect(linesOf({})('NODE_TLS_REJECT_UNAUTHORIZED')).toBeUndefined();
   expect(linesOf({ NODE_TLS_REJECT_UNAUTHORIZED: '1' })('NODE_TLS_REJECT_UNAUTHORIZED')).toBeUndefined();
   const line = linesOf({ NODE_TLS_REJECT_UNAUTHORIZED: '0' })('NODE_TLS_REJECT_UNAUTHORIZED');
-  expect(line).toMatchObject({ status: 'warn', remedy: expect.stringMatching(/^Unset it\..*api\.ca_file/) });
+  expect(line).toMatchObject({
+    status: 'warn',
+    remedy: 'Unset it. For a certificate authority of your own, set api.ca_file and influx.ca_file.',
+  });
+  const own = { TIDEMARK_API_CA_FILE: 'ca.pem', TIDEMARK_INFLUX_CA_FILE: 'ca.pem', ...DATABASE };
+  const { read, warnings } = readForCheck({
+    file: null,
+    readFile: () => TEST_CERTIFICATE,
+    environment: { ...API, ...own },
+    nowMs: 1e12,
+  });
+  expect([read.mistakes, warnings, read.config?.api.ca, read.config?.influx?.ca]).toEqual([
+    [],
+    [],
+    TEST_CERTIFICATE,
+    TEST_CERTIFICATE,
+  ]);
 });
 
 test('a short token of a database on this machine is warned of', () => {
@@ -97,6 +117,16 @@ test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { read
   ],
 ])('%s has a line under its own name, with what to do', (_what, environment, line) => {
   expect(linesOf(environment)(line.name)).toMatchObject({ ...line, status: 'fail', exit_code: 78 });
+});
+
+test('a value that cannot be used: corrected as docs/configuration.md describes its key', () => {
+  expect(linesOf({ TIDEMARK_API_TIMEOUT: '30' })('api.timeout')?.remedy).toBe(
+    'Correct it; docs/configuration.md describes every key.',
+  );
+  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'configuration.md'), 'utf8');
+  const [, described = ''] = /^\| `api\.timeout` \| `TIDEMARK_API_TIMEOUT` \| `([^`]+)` \|/m.exec(page) ?? [];
+  const lines = linesOf({ TIDEMARK_API_TIMEOUT: described });
+  expect([described, lines('api.timeout'), lines('values')?.status]).toEqual(['30s', undefined, 'ok']);
 });
 
 test('a mistake in the file has the name of its key; one in its form is of the file', () => {

@@ -321,7 +321,15 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
     const env = { TIDEMARK_INFLUX_URL: front.url, TIDEMARK_INFLUX_KIND: 'victoriametrics' };
     const report = await destination(stage, env);
     expect(bad(report)).toEqual(['warn deduplication']);
-    expect(line(report, 'deduplication').facts).toEqual({ dedup_ms: null });
+    expect(line(report, 'deduplication')).toMatchObject({
+      facts: { dedup_ms: null },
+      remedy: expect.stringMatching(
+        /^Check that VictoriaMetrics was started with -dedup\.minScrapeInterval=1ms \(in a cluster/,
+      ),
+    });
+    // Looked at behind the proxy: a database that was started so.
+    const started = await reported(['-dedup.minScrapeInterval=1ms']);
+    expect(line(started.report, 'deduplication')).toMatchObject({ status: 'ok', facts: { dedup_ms: 1 } });
   });
 });
 

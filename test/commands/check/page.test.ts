@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { checkPage } from '../../../src/commands/check/page.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { Secret } from '../../../src/core/secret.ts';
+import { freePort } from '../../support/ports.ts';
 
 const config = (host: string, port: number, password: string | null = null) =>
   ({ listen: { host, port }, statusPage: { password: password === null ? null : new Secret(password) } }) as Config;
@@ -31,13 +32,18 @@ test('an address that is free, and one that another program uses', async () => {
   expect((await checkPage(config('127.0.0.1', port), false))[0], 'that program is stopped').toMatchObject({
     status: 'ok',
   });
+  const [another, any] = await serving('x', async () => [
+    await checkPage(config('127.0.0.1', await freePort()), false),
+    await checkPage(config('127.0.0.1', 0), false),
+  ]);
+  expect([another[0]?.status, any[0]?.status], 'another port, and 0').toEqual(['ok', 'ok']);
   const [elsewhere] = await checkPage(config('203.0.113.9', 9464), false);
   expect(elsewhere).toMatchObject({
     status: 'fail',
     message: expect.stringContaining('is not an address of this machine'),
     remedy: expect.stringMatching(/^Use 127\.0\.0\.1 or 0\.0\.0\.0/),
   });
-  for (const host of ['127.0.0.1', '0.0.0.0']) {
+  for (const host of ['127.0.0.1', '0.0.0.0', 'localhost']) {
     expect((await checkPage(config(host, 0), false))[0]).toMatchObject({ status: 'ok' });
   }
 });
@@ -54,6 +60,11 @@ test('beside a daemon: whether the daemon answers there', async () => {
     message: expect.stringContaining('another program answers there'),
     remedy: 'Set listen (TIDEMARK_LISTEN) to another port and restart the daemon.',
   });
+  // Restarted with another port, the daemon answers there.
+  const moved = await serving('hello', async () =>
+    serving('{"healthy":true}', async (port) => await checkPage(config('127.0.0.1', port), true)),
+  );
+  expect(moved[0]).toMatchObject({ status: 'ok', message: expect.stringContaining('a Tidemark daemon answers') });
   const [nobody] = await checkPage(config('127.0.0.1', 1), true);
   expect(nobody).toMatchObject({ status: 'skip' });
 });
@@ -69,6 +80,8 @@ test('no check advises to stop a daemon of Tidemark on the port', async () => {
     message: expect.stringContaining('a Tidemark daemon with another data_dir answers there'),
     remedy: 'Set listen (TIDEMARK_LISTEN) to another port.',
   });
+  const elsewhere = await serving(health, async () => await checkPage(config('127.0.0.1', await freePort()), false));
+  expect(elsewhere[0]).toMatchObject({ status: 'ok', message: expect.stringMatching(/: free for the daemon$/) });
   const unknown = await serving('hello', async (port) => await checkPage(config('127.0.0.1', port), null));
   expect(unknown[0]).toMatchObject({ status: 'fail', remedy: expect.stringMatching(/^Stop that program, or set/) });
 });

@@ -115,8 +115,8 @@ describe('configuration', () => {
     chmodSync(stage.directory, 0o700);
     expect(bad(await stage.report(env, ['--config', config]), 'configuration')).toEqual(['warn influx.url']);
     chmodSync(stage.directory, 0o755);
-    chmodSync(file, 0o600);
-    chmodSync(config, 0o600);
+    for (const name of ['api.key_file', 'influx.token'])
+      execFileSync('/bin/sh', ['-c', line(report, name).remedy ?? 'false']);
     const closed = await stage.report(env, ['--config', config]);
     expect(bad(closed, 'configuration')).toEqual(['warn influx.url']);
     expect(line(closed, 'influx.url').remedy).toMatch(/^Set influx\.url to an https:\/\/ address/);
@@ -456,11 +456,15 @@ describe('room', () => {
       const report = await stage.report({ TIDEMARK_DATA_DIR: disk });
       expect(bad(report)).toEqual(['fail disk']);
       expect(line(report, 'disk').message).toMatch(/only \d+(\.\d)? MiB .* of its disk are free.*stops polling/);
+      expect(line(report, 'disk').remedy).toBe('Free space on that disk.');
       expect([report.exit_code, report.requests]).toEqual([1, 5]);
       expect(() => writeFileSync(join(disk, 'ballast'), Buffer.alloc(30 * 1024 * 1024))).toThrow(/ENOSPC/);
       const full = await stage.report({ TIDEMARK_DATA_DIR: disk });
       expect(full.exit_code).toBe(1);
       expect(bad(full)).toContain('fail disk');
+      rmSync(join(disk, 'ballast'));
+      execFileSync('mount', ['-o', 'remount,size=3g', disk]);
+      expect(bad(await stage.report({ TIDEMARK_DATA_DIR: disk, TIDEMARK_ARCHIVE_MAX_SIZE: '1GiB' }))).toEqual([]);
     } finally {
       execFileSync('umount', [disk]);
       rmSync(disk, { recursive: true });

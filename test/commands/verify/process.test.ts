@@ -117,7 +117,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const other = await stage.run(['--verify', '--device', 'tied', '--device', 'burst'], { env: NO_API });
     expect(other.code, other.stdout).toBe(0);
 
-    const repaired = await stage.run(['--verify', '--repair'], { env: NO_API });
+    const repaired = await stage.run(['--verify', '--repair', '--destination', 'influx'], { env: NO_API });
     expect(repaired.code, repaired.stdout + repaired.stderr).toBe(0);
     expect(repaired.stdout).toContain(`repaired: ${lost.toLocaleString('en-US')} points sent again`);
     expect(await countOf(stage)).toBe(held);
@@ -149,7 +149,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
       expect.stringMatching(/points already recorded as missing there/),
     ]);
 
-    const fetched = await stage.run(['--verify', '--repair']);
+    const fetched = await stage.run(['--verify', '--repair', '--destination', 'influx']);
     expect(fetched.code, fetched.stdout + fetched.stderr).toBe(0);
     expect(fetched.stderr).toMatch(/requesting them again from the API/);
     expect(requestsOf(stage)).toBeGreaterThan(before);

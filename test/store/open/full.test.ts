@@ -57,7 +57,9 @@ describe('a disk that is full', () => {
     expect(first.error).toBeInstanceOf(StateFullError);
     expect(first.error).toMatchObject({
       exitCode: 1,
-      message: expect.stringContaining('tidemark.db: the disk is full'),
+      message: expect.stringContaining(
+        'tidemark.db: the disk is full. Free space on the disk and start again; the data stored before is safe.',
+      ),
     });
     expect(createDisk(disk.path).freeBytes()).toBeLessThan(MIB);
     // Reads work without free space, and every further write is refused completely.
@@ -68,9 +70,11 @@ describe('a disk that is full', () => {
     expect(deliver(state, id)).toEqual(first.taken);
     const second = fill(state, 20);
     expect(second.taken.length).toBeGreaterThan(1000);
-    rmSync(disk.file.replace('tidemark.db', 'filler'), { force: true });
     expect(readAll(state, 'live').lines).toEqual([...first.taken, ...second.taken]);
     state.close();
+    const again = openStore(disk.path);
+    expect(readAll(again, 'live').lines).toEqual([...first.taken, ...second.taken]);
+    again.close();
   });
 });
 
