@@ -3,12 +3,13 @@
  * names the remedy, the remedy is followed, and the message is gone.
  */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { createKeySource } from '../src/app/settings.ts';
 import { runHealthCommand } from '../src/commands/health/command.ts';
 import type { WriteAnswer } from '../src/core/ports.ts';
 import { Secret } from '../src/core/secret.ts';
@@ -20,6 +21,7 @@ import { ask, failure } from './api/support/odd-server.ts';
 import { KEY, openStage, runHere } from './commands/check/support.ts';
 import { servePage } from './page/support.ts';
 import { refusal, scratch } from './store/support.ts';
+import { addPrograms, runInside } from './support/own-root.ts';
 
 /** Starts it until the end of the test; returns its address without the scheme. */
 async function started(server: Server | RequestListener, port = 0): Promise<string> {
@@ -158,7 +160,7 @@ describe('a database', () => {
     [
       'of which it has enough',
       'exceed limit of 5 databases',
-      /correct influx\.bucket, or delete a database on that server/,
+      /correct influx\.bucket, or delete one there that nobody needs any more/,
     ],
     [
       'that it does not allow',
@@ -271,7 +273,10 @@ test('a state that the daemon may not write is remedied by its rights, if it is 
       throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
   };
   const report = refusal(() => explained(place.file, write));
-  const [, command] = /Give this user write permission: (chmod -R u\+rwX '[^']+'), or set data_dir/.exec(report) ?? [];
+  const [, command] = /Give this user write permission: (chmod u\+rwx .*), or set data_dir/.exec(report) ?? [];
+  expect(report).toMatch(/, or set data_dir to another directory\.$/);
+  using another = scratch();
+  expect(refusal(() => openStore(another.path).close())).toBe('');
   execFileSync('/bin/sh', ['-c', command ?? 'false']);
   expect(refusal(() => explained(place.file, write))).toBe('');
 });
@@ -287,10 +292,36 @@ test.runIf(process.getuid?.() === 0)('an empty data_dir of another user becomes 
       throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
   };
   const report = refusal(() => explained(join(directory, 'tidemark.db'), write));
-  const [, command] = /Make this user the owner: (chown -R .*) \(in a container: of the mounted volume/.exec(report) ?? [];
+  const [, command] = /Make this user the owner: (chown .*) \(in a container: of the mounted volume/.exec(report) ?? [];
   execFileSync('/bin/sh', ['-c', command ?? 'false']);
   expect([refusal(write), refusal(() => openStore(directory).close())]).toEqual(['', '']);
 });
+
+test.runIf(process.getuid?.() === 0)(
+  'a key file that the daemon of systemd may not read gets its group and mode',
+  () => {
+    using place = scratch();
+    const keyFile = '/etc/tidemark/home/tidemark_api_key';
+    addPrograms(place.path, ['chgrp', 'chmod']);
+    mkdirSync(join(place.path, 'etc', 'tidemark', 'home'), { recursive: true });
+    writeFileSync(join(place.path, 'etc', 'group'), 'tidemark-home:x:4711:\n');
+    writeFileSync(join(place.path, 'usr', 'bin', 'sudo'), '#!/bin/sh\nexec "$@"\n', { mode: 0o755 });
+    writeFileSync(join(place.path, keyFile), 'the-next-key\n', { mode: 0o600 });
+    /** As the daemon, whose group is that of its workspace. */
+    const readFile = (path: string): string => {
+      const { gid, mode } = statSync(join(place.path, path));
+      if (gid !== 4711 || (mode & 0o040) === 0) throw Object.assign(new Error('refused'), { code: 'EACCES' });
+      return readFileSync(join(place.path, path), 'utf8');
+    };
+    const reports: string[] = [];
+    const onUnusable = (message: string): void => void reports.push(message);
+    const key = createKeySource({ key: new Secret('the-key'), keyFile }, { readFile, secrets: [], onUnusable });
+    for (let time = 0; time < 3; time += 1) expect(key.hasChanged()).toBe(false);
+    const [, commands = 'false'] = /\. Let the daemon read it: (sudo .*)$/.exec(reports[0] ?? '') ?? [];
+    expect(runInside(place.path, commands)).toMatchObject({ status: 0, stderr: '' });
+    expect([key.hasChanged(), statSync(join(place.path, keyFile)).mode & 0o777]).toEqual([true, 0o640]);
+  },
+);
 
 test('a data_dir that this user cannot create is made by the command', () => {
   using place = scratch();

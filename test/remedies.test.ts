@@ -143,14 +143,11 @@ describe('the state', () => {
       },
     ],
     [
-      'lost, with its log beside it: the files removed',
+      'lost, with its log beside it: the files moved away',
       {
         broken: (place) => writeFileSync(`${place.file}-wal`, 'x'.repeat(100)),
-        advice: /remove tidemark\.db, tidemark\.db-wal, tidemark\.db-shm and tidemark\.lock there/,
-        follow: (place) => {
-          for (const name of STATE_FILES) rmSync(join(place.path, name), { force: true });
-          return place.path;
-        },
+        advice: /move tidemark\.db, tidemark\.db-wal, tidemark\.db-shm and tidemark\.lock away together/,
+        follow: (place) => move(place, ...STATE_FILES),
       },
     ],
     [
@@ -294,7 +291,9 @@ describe('the state', () => {
     using place = scratch();
     const running = openStore(place.path);
     try {
-      expect(start(place.path)).toMatch(/stop the other one, or set another data_dir for this one/);
+      expect(start(place.path)).toMatch(
+        /stop the other one\. A daemon for another workspace needs a data_dir of its own\./,
+      );
       expect(start(other(place))).toBe('');
     } finally {
       running.close();

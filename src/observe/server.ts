@@ -196,7 +196,9 @@ function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: numb
     case 'EADDRINUSE':
       return {
         what: `${address} is in use by another program or another Tidemark`,
-        remedy: `Stop that program, or ${REMEDY} port; with port 0 Tidemark takes a free port.`,
+        // That Tidemark may be the daemon of another workspace.
+        remedy:
+          'Set listen (TIDEMARK_LISTEN) to another port; with port 0 Tidemark takes a free port. Or stop that program, unless it is a Tidemark daemon: that one syncs another workspace.',
       };
     case 'EACCES':
       return { what: `${address} may not be used by this user`, remedy: `Use a port above 1023: ${REMEDY} port.` };

@@ -48,6 +48,10 @@ export function explainedCalls<T extends object>(path: string, calls: T): T {
 export const DAMAGE_REMEDY =
   'Stop Tidemark and restore a backup into an empty data_dir, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.';
 
+/** Linux mounts a file system so when it finds errors in it: written to then, it may lose more. */
+export const READ_ONLY_REMEDY =
+  'Mount it for writing (if it was before, check the disk first: the system may have found errors on it), or set data_dir to another directory.';
+
 type Problem = 'damaged' | 'full' | 'busy' | 'no-directory' | 'loop' | 'read-only' | 'unwritable' | 'io';
 
 /** Codes of SQLite, Node and zstd, by how they begin; the first match counts. */
@@ -58,7 +62,6 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['Z_', 'damaged'],
   ['SQLITE_FULL', 'full'],
   ['ENOSPC', 'full'],
-  ['EDQUOT', 'full'],
   ['SQLITE_BUSY', 'busy'],
   ['SQLITE_LOCKED', 'busy'],
   ['ENOTDIR', 'no-directory'],
@@ -77,6 +80,8 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['EROFS', 'read-only'],
   ['SQLITE_IOERR', 'io'],
   ['EIO', 'io'],
+  // Of a user, which free space on the disk does not remedy.
+  ['EDQUOT', 'io'],
 ];
 
 const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice>> = {
@@ -103,7 +108,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
   }),
   'read-only': (message) => ({
     what: `the file system is mounted read-only (${message})`,
-    remedy: 'Mount it for writing, or set data_dir to another directory.',
+    remedy: READ_ONLY_REMEDY,
   }),
   unwritable: (message, path) => {
     const user = ownUser();
@@ -116,10 +121,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
     }
     return {
       what: `this user (${user}) cannot write the state (${message})`,
-      // Another owner would take the state away from a process that works with it.
-      remedy: mayBeInUse(directory)
-        ? `${rightsText(path, user)}, or set data_dir to another directory.`
-        : `Make this user the owner: chown -R ${user} ${inQuotes(directory)} (in a container: of the mounted volume or directory), or set data_dir to another directory.`,
+      remedy: placeRemedy(path, user),
     };
   },
   io: (message) => ({
@@ -129,14 +131,22 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
 };
 
 function explain(path: string, error: unknown): unknown {
-  if (error instanceof UserError || !(error instanceof Error) || !('code' in error)) return error;
-  const code = String(error.code);
-  const found = PROBLEMS.find(([start]) => code.startsWith(start))?.[1];
-  if (found === undefined) return error;
-  const problem = found === 'unwritable' && isReadOnly(path) ? 'read-only' : found;
-  const { what, remedy } = ADVICE[problem](plainText(error.message), path);
+  if (error instanceof UserError) return error;
+  const found = adviceOn(path, error);
+  if (found === null) return error;
+  const { problem, what, remedy } = found;
   const advice = { what: `${path}: ${what}`, remedy };
   return problem === 'full' || problem === 'io' ? new StateFullError(advice, 1) : new UserError(advice, 1);
+}
+
+/** What an error of the file system or the database means for the file at `path`; `null` for any other error. */
+export function adviceOn(path: string, error: unknown): (Advice & { readonly problem: Problem }) | null {
+  if (!(error instanceof Error) || !('code' in error)) return null;
+  const code = String(error.code);
+  const found = PROBLEMS.find(([start]) => code.startsWith(start))?.[1];
+  if (found === undefined) return null;
+  const problem = found === 'unwritable' && isReadOnly(path) ? 'read-only' : found;
+  return { problem, ...ADVICE[problem](plainText(error.message), path) };
 }
 
 /**
@@ -161,12 +171,32 @@ function isReadOnly(path: string): boolean {
   }
 }
 
-/** Whether files of a state are in a directory, or cannot be seen. */
-function mayBeInUse(directory: string): boolean {
+/** How this user gets a directory that it can write a state to. Only an empty one gets another owner. */
+function placeRemedy(path: string, user: string): string {
+  const directory = dirname(path);
+  const names = namesIn(directory);
+  // Another owner would take the state away from a process that works with it.
+  if (names === null || names.some((name) => name.startsWith('tidemark.')))
+    return `${rightsText(path, user)}, or set data_dir to another directory.`;
+  return !hasOtherFiles(directory)
+    ? `Make this user the owner: chown ${user} ${inQuotes(directory)} (in a container: of the mounted volume or directory), or set data_dir to another directory.`
+    : OWN_DIRECTORY_REMEDY;
+}
+
+export const OWN_DIRECTORY_REMEDY = 'That directory has other files in it: set data_dir to a directory of its own.';
+
+/** Whether files that are none of a state are in a directory: it may belong to another program, or to the system. */
+export function hasOtherFiles(directory: string): boolean {
+  // A file system of its own has that in it from the beginning.
+  return namesIn(directory)?.some((name) => name !== 'lost+found' && !name.startsWith('tidemark.')) ?? false;
+}
+
+/** The names in a directory; `null` where they cannot be seen. */
+function namesIn(directory: string): readonly string[] | null {
   try {
-    return readdirSync(directory).some((name) => name.startsWith('tidemark.'));
+    return readdirSync(directory);
   } catch (error) {
-    return codeOf(error) !== 'ENOENT';
+    return codeOf(error) === 'ENOENT' ? [] : null;
   }
 }
 
@@ -175,7 +205,10 @@ function rightsText(file: string, user: string): string {
   const directory = dirname(file);
   const path = existsSync(file) ? file : directory;
   const owner = ownerOf(path);
-  if (owner === user) return `Give this user write permission: chmod -R u+rwX ${inQuotes(dirname(path))}`;
+  if (owner === user) {
+    const place = inQuotes(directory);
+    return `Give this user write permission: chmod u+rwx ${place} && chmod u+rw ${place}/tidemark.*`;
+  }
   // A process of the other owner would have made its lock there; without that, somebody has copied the file.
   const lockOwner = ownerOf(join(directory, 'tidemark.lock'));
   const isCopy = path === file && ownerOf(directory) === user && (lockOwner === null || lockOwner === user);

@@ -87,6 +87,16 @@ describe('no complete answer', () => {
     expect(error.message).toMatch(words);
   });
 
+  test.each([
+    ['ENOTFOUND', 'name', /was not found; check api\.url and the name servers of this machine/],
+    ['EAI_AGAIN', 'name', /could not be resolved; check the name servers of this machine/],
+    ['EHOSTUNREACH', 'refused', /no route to the server; check the network of this machine/],
+  ])('%s names the place to look at', (code, kind, words) => {
+    const cause = Object.assign(new Error(''), { code });
+    const error = toTransportError(Object.assign(new Error('fetch failed'), { cause }));
+    expect([error.failure, error.message]).toEqual([kind, expect.stringMatching(words)]);
+  });
+
   test.each<[string, Script]>([
     ['before the headers', (socket) => socket.destroy()],
     ['by a reset', (socket) => socket.resetAndDestroy()],

@@ -206,6 +206,9 @@ describe('reading past the file limit', () => {
       hint: expect.stringContaining('--query-file-limit'),
     });
     expect(server.asked.length).toBeLessThan(12);
+    // As with a larger --query-file-limit.
+    await using larger = await startInfluxdb3({ databases: ['home'], minutes: [5], mostFiles: 500 });
+    expect((await read(larger, 0n, DAY_NS)).problem).toBeNull();
   });
 });
 

@@ -129,7 +129,13 @@ describe('a refusal', () => {
 
   test('for too many files is no outage, but leads to a shorter range', async () => {
     const problem = await refusedWith(500, '{"error":"Query would exceed file limit of 432"}');
-    expect(problem).toMatchObject({ kind: 'refused', isTooWide: true, hint: expect.stringMatching(/shorter range/) });
+    expect(problem).toMatchObject({
+      kind: 'refused',
+      isTooWide: true,
+      hint: expect.stringMatching(
+        /^start InfluxDB 3 with a larger --query-file-limit, or request a shorter range \(--from, --to\)/,
+      ),
+    });
   });
 
   test('is shown without the token, and not at any length', async () => {

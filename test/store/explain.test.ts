@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -33,11 +33,16 @@ describe('errors of the state at its door', () => {
 
 test('a file system that is mounted read-only, and a link to itself, are remedied by no rights', () => {
   expect(() => explained('/state', failing('EROFS'))).toThrow(
-    'the file system is mounted read-only (as SQLite says it). Mount it for writing, or set data_dir to another directory.',
+    'the file system is mounted read-only (as SQLite says it). Mount it for writing (if it was before, check the disk first: the system may have found errors on it), or set data_dir to another directory.',
   );
   expect(() => explained('/state', failing('ELOOP'))).toThrow(
     'a link in this path leads back to itself (as SQLite says it). Correct that link, or set data_dir to another directory.',
   );
+});
+
+test('a quota that is used up is not remedied by free space on the disk', () => {
+  expect(() => explained('/state', failing('EDQUOT'))).toThrow(StateFullError);
+  expect(() => explained('/state', failing('EDQUOT'))).toThrow(/Check the disk \(free space, quota, health\)/);
 });
 
 test('the owner of a directory is changed only where no state can be in use', () => {
@@ -47,10 +52,18 @@ test('the owner of a directory is changed only where no state can be in use', ()
   };
   try {
     const path = join(directory, 'tidemark.db');
-    expect(() => explained(path, refused)).toThrow(/chown -R/);
+    expect(() => explained(path, refused)).toThrow(/Make this user the owner: chown \d+ '[^']+' \(in a container/);
+    mkdirSync(join(directory, 'lost+found'));
+    expect(() => explained(path, refused)).toThrow(/chown/);
+    // A directory of the system, or of another program.
+    writeFileSync(join(directory, 'theirs'), '');
+    expect(() => explained(path, refused)).toThrow(
+      /That directory has other files in it: set data_dir to a directory of its own\.$/,
+    );
+    expect(() => explained(join(directory, 'own', 'tidemark.db'), refused)).toThrow(/mkdir -p/);
     writeFileSync(join(directory, 'tidemark.lock'), '');
     expect(() => explained(path, refused)).not.toThrow(/chown/);
-    expect(() => explained(path, refused)).toThrow(/Give this user write permission: chmod -R u\+rwX/);
+    expect(() => explained(path, refused)).toThrow(/Give this user write permission: chmod u\+rwx/);
   } finally {
     rmSync(directory, { recursive: true });
   }

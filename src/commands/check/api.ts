@@ -146,7 +146,7 @@ const NOT_CHECKED = 'The daemon did not check the API';
 
 const NOT_UNDERSTOOD = {
   what: 'The daemon checked the API, but it runs another version of Tidemark, so its result cannot be shown',
-  remedy: 'Restart the daemon with the version of this command and run --check again.',
+  remedy: 'Update the older of the two, restart the daemon, and run --check again.',
 };
 
 async function fetchFindings(part: Omit<ApiPart, 'bookingRefusal'>, signal: AbortSignal): Promise<ApiFindings> {

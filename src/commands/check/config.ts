@@ -161,7 +161,8 @@ function noteSecret(
   }
   notes.warn(name, {
     message: `${path}: every user of this machine can read it (0${mode.toString(8)})`,
-    remedy: `chmod 600 ${shellText(path)}`,
+    // The group stays: a daemon of another user may read it by that.
+    remedy: `chmod o-rwx ${shellText(path)}`,
   });
 }
 

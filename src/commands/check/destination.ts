@@ -56,13 +56,15 @@ export async function checkDestinations(
 ): Promise<CheckLine[]> {
   const databases = configuredDatabases(config);
   const nowMs = realClock.nowMs();
-  const historyMs = nowMs - nsToMs(wantedFrom(config.sync, nowMs));
+  const historyFrom = wantedFrom(config.sync, nowMs);
+  const historyMs = nowMs - nsToMs(historyFrom);
   const lines: CheckLine[] = [];
   const states = selectDatabases(config, null);
   for (const database of databases) {
     terminal.hint(`checking the database ${database.name} …`);
     const candidates = states.find(({ options }) => options.name === database.name)?.candidates ?? [];
-    const to: CheckedDestination = { ...database, historyMs, hidden: hiddenPoints(config, database.name, candidates) };
+    const hidden = hiddenPoints(config, { name: database.name, candidates, from: historyFrom });
+    const to: CheckedDestination = { ...database, historyMs, hidden };
     const point = writeProbe ? probePoint(config.workspaceId, nowMs) : null;
     const options = { ...database, ca: database.ca ?? undefined, proxies: config.proxies, point };
     lines.push(...(await checkDestination(to, options, signal)));
@@ -70,18 +72,24 @@ export async function checkDestinations(
   return databases.length === 0 ? [NO_DESTINATION] : lines;
 }
 
-/** Reads the points beyond a retention from the state; `null` for none, or where there is no state that can be read. */
+/**
+ * Reads the points beyond a retention from the state, as far back as the history goes; `null` for none, or where there
+ * is no state that can be read.
+ */
 function hiddenPoints(
   { dataDir }: Pick<StateConfig, 'dataDir'>,
-  name: string,
-  candidates: readonly DestinationCandidate[],
+  {
+    name,
+    candidates,
+    from,
+  }: { readonly name: string; readonly candidates: readonly DestinationCandidate[]; readonly from: EpochNs },
 ): HiddenPoints | null {
   let state: VerifyState | null = null;
   try {
     state = openVerifyState(dataDir);
     const id = state?.destination(name, candidates)?.id;
     if (state === null || id === undefined) return null;
-    const range = { from: 0n, to: MAX_NS };
+    const range = { from, to: MAX_NS };
     const { missing } = state;
     const found = state.deviceIds().flatMap((deviceId) => missing(id, deviceId, range));
     const hidden = found.filter(({ reason }) => reason === 'beyond_retention');

@@ -172,7 +172,7 @@ export function noteClock(
   }
   return notes.warn('clock', {
     message: `this machine's clock is ${text} the API's clock. Coverage uses the API's clock; logs, schedules and certificates use this one`,
-    remedy: 'Set the clock of this machine by NTP: timedatectl set-ntp true',
+    remedy: 'Set the clock of this machine by NTP: timedatectl set-ntp true (in a container: on its host)',
     facts,
   });
 }

@@ -8,7 +8,7 @@ import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-roo
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { byteSize, plainText, shellText } from '../../core/text.ts';
-import { DAMAGE_REMEDY } from '../../store/explain.ts';
+import { DAMAGE_REMEDY, hasOtherFiles, OWN_DIRECTORY_REMEDY, READ_ONLY_REMEDY } from '../../store/explain.ts';
 import { createDisk, type DataDirFacts, inspectDataDir, type OwnedPath } from '../../store/views/data-dir.ts';
 import { inspectState, isStateLocked, type StateFindings } from '../../store/views/inspect.ts';
 import { type CheckLine, type CheckNotes, createNotes, errorText } from './report.ts';
@@ -104,14 +104,14 @@ function noteNoDirectory(notes: CheckNotes, { place: { directory }, found }: Sta
 
 function noteRefusal(
   notes: CheckNotes,
-  { place: { directory, kind, uid }, isLocked }: Pick<StateView, 'place' | 'isLocked'>,
+  { place: { directory, kind, files, uid }, isLocked }: Pick<StateView, 'place' | 'isLocked'>,
   refused: OwnedPath | null,
 ): void {
   const path = refused?.path ?? directory;
   const facts = { path, owner_uid: refused?.ownerUid ?? null, uid };
   if (refused?.refusal === 'EROFS') {
     const message = `${path}: its file system is mounted read-only`;
-    notes.fail('directory', { message, remedy: 'Mount it for writing, or set data_dir to another directory.', facts });
+    notes.fail('directory', { message, remedy: READ_ONLY_REMEDY, facts });
     return;
   }
   if (refused !== null && !['EACCES', 'EPERM'].includes(refused.refusal ?? '')) {
@@ -124,16 +124,21 @@ function noteRefusal(
     return;
   }
   const owner = refused === null ? '' : `, which belongs to user ${refused.ownerUid}`;
-  const target = kind === 'missing' ? `mkdir -p ${shellText(directory)} && chown -R ${uid}` : `chown -R ${uid}`;
-  notes.fail('directory', {
-    message: `this user (${uid}) may not write to ${path}${owner}`,
-    // Another owner would take the state away from a process that works with it.
-    remedy:
-      isLocked === false
-        ? `As root: ${target} ${shellText(directory)}`
-        : `Run Tidemark as ${refused === null ? 'its owner' : `user ${refused.ownerUid}`}, or set data_dir to another directory.`,
-    facts,
-  });
+  const message = `this user (${uid}) may not write to ${path}${owner}`;
+  // Another owner would take the state away from a process that works with it.
+  if (isLocked !== false) {
+    const user = refused === null ? 'its owner' : `user ${refused.ownerUid}`;
+    notes.fail('directory', {
+      message,
+      remedy: `Run Tidemark as ${user}, or set data_dir to another directory.`,
+      facts,
+    });
+    return;
+  }
+  const paths = [directory, ...files.map((file) => file.path)].map(shellText).join(' ');
+  const made = kind === 'missing' ? `mkdir -p ${shellText(directory)} && ` : '';
+  const remedy = hasOtherFiles(directory) ? OWN_DIRECTORY_REMEDY : `As root: ${made}chown ${uid} ${paths}`;
+  notes.fail('directory', { message, remedy, facts });
 }
 
 /**

@@ -10,6 +10,7 @@ import type { ForgetCommand } from '../../cli/command.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
+import { OTHER_VERSION_REMEDY } from '../../core/state/job-args.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
 import { requireState } from '../../store/open/read-only.ts';
 import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.ts';
@@ -51,8 +52,10 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
       read: (found) => (isSummary(found) ? found : null),
       failed: ({ exitCode, message }) =>
         new UserError(
-          message ??
-            'The daemon runs another version of Tidemark, so its result cannot be shown. Restart the daemon with the version of this command and run the command again.',
+          message ?? {
+            what: 'The daemon runs another version of Tidemark, so its result cannot be shown',
+            remedy: OTHER_VERSION_REMEDY,
+          },
           exitCode || 1,
         ),
       show,

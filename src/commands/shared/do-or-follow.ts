@@ -15,6 +15,7 @@ import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import { NEVER_ABORTED, pollUntil } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
+import { OTHER_VERSION_REMEDY } from '../../core/state/job-args.ts';
 import {
   type Job,
   type JobBoard,
@@ -129,7 +130,7 @@ function notDone({ exitCode, message }: JobEnd): UserError {
     message === null
       ? {
           what: 'The daemon finished the job, but it runs another version of Tidemark, so the result cannot be shown',
-          remedy: 'Restart the daemon with the version of this command and run the command again.',
+          remedy: OTHER_VERSION_REMEDY,
         }
       : `The daemon did not run the job: ${message}`,
     exitCode === 0 ? 1 : exitCode,

@@ -10,10 +10,13 @@ import type { QuarantineFilter } from '../quarantine.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { FoundPoints, MissingChange, MissingPoints, MissingReason, RetentionEstimate } from './log.ts';
 
+/** Whichever is the older: an older daemon would refuse a state of a newer version. */
+export const OTHER_VERSION_REMEDY = 'Update the older of the two, restart the daemon, and run the command again.';
+
 /** The error of a job whose arguments another version of the program has written. */
 export function argumentsNotUnderstood(): UserError {
   return new UserError(
-    'The daemon runs another version of Tidemark and cannot read this job. Restart the daemon with the version of the command and run the command again.',
+    { what: 'The daemon runs another version of Tidemark and cannot read this job', remedy: OTHER_VERSION_REMEDY },
     3,
   );
 }

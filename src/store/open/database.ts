@@ -23,7 +23,7 @@ import { dirname, extname, join, parse, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { codeOf, UserError } from '../../core/faults.ts';
 import type { StateUpgrade } from '../../core/state/state.ts';
-import { DamageError, explained } from '../explain.ts';
+import { adviceOn, DamageError, explained } from '../explain.ts';
 import { createWriter, guardCommits, prepareLate } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
@@ -148,7 +148,7 @@ function requireNotLost(path: string, { isMarked }: Lock): void {
   throw new UserError(
     {
       what: `${path}: the state file is ${bytes === undefined ? 'missing' : 'empty'}, but other files of a state are in the same directory`,
-      remedy: `Restore a backup into an empty data_dir. To begin a new state instead, remove ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} there.`,
+      remedy: `Restore a backup into an empty data_dir. To begin a new state instead, move ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} away together.`,
     },
     1,
   );
@@ -330,12 +330,22 @@ function copyBeforeMigration(db: Database.Database, path: string, upgrade: State
     if (existsSync(copy)) return;
     throw new UserError(
       {
-        what: `${path}: the backup before the upgrade could not be written (${codeOf(error)})`,
-        remedy: `Free space on that disk; or write the copy to another disk (--backup FILE) and link it to the name that is expected (ln -s FILE ${copy}). Then start again; nothing was changed.`,
+        what: `${path}: the backup before the upgrade could not be written (${codeOf(error)}); nothing was changed`,
+        remedy: copyRemedy(path, copy, error),
       },
       1,
     );
   }
+}
+
+/** What to do where the copy cannot be written. Where no file can be made, no link to a copy elsewhere can either. */
+export function copyRemedy(path: string, copy: string, error: unknown): string {
+  const found = adviceOn(path, error);
+  if (found !== null && ['read-only', 'unwritable', 'io'].includes(found.problem)) return found.remedy;
+  const link = `link it to the name that is expected (ln -s FILE ${copy}), and start again.`;
+  return found?.problem === 'full'
+    ? `Free space on that disk and start again, or write the copy to another disk (--backup FILE), ${link}`
+    : `Write the copy to another directory (--backup FILE), ${link}`;
 }
 
 /** Brings a state to the newest shape: a new one at once, one of an older version step by step. */

@@ -28,7 +28,8 @@ export class StateInUseError extends UserError {
     super(
       {
         what: `${file}: another process uses this state`,
-        remedy: 'Only one process may write it: stop the other one, or set another data_dir for this one.',
+        remedy:
+          'Only one process may write it: stop the other one. A daemon for another workspace needs a data_dir of its own.',
       },
       1,
     );

@@ -6,14 +6,14 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from '../../api/support/certificate.ts';
 import { device } from '../../store/support.ts';
 import { always, onPath } from '../../support/faults.ts';
 import { patient } from '../../support/patience.ts';
-import { bad, type CheckStage, KEY, line, openStage, serve } from './support.ts';
+import { bad, type CheckStage, KEY, line, openStage, runHere, serve } from './support.ts';
 
 const ALL = ['account:read', 'devices:read', 'telemetry:read', 'alerts:read'];
 
@@ -108,7 +108,11 @@ describe('a key that is right', () => {
   test('a budget that is used up is warned of, though the plan leaves requests', async () => {
     await using stage = await openStage({ settings: { plan: { requestsPerMinute: 200, requestsPerDay: 10 } } });
     const report = await stage.report({ TIDEMARK_API_SHARE: '0.5' });
-    expect(line(report, 'quota')).toMatchObject({ status: 'warn', facts: { left_day: 0, spent_day: 5 } });
+    expect(line(report, 'quota')).toMatchObject({
+      status: 'warn',
+      facts: { left_day: 0, spent_day: 5 },
+      remedy: expect.stringMatching(/^Nothing to do: requests resume .* If it happens often, take a larger plan/),
+    });
   });
 
   test.each([
@@ -148,6 +152,19 @@ describe('scopes', () => {
     expect(line(report, scope).remedy).toContain(scope);
     expect(line(report, 'key').status).toBe('ok');
     expect(report.requests).toBeLessThanOrEqual(5);
+  });
+
+  test('one is missing: a key that also has it, as api.key or in the file of api.key_file', async () => {
+    await using stage = await openStage({ settings: without('telemetry:read') });
+    expect(line(await stage.report(), 'telemetry:read').remedy).toBe(
+      "Create a key in the vendor's web application (Settings, then API) that also has telemetry:read, and set it as api.key or in the file of api.key_file.",
+    );
+    const created = 'tmk_CANARYcreated/77';
+    stage.simulator.settings.key = { ...stage.simulator.settings.key, secret: created, scopes: ALL };
+    expect(bad(await stage.report({ TIDEMARK_API_KEY: created }))).toEqual([]);
+    const file = join(stage.directory, 'key');
+    writeFileSync(file, created, { mode: 0o600 });
+    expect(bad(await stage.report({ TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: file }))).toEqual([]);
   });
 
   test('none of them: each is reported', async () => {
@@ -267,8 +284,13 @@ describe('the plan, the clock, the quota', () => {
         /need 5,\d+ requests a day if 3 devices have a reading every 60 s \(sync\.telemetry 4,320, sync\.alerts 720, .*, but the budget \(api\.share of the quota\) is 5,000: all intervals are lengthened until they fit$/,
       ),
     });
+    expect(line(report, 'schedules').remedy).toBe(
+      'Set a longer interval for the schedule with the most requests. tidemark --plan shows what fits.',
+    );
     const fits = await stage.report({ TIDEMARK_SYNC_TELEMETRY: '*/2 * * * *' });
     expect(fits.checks.filter(({ name }) => name === 'schedules')).toEqual([]);
+    const plan = await runHere(['--plan', '--what-if', 'sync.telemetry=*/2 * * * *'], { env: stage.env });
+    expect([plan.code, plan.stdout]).toEqual([0, expect.stringMatching(/fits|enough|share/)]);
     // Once the state has the devices, those that are left out do not count.
     {
       const { store, close } = openStore(stage.dataDir);
@@ -298,6 +320,9 @@ describe('the plan, the clock, the quota', () => {
     const report = await stage.report({ TIDEMARK_API_URL: `${front.url}/external/v1` });
     expect(bad(report)[0]).toBe('fail quota');
     expect(line(report, 'quota').message).toMatch(/the next request is possible in 10 min/);
+    expect(line(report, 'quota').remedy).toMatch(
+      /^Run --check again after that\. If it happens often, lower api\.share/,
+    );
     expect(line(report, 'wait header').message).toMatch(/^retry-after /);
     expect([report.exit_code, report.requests]).toEqual([1, 1]);
     const again = await stage.report();
@@ -307,6 +332,31 @@ describe('the plan, the clock, the quota', () => {
     expect(line(again, 'wait header').message, 'remembered').toMatch(/^retry-after /);
     expect([again.exit_code, again.requests, stage.simulator.log.total]).toEqual([1, 0, 0]);
     expect(performance.now() - beganMs).toBeLessThan(patient(10_000));
+  });
+
+  test('429 is over once the check runs again after the wait, with a lower api.share', async () => {
+    await using stage = await openStage();
+    let isThrottled = true;
+    await using front = await serve((request, response) => {
+      if (isThrottled) {
+        response.writeHead(429, { 'retry-after': '600', 'content-type': 'application/json' });
+        response.end('{"error":{"code":"rate_limited","message":"slow down"}}');
+        return;
+      }
+      void forward(stage.url, request.url ?? '').then(({ status, headers, body }) => {
+        response.writeHead(status, headers);
+        response.end(body);
+      });
+    });
+    const env = { TIDEMARK_API_URL: `${front.url}/external/v1`, TIDEMARK_API_SHARE: '0.5' };
+    expect(bad(await stage.report(env))[0]).toBe('fail quota');
+    isThrottled = false;
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 620_000 });
+    try {
+      expect(bad(await stage.report(env)).filter((each) => each !== 'warn clock')).toEqual([]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test('a 429 after an answer gives one line about the quota', async () => {
@@ -401,26 +451,40 @@ describe('the way there', () => {
   });
 
   test.each([
-    ['connection', 'http://127.0.0.1:1/external/v1', /connection refused/],
+    [
+      'connection',
+      'http://127.0.0.1:1/external/v1',
+      /connection refused/,
+      /^Check that api\.url is right \(127\.0\.0\.1, port 1\), that the server is up/,
+    ],
     [
       'name',
       'http://no-such-host.invalid/external/v1',
       /the host name no-such-host\.invalid (was not found|could not be resolved)/,
+      /^Correct the host in api\.url, or check the name servers/,
     ],
-  ])('%s fails: no request is made, the state is not touched, the other checks continue', async (name, url, words) => {
-    await using stage = await openStage();
-    const report = await stage.report({ TIDEMARK_API_URL: url });
-    expect(line(report, name)).toMatchObject({ status: 'fail', message: expect.stringMatching(words) });
-    expect([report.exit_code, report.requests]).toEqual([1, 0]);
-    expect(bad(report, 'api').slice(1)).toEqual([
-      'skip devices:read',
-      'skip telemetry:read',
-      'skip alerts:read',
-      'skip account:read',
-    ]);
-    expect(line(report, 'none').area, 'destinations are told of').toBe('destination');
-    expect(existsSync(stage.dataDir), 'no state is left behind').toBe(false);
-  });
+  ])(
+    '%s fails: no request is made, the state is not touched, the other checks continue',
+    async (name, url, words, remedy) => {
+      await using stage = await openStage();
+      const report = await stage.report({ TIDEMARK_API_URL: url });
+      expect(line(report, name)).toMatchObject({
+        status: 'fail',
+        message: expect.stringMatching(words),
+        remedy: expect.stringMatching(remedy),
+      });
+      expect([report.exit_code, report.requests]).toEqual([1, 0]);
+      expect(bad(report, 'api').slice(1)).toEqual([
+        'skip devices:read',
+        'skip telemetry:read',
+        'skip alerts:read',
+        'skip account:read',
+      ]);
+      expect(line(report, 'none').area, 'destinations are told of').toBe('destination');
+      expect(existsSync(stage.dataDir), 'no state is left behind').toBe(false);
+      expect(bad(await stage.report({ TIDEMARK_API_URL: stage.url }), 'api')).toEqual([]);
+    },
+  );
 
   test('TLS: with an unknown authority, with a known one, and with a server without TLS', async () => {
     await using stage = await openStage();
@@ -464,7 +528,12 @@ describe('the way there', () => {
     expect(performance.now() - beganMs).toBeLessThan(patient(3000));
     expect(bad(report)[0]).toBe('fail answer');
     expect(line(report, 'answer').message).toMatch(/no complete response within 1000 ms/);
+    expect(line(report, 'answer').remedy).toBe(
+      'Check the network, HTTPS_PROXY and api.ca_file, then run --check again.',
+    );
     expect([report.exit_code, report.requests]).toEqual([1, 1]);
+    stage.simulator.faults = null;
+    expect(bad(await stage.report())).toEqual([]);
   });
 
   test('something else answers: two such answers are enough', async () => {
@@ -472,7 +541,10 @@ describe('the way there', () => {
     stage.simulator.faults = always({ kind: 'html', status: 200 });
     const report = await stage.report();
     expect(report.checks.filter(({ name }) => name === 'answer')).toHaveLength(2);
-    expect(report.checks.find(({ name }) => name === 'answer')?.message).toMatch(/an HTML page/);
+    expect(report.checks.find(({ name }) => name === 'answer')).toMatchObject({
+      message: expect.stringMatching(/an HTML page/),
+      remedy: expect.stringMatching(/^Run --check again\. If the problem stays, check that api\.url is right/),
+    });
     expect([report.exit_code, report.requests]).toEqual([1, 2]);
   });
 
@@ -483,6 +555,8 @@ describe('the way there', () => {
     expect(bad(report)).toEqual(['fail answer']);
     expect(line(report, 'telemetry:read').status).toBe('ok');
     expect(report.exit_code).toBe(1);
+    stage.simulator.faults = null;
+    expect(bad(await stage.report())).toEqual([]);
   });
 });
 
@@ -519,5 +593,7 @@ describe('on a terminal', () => {
     const { code, stdout, stderr } = await running;
     expect([code, stdout]).toEqual([3, '']);
     expect(stderr).toMatch(/Stopped before every check was done\. Run --check again\./);
+    stage.simulator.faults = null;
+    expect((await stage.run()).code).toBe(0);
   });
 });

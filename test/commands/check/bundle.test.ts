@@ -144,6 +144,8 @@ describe('a bundle', () => {
     );
     expect(() => writeBundle(place, 'new', { ...parts, dataDir: null })).toThrow(/may write to\.$/);
     expect([readFileSync(file, 'utf8'), readdirSync(stage.directory)]).toEqual(['mine', ['bundle.json']]);
+    writeBundle(join(stage.directory, 'another.json'), 'new', parts);
+    expect(readFileSync(join(stage.directory, 'another.json'), 'utf8')).toBe('new');
   });
 
   test('includes the daemon’s messages without text that a database quoted, in any spelling', async () => {

@@ -37,7 +37,10 @@ test('disabled checks of certificates cause a warning', () => {
   const own = { TIDEMARK_API_CA_FILE: 'ca.pem', TIDEMARK_INFLUX_CA_FILE: 'ca.pem', ...DATABASE };
   const { read, warnings } = readForCheck({
     file: null,
-    readFile: () => TEST_CERTIFICATE,
+    readFile: (path) => {
+      if (path === 'ca.pem') return TEST_CERTIFICATE;
+      throw Object.assign(new Error(path), { code: 'ENOENT' });
+    },
     environment: { ...API, ...own },
     nowMs: 1e12,
   });

@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CheckReport } from '../../../src/commands/check/report.ts';
 import { identityOf } from '../../../src/core/lines/dialect.ts';
+import { DAY_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { pageCommit } from '../../store/support.ts';
 import { type Influxd, influxdAvailable, startInfluxd } from '../../support/influxd.ts';
@@ -101,13 +102,18 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     await using stage = await openStage();
     try {
       proxy.setFaults(() => FAULTS.unavailable);
-      expect(bad(await destination(stage, env()))).toEqual(['fail write']);
+      const down = await destination(stage, env());
+      expect(bad(down)).toEqual(['fail write']);
+      expect(line(down, 'write').remedy).toBe(
+        'The database is overloaded or has a problem: check its log and run --check again.',
+      );
       proxy.setFaults(() => FAULTS.loginPage);
       const page = await destination(stage, env());
       expect(line(page, 'write').remedy).toMatch(/influx\.url: the server there is not a database/);
     } finally {
       proxy.setFaults(null);
     }
+    expect(bad(await destination(stage, env()))).toEqual([]);
   });
 
   test('its own address, where nothing accepts writes of version 2', async () => {
@@ -359,7 +365,7 @@ test.each([
 });
 
 test('a retention that InfluxDB 3 does not report is known once --verify has recorded the hidden points', async () => {
-  await using server = await startInfluxdb3({ databases: ['home'] });
+  await using server = await startInfluxdb3({ databases: ['home', 'longer'] });
   await using stage = await openStage();
   const env = {
     TIDEMARK_INFLUX_URL: server.url,
@@ -375,15 +381,24 @@ test('a retention that InfluxDB 3 does not report is known once --verify has rec
     'influx',
     identityOf({ kind: 'influxdb', url: server.url, org: '', bucket: 'home' }),
   );
-  const toNs = BigInt(Date.UTC(2026, 4, 1)) * 1_000_000n;
+  const toMs = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS - 40 * DAY_MS;
+  const toNs = msToNs(toMs);
   store.commitPage(pageCommit({ deviceId: 'hub-1' }));
   const reason = 'beyond_retention';
   const missed = [{ deviceId: 'hub-1', fromNs: toNs - 9n, toNs, reason, points: 1200 }] as const;
   store.amendMissing(id, { found: [], missed });
   close();
-  const after = await destination(stage, env);
+  const long = { ...env, TIDEMARK_SYNC_HISTORY: '90d' };
+  const after = await destination(stage, long);
+  const shown = new Date(toMs).toISOString().slice(0, 16);
   expect(line(after, 'retention')).toMatchObject({
     status: 'warn',
-    message: expect.stringContaining('accepted 1,200 points older than 2026-05-01T00:00Z, but does not return them'),
+    message: expect.stringContaining(`accepted 1,200 points older than ${shown}Z, but does not return them`),
+    remedy: 'Use a database with a longer retention, or shorten sync.history.',
   });
+  for (const followed of [
+    { ...long, TIDEMARK_INFLUX_BUCKET: 'longer' },
+    { ...env, TIDEMARK_SYNC_HISTORY: '30d' },
+  ])
+    expect(line(await destination(stage, followed), 'retention').status).not.toBe('warn');
 });

@@ -1,6 +1,7 @@
 /** `--check`, the status page: its address, and who can read it. */
 import { createServer } from 'node:http';
-import { expect, test } from 'vitest';
+import { Server } from 'node:net';
+import { expect, test, vi } from 'vitest';
 import { checkPage } from '../../../src/commands/check/page.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { Secret } from '../../../src/core/secret.ts';
@@ -27,7 +28,9 @@ test('an address that is free, and one that another program uses', async () => {
   expect(used[0]).toMatchObject({
     status: 'fail',
     message: expect.stringMatching(/is in use by another program or another Tidemark$/),
-    remedy: expect.stringMatching(/^Stop that program, or set listen \(TIDEMARK_LISTEN\) to another port; with port 0/),
+    remedy: expect.stringMatching(
+      /^Set listen \(TIDEMARK_LISTEN\) to another port; with port 0 .* Or stop that program, unless/,
+    ),
   });
   expect((await checkPage(config('127.0.0.1', port), false))[0], 'that program is stopped').toMatchObject({
     status: 'ok',
@@ -83,7 +86,7 @@ test('no check advises to stop a daemon of Tidemark on the port', async () => {
   const elsewhere = await serving(health, async () => await checkPage(config('127.0.0.1', await freePort()), false));
   expect(elsewhere[0]).toMatchObject({ status: 'ok', message: expect.stringMatching(/: free for the daemon$/) });
   const unknown = await serving('hello', async (port) => await checkPage(config('127.0.0.1', port), null));
-  expect(unknown[0]).toMatchObject({ status: 'fail', remedy: expect.stringMatching(/^Stop that program, or set/) });
+  expect(unknown[0]).toMatchObject({ status: 'fail', remedy: expect.stringContaining('Or stop that program, unless') });
 });
 
 test('who can read it', async () => {
@@ -92,4 +95,32 @@ test('who can read it', async () => {
   expect(await readers('127.0.0.1', 0)).toBe('everybody on this machine, without a password');
   expect(await readers('0.0.0.0', 0, 'canary-4711')).toBe('everybody who can reach this port, with the password');
   expect(await readers('::1', 0)).toMatch(/on this machine/);
+});
+
+test.each([
+  [
+    80,
+    'EACCES',
+    /may not be used by this user/,
+    'Use a port above 1023: set listen (TIDEMARK_LISTEN) to another port.',
+  ],
+  [
+    1234,
+    'EAFNOSUPPORT',
+    /cannot be listened on \(EAFNOSUPPORT\)/,
+    'Check the address, or set listen (TIDEMARK_LISTEN) to another.',
+  ],
+])('a port %i that the system refuses (%s): another address', async (port, code, words, remedy) => {
+  // Few machines refuse one to the user of the tests.
+  const refused = vi.spyOn(Server.prototype, 'listen').mockImplementation(function (this: Server) {
+    queueMicrotask(() => this.emit('error', Object.assign(new Error(code), { code })));
+    return this;
+  });
+  try {
+    const [line] = await checkPage(config('127.0.0.1', port), false);
+    expect(line).toMatchObject({ status: 'fail', message: expect.stringMatching(words), remedy });
+  } finally {
+    refused.mockRestore();
+  }
+  expect((await checkPage(config('127.0.0.1', await freePort()), false))[0]).toMatchObject({ status: 'ok' });
 });

@@ -108,8 +108,8 @@ describe('configuration', () => {
     const env = { ...ALONE, TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: file };
     const report = await stage.report(env, ['--config', config]);
     expect(bad(report, 'configuration')).toEqual(['warn api.key_file', 'warn influx.token', 'warn influx.url']);
-    expect(line(report, 'api.key_file').remedy).toBe(`chmod 600 '${file}'`);
-    expect(line(report, 'influx.token').remedy).toBe(`chmod 600 ${config}`);
+    expect(line(report, 'api.key_file').remedy).toBe(`chmod o-rwx '${file}'`);
+    expect(line(report, 'influx.token').remedy).toBe(`chmod o-rwx ${config}`);
     expect(line(report, 'influx.url').message).toMatch(/anybody who sees the traffic can read influx\.token/);
     // A container reads them so: in a directory that nobody else can enter.
     chmodSync(stage.directory, 0o700);
@@ -261,6 +261,10 @@ describe('the place of the state', () => {
     });
     expect(stage.simulator.log.total).toBe(0);
     expect(readdirSync(stage.dataDir).map((name) => statSync(join(stage.dataDir, name)).uid)).not.toContain(65_534);
+    const byOwner = await stage.report();
+    expect(line(byOwner, 'directory').status, 'as user 0').toBe('ok');
+    const elsewhere = await stage.report({ TIDEMARK_DATA_DIR: join(stage.directory, 'another') });
+    expect(line(elsewhere, 'directory').status).toBe('ok');
     chmodSync(stage.dataDir, 0o700);
     const hidden = await asNobody(stage);
     expect([hidden.code, hidden.stderr]).toEqual([1, '']);
@@ -273,7 +277,7 @@ describe('the place of the state', () => {
     mkdirSync(stage.dataDir, { mode: 0o755 });
     const { stdout } = await asNobody(stage);
     const { remedy } = line(JSON.parse(stdout), 'directory');
-    expect(remedy).toBe(`As root: chown -R 65534 ${stage.dataDir}`);
+    expect(remedy).toBe(`As root: chown 65534 ${stage.dataDir}`);
     execSync(remedy?.replace('As root: ', '') ?? '');
     const mended = await asNobody(stage);
     const open = line(JSON.parse(mended.stdout), 'permissions');
@@ -437,6 +441,7 @@ describe('the file of the state', () => {
     } finally {
       close();
     }
+    expect((await stage.report()).requests).toBe(5);
   });
 });
 

@@ -35,6 +35,8 @@ export interface CheckStage extends AsyncDisposable {
   readonly url: string;
   readonly directory: string;
   readonly dataDir: string;
+  /** The environment of each run. */
+  readonly env: Environment;
   /** Runs it as people see it. */
   run(args?: readonly string[], options?: RunOptions): Promise<CheckRun>;
   /** Runs it with `--json`. */
@@ -99,6 +101,7 @@ export async function openStage({ settings, devices = DEVICES, workspaceId }: St
     url: server.url,
     directory,
     dataDir,
+    env: base,
     run,
     report: async (env = {}, args = []) => {
       const { code, stdout, stderr } = await run([...args, '--json'], { env });

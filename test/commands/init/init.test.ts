@@ -241,7 +241,11 @@ describe('by flags', () => {
     const given = ['--api-url', api.url, '--listen', address];
     for (const [flags, code, words] of [
       [['--listen', '9464'], 2, /^--listen: expected host:port/],
-      [['--listen', address], 1, /^--listen: .* is in use by .*\. Stop that program, or set --listen to another port;/],
+      [
+        ['--listen', address],
+        1,
+        /^--listen: .* is in use by .*\. Set --listen to another port; .* Or stop that program, unless/,
+      ],
     ] as const) {
       const refused = await init(directory, ['--api-url', api.url, ...flags], { env });
       expect([refused.code, refused.stderr]).toEqual([code, expect.stringMatching(words)]);
@@ -373,7 +377,7 @@ test('a database that an InfluxDB 3 cannot create is an error of the bucket', as
   expect(stderr).toContain(
     'The database does not accept points: this InfluxDB 3 has no database "f" and cannot create',
   );
-  expect(stderr).toContain('correct --influx-bucket, or delete a database');
+  expect(stderr).toContain('correct --influx-bucket, or delete one there that nobody needs any more');
   expect([...influx.databases]).toHaveLength(5);
 });
 

@@ -34,7 +34,7 @@ test('arguments that are not understood fail with what to do, and with no intern
     await expect(worker({ windows: 'all' }, NEVER, () => {}).end).rejects.toMatchObject({
       name: 'UserError',
       exitCode: 3,
-      message: expect.stringContaining('Restart the daemon with the version of the command'),
+      message: expect.stringContaining('Update the older of the two, restart the daemon, and run the command again.'),
     });
   }
 });

@@ -70,7 +70,7 @@ describe('unknown arguments', () => {
   test('is refused with what to do about it', () => {
     expect(argumentsNotUnderstood()).toMatchObject({
       exitCode: 3,
-      message: expect.stringMatching(/Restart the daemon/),
+      message: expect.stringContaining('Update the older of the two, restart the daemon, and run the command again.'),
     });
   });
 });

@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
-import { openDatabase } from '../../../src/store/open/database.ts';
+import { copyRemedy, openDatabase } from '../../../src/store/open/database.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { inspectState, isStateLocked } from '../../../src/store/views/inspect.ts';
@@ -431,6 +431,19 @@ describe('a place that cannot hold a state', () => {
   });
 });
 
+test.each([
+  ['SQLITE_FULL', /^Free space on that disk and start again, or write the copy to another disk/],
+  ['ENOSPC', /^Free space on that disk/],
+  ['EROFS', /^Mount it for writing/],
+  ['SQLITE_IOERR_WRITE', /^Check the disk \(free space, quota, health\)/],
+  ['EACCES', /^(?:Make this user the owner|Give this user write permission): /],
+  ['ERR_FS_EISDIR', /^Write the copy to another directory \(--backup FILE\)/],
+])('the remedy for a copy before an upgrade that fails depends on the error: %s', (code, words) => {
+  using place = scratch();
+  const error = Object.assign(new Error('no'), { code });
+  expect(copyRemedy(place.file, `${place.file}.version-1`, error)).toMatch(words);
+});
+
 describe('a change of the shape', () => {
   test.each([
     ['of a new state', { done: 0, table: 'coverage', version: MIGRATIONS.length }],
@@ -440,20 +453,24 @@ describe('a change of the shape', () => {
     const db = new Database(place.file);
     db.pragma(`application_id = ${APPLICATION_ID}`);
     for (const step of MIGRATIONS.slice(0, done)) db.exec(step);
-    db.exec(`CREATE TABLE ${table} (theirs); INSERT INTO ${table} VALUES ('kept')`);
     db.pragma(`user_version = ${done}`);
+    using another = scratch();
+    copyFileSync(place.file, another.file);
+    db.exec(`CREATE TABLE ${table} (theirs); INSERT INTO ${table} VALUES ('kept')`);
     const names = (of: Database.Database) => of.prepare('SELECT name FROM sqlite_master').pluck().all();
     const before = names(db);
     db.close();
     const error = refusal(place.path);
     expect(error.exitCode).toBe(1);
     expect(error.message).toContain(
-      `could not be upgraded to state version ${version} (table ${table} already exists). It was not changed`,
+      `could not be upgraded to state version ${version} (table ${table} already exists). It was not changed; use the version that wrote it, or restore a backup into an empty data_dir.`,
     );
     const after = new Database(place.file, { readonly: true });
     expect(names(after)).toEqual(before);
     expect(after.prepare(`SELECT * FROM ${table}`).pluck().all()).toEqual(['kept']);
     expect(Number(after.pragma('user_version', { simple: true }))).toBe(done);
     after.close();
+    // A backup in an empty directory.
+    openStore(another.path).close();
   });
 });

@@ -199,6 +199,9 @@ describe('obstacles', () => {
       expect(message).toContain(`Choose another directory, such as ${join(directory, 'tidemark-copy.db')}.`);
     }
     expect(existsSync('/sys/tidemark-copy.db')).toBe(false);
+    // Another directory.
+    await backUp(directory, join(directory, 'tidemark-copy.db'));
+    expect(existsSync(join(directory, 'tidemark-copy.db'))).toBe(true);
   });
 
   test('an interruption leaves no file', async () => {
