@@ -79,4 +79,6 @@ test('a signal while it waits ends it with 3', async () => {
   expect([code, stdout], stderr).toEqual([3, '']);
   expect(stderr).toMatch(/tidemark: Stopped before the plan was computed\. Run --plan again\./);
   expect(existsSync(join(stage.dataDir, 'tidemark.db'))).toBe(true);
+  stage.simulator.faults = null;
+  expect((await stage.run(['--plan'])).code).toBe(0);
 });

@@ -2,15 +2,18 @@
  * `--backfill` without a daemon, on the virtual clock: what it fills, what it costs, when it ends and with what.
  */
 import { describe, expect, test } from 'vitest';
-import { backfillEndText } from '../../../src/commands/backfill/result.ts';
+import { type BackfillSummary, backfillEndText } from '../../../src/commands/backfill/result.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { worldOf } from '../../support/daemon-rig.ts';
-import { always, onPath } from '../../support/faults.ts';
+import { always, falselyEmpty, onPath, upsideDown } from '../../support/faults.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
 import { unhurried } from '../../support/virtual-clock.ts';
 import { backfillAlone, coverageOf, telemetryRequests } from './support.ts';
+
+/** Its text without line breaks. */
+const oneLine = (summary: BackfillSummary): string => backfillEndText(summary).replaceAll(/\s+/g, ' ');
 
 const DEVICES = [
   { deviceId: 'often', intervalMs: MINUTE_MS, jitter: 0.5 },
@@ -153,6 +156,9 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
       runs += 1;
       if (summary.outcome === 'complete') break;
       expect(summary).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
+      expect(oneLine(summary)).toMatch(
+        /interrupted\. The progress is kept; run the command again\..* not read yet: .*: run the same command again to continue/,
+      );
     }
     expect(runs).toBeGreaterThan(4);
     // Each stop costs at most the four that are under way.
@@ -173,6 +179,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
       const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY_MS });
       expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3, devices_complete: 3, missing: [] });
       expect(summary.destinations[0]?.pending_points).toBeGreaterThan(1000);
+      expect(oneLine(summary)).toMatch(/points in the archive not delivered: .* Run the command again\./);
       expect(rig.clock.nowMs() - startedMs).toBeGreaterThanOrEqual(10 * MINUTE_MS);
       expect(rig.clock.nowMs() - startedMs).toBeLessThan(15 * MINUTE_MS);
     } finally {
@@ -193,6 +200,56 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect([...new Set(summary.missing.map(({ device_id }) => device_id))]).toEqual(['seldom']);
     expect(summary.missing.map(({ reason }) => reason)).toContain('unreachable');
     expect(rig.clock.nowMs() - startedMs).toBeLessThan(30 * MINUTE_MS);
+    expect(oneLine(summary)).toMatch(/the requests for this device fail; run the command again later/);
+    rig.simulator.faults = null;
+    await rig.clock.sleep(30 * MINUTE_MS);
+    expect((await backfillAlone(rig, { fromMs: NOW_MS - 3 * DAY_MS })).summary).toMatchObject({ outcome: 'complete' });
+  });
+
+  test.each([
+    [
+      'one device has invalid pages',
+      /seldom\/telemetry/,
+      upsideDown,
+      /the API returned invalid pages for this range; run the command again later/,
+    ],
+    [
+      'no device has readings',
+      /telemetry/,
+      falselyEmpty,
+      /although its device list shows activity then; run the command again in half an hour/,
+    ],
+  ])('ends with 3 where %s for a while, and closes the gap when it is run again', async (_, path, fault, words) => {
+    using rig = await rigOf();
+    rig.simulator.faults = onPath(path, always(fault));
+    const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - DAY_MS });
+    expect(summary.exit_code).toBe(3);
+    expect(oneLine(summary)).toMatch(words);
+    rig.simulator.faults = null;
+    await rig.clock.sleep(30 * MINUTE_MS);
+    expect((await backfillAlone(rig, { fromMs: NOW_MS - DAY_MS })).summary).toMatchObject({ outcome: 'complete' });
+  });
+
+  test('fails where nothing answers, or no time is known, and completes when it is run again after that', async () => {
+    const appearsAtMs = NOW_MS + HOUR_MS;
+    using rig = await rigOf({
+      world: worldOf([{ deviceId: 'young', intervalMs: MINUTE_MS, appearsAtMs }], DAY_MS),
+      settings: { time: { date: 'absent' } },
+    });
+    rig.simulator.faults = always({ kind: 'server-error' });
+    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY_MS })).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringMatching(
+        /Nothing could be read for ten minutes: .* Run the command again when the API answers/,
+      ),
+    });
+    rig.simulator.faults = null;
+    await expect(backfillAlone(rig, { fromMs: NOW_MS - DAY_MS })).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringMatching(/no range to read\. Run the command again when a device has reported\.$/),
+    });
+    await rig.clock.sleep(2 * HOUR_MS);
+    expect((await backfillAlone(rig, { fromMs: NOW_MS - DAY_MS })).summary).toMatchObject({ outcome: 'complete' });
   });
 
   test('ends with 3 where the service goes away', async () => {
@@ -211,6 +268,9 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
       },
     );
     expect(summary).toMatchObject({ outcome: 'stalled', exit_code: 3 });
+    expect(oneLine(summary)).toMatch(
+      /stopped after 10 minutes without progress\. The progress is kept; run the command again/,
+    );
     expect(summary.missing.length).toBeGreaterThan(0);
     expect(rig.clock.nowMs() - NOW_MS).toBeLessThan(30 * MINUTE_MS);
     rig.simulator.faults = null;

@@ -172,7 +172,10 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     expect(store.forgetting.unfinished()).toEqual(['tied']);
     sync.close();
     const next = rig.open({ destinations: [] });
-    expect(tracesOf(forgetParts({ ...next, destinations: [] }), 'tied')).toEqual(NOTHING);
+    const finished = forgetParts({ ...next, destinations: [] });
+    expect(tracesOf(finished, 'tied')).toEqual(NOTHING);
+    // The command again finds nothing left to do.
+    expect(await forgetDevice(finished, { deviceId: 'tied' }, NEVER).catch(({ exitCode }) => exitCode)).toBe(2);
     next.close();
   });
 
@@ -192,6 +195,18 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
       expect.objectContaining({ exitCode: 3, message: 'Stopped before anything was removed. Run the command again.' }),
     );
     expect(store.forgetting.unfinished()).toEqual([]);
+    const again = forgetParts({ ...sync, destinations: destinationsOf(rig) });
+    store.append(['coverage,device_id=tied state="live" 1'], 'live');
+    await expect(forgetDevice(again, { deviceId: 'tied' }, NEVER)).rejects.toMatchObject({
+      exitCode: 3,
+      message: expect.stringMatching(/Nothing was removed\. Run the command again when they are delivered\./),
+    });
     sync.close();
+    await rig.once();
+    const later = rig.open({ destinations: [] });
+    later.context.store.markGone('tied', later.context.clock.nowMs());
+    const delivered = forgetParts({ ...later, destinations: destinationsOf(rig) });
+    expect(await forgetDevice(delivered, { deviceId: 'tied' }, NEVER)).toMatchObject({ outcome: 'complete' });
+    later.close();
   });
 });

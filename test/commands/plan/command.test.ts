@@ -130,7 +130,11 @@ describe('its requests', () => {
     const error = await refusalOf(rig.plan());
     daemon.close();
     expect([error.exitCode, asked(rig)]).toEqual([3, []]);
-    expect(error.message).toMatch(/has not read the device list yet\. Run the command again/);
+    expect(error.message).toMatch(/has not read the device list yet\. Run the command again in a minute\.$/);
+    await rig.once();
+    const later = rig.open();
+    expect((await rig.plan()).basis).toMatchObject({ source: 'state' });
+    later.close();
   });
 
   test('a workspace without devices is reported beside a process as well', async () => {
@@ -503,9 +507,11 @@ describe('mistakes', () => {
     const error = await refusalOf(rig.plan());
     expect([error.exitCode, error.message]).toEqual([
       3,
-      expect.stringMatching(/could not be computed: .*Run --plan again/),
+      expect.stringMatching(/could not be computed: .*Run --plan again when the API answers\.$/),
     ]);
     expect(asked(rig).length).toBeLessThan(10);
+    rig.simulator.faults = null;
+    expect((await rig.plan()).basis).toMatchObject({ source: 'api' });
   });
 
   test('another workspace behind the key: exit 1, before its devices are listed', async () => {

@@ -267,7 +267,9 @@ describe.runIf(influxdAvailable())('points in quarantine', () => {
     const stop = new AbortController();
     const parts = partsOf(state);
     const order = { filter: ALL, report: () => stop.abort(new Error('Stopped')) };
-    expect(await dropQuarantine(parts, order, stop.signal)).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
+    const interrupted = await dropQuarantine(parts, order, stop.signal);
+    expect(interrupted).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
+    expect(quarantineSummaryText(interrupted)).toContain('Interrupted. Run the command again for the rest.');
     expect(rows(state)).toHaveLength(201);
     expect(await drop(state)).toMatchObject({ outcome: 'complete', destinations: [{ dropped: 200 }] });
   });

@@ -119,6 +119,9 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(unwrapped(text)).toMatch(
       /No daemon is running; the last request was at \S+Z\. Start it, or run --once\. All 3 devices are complete; the database has every point\. Delivery/,
     );
+    const started = rig.open();
+    expect(textOf(config, rig.clock)).not.toContain('No daemon is running');
+    started.close();
     expect(unwrapped(text)).toMatch(/Streams account last read .* ago, devices last read .* ago, /);
     expect(text).toContain('Gaps        none');
     expect(text).toContain('Delivery    every point delivered');
@@ -207,6 +210,9 @@ describe.runIf(influxdAvailable())('status', () => {
     rig.simulator.faults = (_, { path }) => (path.includes('/telemetry') ? { kind: 'server-error' } : null);
     await rig.once();
     await expectTrue(rig, reportOf(config, rig.clock), 8000);
+    rig.simulator.faults = null;
+    await rig.once();
+    expect(reportOf(config, rig.clock).gaps).toEqual([]);
   });
 
   test('beside a running daemon it reports the same as the daemon, and for a database that is down since when', async () => {
