@@ -139,7 +139,7 @@ function explain(path: string, error: unknown): unknown {
   return problem === 'full' || problem === 'io' ? new StateFullError(advice, 1) : new UserError(advice, 1);
 }
 
-/** What an error of the file system or the database means for the file at `path`; `null` for any other error. */
+/** Explains an error of the file system or the database for the file at `path`; returns `null` for any other error. */
 export function adviceOn(path: string, error: unknown): (Advice & { readonly problem: Problem }) | null {
   if (!(error instanceof Error) || !('code' in error)) return null;
   const code = String(error.code);

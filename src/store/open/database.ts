@@ -338,7 +338,7 @@ function copyBeforeMigration(db: Database.Database, path: string, upgrade: State
   }
 }
 
-/** What to do where the copy cannot be written. Where no file can be made, no link to a copy elsewhere can either. */
+/** Returns the remedy for a copy that cannot be written. Where no file can be made, no link to another copy can either. */
 export function copyRemedy(path: string, copy: string, error: unknown): string {
   const found = adviceOn(path, error);
   if (found !== null && ['read-only', 'unwritable', 'io'].includes(found.problem)) return found.remedy;
