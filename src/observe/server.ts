@@ -11,6 +11,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIP } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { type Advice, UserError } from '../core/faults.ts';
 import { type Clock, type Served, servedJson } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
@@ -98,11 +99,7 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
   server.on('timeout', (socket) => {
     if (!(socket instanceof Connection && socket.phase === 'answer')) socket.destroy();
   });
-  // A request that is no HTTP is refused, and the connection ends: without messages of the parser.
-  server.on('clientError', (_error, socket) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
-    else socket.destroy();
-  });
+  server.on('clientError', endInvalid);
   await listen(server, options.listen);
   server.on('error', (error: NodeJS.ErrnoException) => options.onError(error.code ?? 'unknown error'));
   return {
@@ -114,6 +111,16 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
         server.closeAllConnections();
       }),
   };
+}
+
+/**
+ * Refuses a request that is no HTTP, without messages of the parser, and ends its connection. A connection whose time is
+ * over ends without an answer: a browser may have opened it in advance, and takes an answer for that of its next request.
+ */
+export function endInvalid({ code }: NodeJS.ErrnoException, socket: Duplex): void {
+  if (socket.writable && code !== 'ERR_HTTP_REQUEST_TIMEOUT') {
+    socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+  } else socket.destroy();
 }
 
 /** A running server. */

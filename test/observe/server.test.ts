@@ -2,13 +2,14 @@
  * The HTTP server on loopback: its answers and its refusals. The pages
  * themselves: `test/page/`.
  */
+import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
 import { UserError } from '../../src/core/faults.ts';
 import type { DeviceStatus, HealthReport, MissingStatus, ReadyReport, StatusReport } from '../../src/core/status.ts';
-import { PAGE_POLICY, type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
+import { endInvalid, PAGE_POLICY, type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
 import { patient } from '../support/patience.ts';
 
 const DEVICE: DeviceStatus = {
@@ -345,6 +346,23 @@ describe('problems of the server', () => {
       );
     }
     expect((await ask(server, '/healthz')).status).toBe(200);
+  });
+
+  test('a connection whose time is over ends without an answer, which a browser would take for that of a request', async () => {
+    const end = async (code: string): Promise<string> => {
+      const server = createServer((socket) => endInvalid(Object.assign(new Error(code), { code }), socket));
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      try {
+        const pieces = await connect(port, '127.0.0.1').setEncoding('utf8').toArray();
+        return pieces.join('');
+      } finally {
+        server.close();
+      }
+    };
+    expect(await end('ERR_HTTP_REQUEST_TIMEOUT')).toBe('');
+    expect(await end('HPE_INVALID_METHOD')).toMatch(/^HTTP\/1\.1 400 /);
   });
 
   test('a request that names two hosts is refused', async () => {
