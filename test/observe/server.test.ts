@@ -9,7 +9,13 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
 import { UserError } from '../../src/core/faults.ts';
 import type { DeviceStatus, HealthReport, MissingStatus, ReadyReport, StatusReport } from '../../src/core/status.ts';
-import { endInvalid, PAGE_POLICY, type StatusServer, type StatusServerOptions, serveStatus } from '../../src/observe/server.ts';
+import {
+  endInvalid,
+  PAGE_POLICY,
+  type StatusServer,
+  type StatusServerOptions,
+  serveStatus,
+} from '../../src/observe/server.ts';
 import { patient } from '../support/patience.ts';
 
 const DEVICE: DeviceStatus = {
