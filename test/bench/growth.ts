@@ -45,36 +45,45 @@ async function measureBackfills({ program, size, say }: GrowthPlan, delivers: bo
   const history = await run({ ...size, readings: size.readings * TIMES });
   small.push(await run(size));
   const cpuOf = ({ cpuMs, readings }: Backfill): number => cpuMs / readings;
-  const memoryOf = ({ peakPrivateBytes }: Backfill): number => peakPrivateBytes;
+  const peakOf = ({ peakPrivateBytes }: Backfill): number => peakPrivateBytes;
   return [
     ratio(`backfill ${what}: CPU per reading, 10 × devices`, cpuOf(devices), small.map(cpuOf)),
     ratio(`backfill ${what}: CPU per reading, 10 × history`, cpuOf(history), small.map(cpuOf)),
-    ratio(`backfill ${what}: peak private memory, 10 × devices`, memoryOf(devices), small.map(memoryOf)),
-    ratio(`backfill ${what}: peak private memory, 10 × history`, memoryOf(history), small.map(memoryOf)),
+    ratio(`backfill ${what}: peak private memory, 10 × devices`, peakOf(devices), small.map(peakOf)),
+    ratio(`backfill ${what}: peak private memory, 10 × history`, peakOf(history), small.map(peakOf)),
   ];
 }
+
+/** Of each of the small fleets, whose figures differ from run to run by as much as the history may cost. */
+const IDLE_RUNS = 3;
 
 /** Side by side, so that all of them have the same machine. */
 async function measureIdle({ program, idleDevices, idleMs, say }: GrowthPlan): Promise<Measured[]> {
   const run = async (devices: number, historyMs: number): Promise<Idle> => {
     const one = await idle({ program, devices, historyMs, warmMs: Math.max(idleMs, MINUTE_MS), measuredMs: idleMs });
     say(
-      `growth, idle with ${devices} devices and ${historyMs / HOUR_MS} hours: ${one.cpuSPerHour.toFixed(1)} s of CPU an hour, ${mb(one.privateBytes)} MB`,
+      `growth, idle with ${devices} devices and ${historyMs / HOUR_MS} hours: ${one.cpuSPerHour.toFixed(1)} s of CPU an hour, ${mb(memoryOf(one))} MB`,
     );
     return one;
   };
+  const some = async (historyMs: number): Promise<Idle[]> =>
+    await Promise.all(Array.from({ length: IDLE_RUNS }, async () => await run(idleDevices, historyMs)));
   const [small, devices, history] = await Promise.all([
-    run(idleDevices, IDLE_HISTORY_MS),
+    some(IDLE_HISTORY_MS),
     run(idleDevices * TIMES, IDLE_HISTORY_MS),
-    run(idleDevices, IDLE_HISTORY_MS * TIMES),
+    some(IDLE_HISTORY_MS * TIMES),
   ]);
+  const cpuOf = ({ cpuSPerHour }: Idle): number => cpuSPerHour;
   return [
-    ratio('idle: CPU per device, 10 × devices', devices.cpuSPerHour / TIMES, [small.cpuSPerHour]),
-    ratio('idle: private memory per device, 10 × devices', devices.privateBytes / TIMES, [small.privateBytes]),
-    ratio('idle: CPU, 10 × history', history.cpuSPerHour, [small.cpuSPerHour]),
-    ratio('idle: private memory, 10 × history', history.privateBytes, [small.privateBytes]),
+    ratio('idle: CPU per device, 10 × devices', cpuOf(devices) / TIMES, small.map(cpuOf)),
+    ratio('idle: private memory per device, 10 × devices', memoryOf(devices) / TIMES, small.map(memoryOf)),
+    ratio('idle: CPU, 10 × history', median(history.map(cpuOf)), small.map(cpuOf)),
+    ratio('idle: private memory, 10 × history', median(history.map(memoryOf)), small.map(memoryOf)),
   ];
 }
+
+/** The middle one of the looks: the largest of them is one collection that came late. */
+const memoryOf = ({ privateLooks }: Idle): number => median(privateLooks);
 
 function ratio(figure: string, large: number, small: readonly number[]): Measured {
   return { figure, unit: 'times', wanted: WANTED, better: 'less', values: [large / median(small)] };
