@@ -109,7 +109,7 @@ function checkText(report: CheckReport, isVerbose: boolean, { isTTY, columns }: 
     const own = headingOf(check);
     if (own !== heading) text += `${heading === '' ? '' : '\n'}${own}\n`;
     heading = own;
-    text += checkLines(check, { isWhole: isVerbose || !isTTY, width });
+    text += checkLines(check, { isTTY, isVerbose, width });
   }
   return `${text}\n${wrap(verdictOf(report, isVerbose), 0, width)}`;
 }
@@ -120,6 +120,7 @@ const HEADINGS: Readonly<Record<CheckLine['area'], string>> = {
   api: 'API',
   destination: 'Destination',
   page: 'Status page',
+  dashboards: 'Dashboards on',
 };
 
 function headingOf({ area, destination }: CheckLine): string {
@@ -127,16 +128,17 @@ function headingOf({ area, destination }: CheckLine): string {
 }
 
 interface Form {
-  /** Whether a line may take several rows although it is in order. */
-  readonly isWhole: boolean;
+  readonly isTTY: boolean;
+  readonly isVerbose: boolean;
   readonly width: number;
 }
 
-function checkLines({ status, name, message, remedy }: CheckLine, { isWhole, width }: Form): string {
+function checkLines({ status, name, message, remedy }: CheckLine, { isTTY, isVerbose, width }: Form): string {
   const head = `  ${MARKS[status].padEnd(MARK_WIDTH - 2)}${plainText(name, 60)}`;
   const room = MARK_WIDTH + NAME_WIDTH;
-  // On a terminal, a line that is in order takes one row.
-  const text = plainText(message, status === 'ok' && !isWhole ? width - room : MOST);
+  // A check that succeeded takes one row: cut to the width of a terminal, whole in a file or a pipe.
+  if (status === 'ok' && !isTTY) return `${`${head} `.padEnd(room)}${plainText(message, MOST)}\n`;
+  const text = plainText(message, status === 'ok' && !isVerbose ? width - room : MOST);
   const first =
     head.length >= room
       ? `${head}\n${wrap(' '.repeat(room) + text, room, width)}`

@@ -138,7 +138,9 @@ function destinationLines(to: CheckedDestination, facts: DestinationFacts): Chec
   if (facts.kind === 'influxdb') noteBucketId(notes, to);
   if (facts.write.kind === 'accepted' && !facts.isMissing) {
     noteRetention(notes, to, facts);
-    noteQueries(notes, to, facts);
+    const access = createNotes('dashboards', to.name);
+    noteQueries(access, to, facts);
+    return [...notes.lines, ...access.lines];
   }
   return notes.lines;
 }

@@ -220,12 +220,10 @@ const RATE_LIMIT = 'rate-limit headers';
 function noteRateLimit(notes: CheckNotes, seen: Learnt['rateLimit']): CheckLine {
   if (seen === null) return notes.skip(RATE_LIMIT, UNSEEN, { seen: null });
   if (seen === 'all') return notes.ok(RATE_LIMIT, 'X-RateLimit-Limit and X-RateLimit-Remaining are present', { seen });
-  return notes.warn(RATE_LIMIT, {
-    message: seen === 'none' ? 'the responses have none' : 'not every response has both of them',
-    remedy:
-      'Nothing to do: Tidemark uses the limits of the plan, and detects the requests of other clients only when the API returns 429.',
-    facts: { seen },
-  });
+  // The owner of the workspace can do nothing about it.
+  const found = seen === 'none' ? 'the responses have none' : 'not every response has both of them';
+  const effect = 'the limits of the plan apply, and requests of other clients are detected only by a response with 429';
+  return notes.ok(RATE_LIMIT, `${found}: ${effect}`, { seen });
 }
 
 const WHERE = "in the vendor's web application (Settings, then API)";

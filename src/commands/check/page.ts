@@ -39,7 +39,7 @@ async function noteDaemonAnswer(notes: CheckNotes, { listen }: Config | StateCon
   try {
     const health = await healthAt(listen);
     if (health !== null) {
-      notes.ok('listen', daemonAnswers(address, health));
+      noteHealth(notes, address, health);
       return;
     }
     notes.fail('listen', {
@@ -54,8 +54,15 @@ async function noteDaemonAnswer(notes: CheckNotes, { listen }: Config | StateCon
   }
 }
 
-function daemonAnswers(address: string, health: number): string {
-  return `${address}: a Tidemark daemon answers (health: HTTP ${health}); see its page for the workspace`;
+function noteHealth(notes: CheckNotes, address: string, health: number): void {
+  if (health === 200) {
+    notes.ok('listen', `${address}: a Tidemark daemon answers, and is healthy; see its page for the workspace`);
+    return;
+  }
+  notes.warn('listen', {
+    message: `${address}: a Tidemark daemon answers, but is not healthy (HTTP ${health}): one of its loops is stalled`,
+    remedy: 'See the log, and run --health, which prints the stalled loop. If it stays stalled, restart the daemon.',
+  });
 }
 
 /** The HTTP status with which a daemon at an address reports its health; `null` if another program answers. */
@@ -90,7 +97,7 @@ async function noteFree(
     if (!(error instanceof ListenError)) throw error;
     const health = await healthAt(listen).catch(() => null);
     // To stop a daemon of Tidemark would stop the sync of this workspace or of another one.
-    if (health !== null && isRunning === null) notes.ok('listen', daemonAnswers(address, health));
+    if (health !== null && isRunning === null) noteHealth(notes, address, health);
     else if (health !== null) {
       const message = `${address}: a Tidemark daemon with another data_dir answers there`;
       notes.fail('listen', { message, remedy: 'Set listen (TIDEMARK_LISTEN) to another port.' });

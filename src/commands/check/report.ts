@@ -3,14 +3,14 @@
  *
  * - `ok`: as it should be, or a fact worth knowing.
  * - `warn`: it works, but someone should look into it.
- * - `fail`: it does not work, or not as promised; the remedy tells the user what to do.
+ * - `fail`: it does not work, or not as promised; the remedy is the next step.
  * - `skip`: it was not checked; the message gives the reason.
  */
 
 import type { ExitCode, UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 
-const AREAS = ['configuration', 'state', 'api', 'destination', 'page'] as const;
+const AREAS = ['configuration', 'state', 'api', 'destination', 'page', 'dashboards'] as const;
 
 /** The subject of a line, in the order of the output. */
 type CheckArea = (typeof AREAS)[number];

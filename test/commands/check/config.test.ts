@@ -80,6 +80,14 @@ test('a secret that is a plain word is warned of', () => {
   expect(linesOf({ TIDEMARK_LISTEN_PASSWORD: 'horse staple' })('listen_password')?.status).not.toBe('warn');
 });
 
+test('a proxy is named, and not reported as working: nothing was sent through it yet', () => {
+  expect(linesOf({})('proxy')).toBeUndefined();
+  expect(linesOf({ HTTPS_PROXY: 'http://proxy.example:3128' })('proxy')).toMatchObject({
+    status: 'skip',
+    message: expect.stringMatching(/^HTTPS_PROXY: requests go through the proxy, .* show whether it works$/),
+  });
+});
+
 test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { readonly name: string }]>([
   [
     'a value that cannot be used',

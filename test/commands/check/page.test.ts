@@ -10,8 +10,8 @@ import { freePort } from '../../support/ports.ts';
 const config = (host: string, port: number, password: string | null = null) =>
   ({ listen: { host, port }, statusPage: { password: password === null ? null : new Secret(password) } }) as Config;
 
-async function serving<T>(body: string, work: (port: number) => Promise<T>): Promise<T> {
-  const server = createServer((_request, response) => void response.end(body));
+async function serving<T>(body: string, work: (port: number) => Promise<T>, status = 200): Promise<T> {
+  const server = createServer((_request, response) => void response.writeHead(status).end(body));
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   try {
     const address = server.address();
@@ -55,7 +55,13 @@ test('beside a daemon: whether the daemon answers there', async () => {
   const own = await serving('{"healthy":true}', async (port) => await checkPage(config('127.0.0.1', port), true));
   expect(own[0]).toMatchObject({
     status: 'ok',
-    message: expect.stringContaining('a Tidemark daemon answers (health: HTTP 200); see its page for the workspace'),
+    message: expect.stringContaining('a Tidemark daemon answers, and is healthy; see its page for the workspace'),
+  });
+  const read = async (port: number) => await pageLines(config('127.0.0.1', port), true);
+  expect((await serving('{"healthy":false}', read, 503))[0]).toMatchObject({
+    status: 'warn',
+    message: expect.stringMatching(/: a Tidemark daemon answers, but is not healthy \(HTTP 503\)/),
+    remedy: expect.stringContaining('run --health'),
   });
   const other = await serving('hello', async (port) => await checkPage(config('127.0.0.1', port), true));
   expect(other[0]).toMatchObject({

@@ -1,5 +1,6 @@
 /** The lines of `--check`: how they are made, in which order they stand, and what they add up to. */
 import { describe, expect, test } from 'vitest';
+import { noteLearnt } from '../../../src/commands/check/findings.ts';
 import { checkReport, createNotes, errorText, isShown, readApiFindings } from '../../../src/commands/check/report.ts';
 import { UserError } from '../../../src/core/faults.ts';
 
@@ -57,6 +58,12 @@ describe('the result', () => {
     expect(report).toMatchObject({ exit_code: exitCode, ok: exitCode === 0, requests: 3, version: '1.0' });
   });
 
+  test('has the areas in the order of the journey, the access of the dashboards at the end', () => {
+    const areas = ['configuration', 'state', 'api', 'destination', 'page', 'dashboards'] as const;
+    const lines = areas.toReversed().map((area) => createNotes(area).ok('x', ''));
+    expect(checkReport('1.0', 0, lines).checks.map(({ area }) => area)).toEqual(areas);
+  });
+
   test('keeps areas and destinations together, in each the lines as they came', () => {
     const [state, a, b] = [createNotes('state'), createNotes('destination', 'a'), createNotes('destination', 'b')];
     b.fail('b worst', { message: '', remedy: '' });
@@ -68,6 +75,22 @@ describe('the result', () => {
     const { checks } = checkReport('1.0', 0, [...b.lines, ...a.lines, ...state.lines]);
     expect(checks.map(({ name }) => name)).toEqual(['state', 'b worst', 'a first', 'a second', 'a worse', 'a third']);
   });
+});
+
+test('missing rate-limit headers are no warning, because an operator cannot add them', () => {
+  const unseen = { waitHeaders: [], challengeHeaders: [], pageTaken: null, pageRefused: null };
+  for (const [rateLimit, status] of [
+    [null, 'skip'],
+    ['none', 'ok'],
+    ['some', 'ok'],
+    ['all', 'ok'],
+  ] as const) {
+    const notes = createNotes('api');
+    noteLearnt(notes, { ...unseen, rateLimit }, null);
+    const line = notes.lines.find(({ name }) => name === 'rate-limit headers');
+    expect(line).toMatchObject({ status, remedy: null, facts: { seen: rateLimit } });
+    expect(line !== undefined && isShown(line)).toBe(false);
+  }
 });
 
 test('without --verbose a line for developers is shown only if it is not in order', () => {
