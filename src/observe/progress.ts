@@ -174,7 +174,7 @@ function drawLine(target: TerminalLine, { share, parts }: ShownLine, name: strin
  */
 function createProgressLine(isLog: boolean): (facts: ProgressFacts, nowMs: number) => ProgressParts | null {
   const estimate = createEstimate();
-  const rate = createRate();
+  const rate = createRate(5 * SECOND_MS);
   const everyMs = isLog ? LOG_MS : REDRAW_MS;
   let dueMs: number | null = isLog ? null : Number.NEGATIVE_INFINITY;
   return (given, nowMs) => {
@@ -194,6 +194,8 @@ export interface WorkFacts {
   readonly share: number | null;
   /** The most important first, as a narrow terminal cuts the end. */
   readonly text: string;
+  /** The count since the beginning, and the text for a rate, in counts a second. */
+  readonly rate?: { readonly done: number; readonly text: (perSecond: number) => string };
 }
 
 /** How often the share is sampled for a log, so that its line of the minute has an estimate. */
@@ -209,6 +211,7 @@ export function createWorkProgress(
   target: TerminalLine | ((message: string) => void),
 ): (progress: () => WorkFacts, nowMs: number) => void {
   const estimate = createEstimate();
+  const rateOf = createRate(2 * SECOND_MS);
   const everyMs = typeof target === 'function' ? LOG_SAMPLE_MS : REDRAW_MS;
   let checkMs = Number.NEGATIVE_INFINITY;
   let logMs: number | null = null;
@@ -216,16 +219,23 @@ export function createWorkProgress(
     logMs ??= nowMs + LOG_MS;
     if (nowMs < checkMs) return;
     checkMs = nowMs + everyMs;
-    const { share, text } = progress();
-    const remainingMs = estimate(share, nowMs);
-    const eta = remainingMs === null || share === 1 ? '' : `ETA ${duration(remainingMs / SECOND_MS, 'up')}, `;
-    const line = share === null ? text : `${percent(share, 0)}, ${eta}${text}`;
+    const facts = progress();
+    const { share, rate } = facts;
+    const perMinute = rate === undefined ? null : rateOf(rate.done, nowMs);
+    const line = workText(facts, estimate(share, nowMs), perMinute);
     if (typeof target !== 'function') target.draw(share === null ? line : `${progressBar(share)} ${line}`);
     else if (nowMs >= logMs) {
       logMs = nowMs + LOG_MS;
       target(`progress: ${line}`);
     }
   };
+}
+
+/** How far the work is: the share, the time that is left, the rate, and the words. */
+function workText({ share, text, rate }: WorkFacts, remainingMs: number | null, perMinute: number | null): string {
+  const eta = remainingMs === null || share === 1 ? [] : [`ETA ${duration(remainingMs / SECOND_MS, 'up')}`];
+  const speed = rate === undefined || perMinute === null ? [] : [rate.text((perMinute * SECOND_MS) / MINUTE_MS)];
+  return [...(share === null ? [] : [percent(share, 0)]), ...eta, ...speed, text].join(', ');
 }
 
 function isDone({ devicesDone, devicesTotal, pointsPending }: ProgressFacts): boolean {
@@ -258,20 +268,20 @@ function createEstimate(): (share: number | null, nowMs: number) => number | nul
   };
 }
 
-/** The shortest time from which a rate is computed. */
-const RATE_FROM_MS = 5 * SECOND_MS;
-
-/** @returns a function from a count of requests to the requests a minute, recently; `null` while unknown. */
-function createRate(): (requests: number, nowMs: number) => number | null {
-  let samples: { readonly atMs: number; readonly requests: number }[] = [];
-  return (requests, nowMs) => {
+/**
+ * @param fromMs the shortest time from which a rate is computed
+ * @returns a function from a count to its growth a minute, recently; `null` while unknown.
+ */
+function createRate(fromMs: number): (done: number, nowMs: number) => number | null {
+  let samples: { readonly atMs: number; readonly done: number }[] = [];
+  return (done, nowMs) => {
     const newest = samples.at(-1);
-    if (newest !== undefined && requests < newest.requests) samples = [];
-    if (newest === undefined || nowMs - newest.atMs >= SECOND_MS) samples.push({ atMs: nowMs, requests });
+    if (newest !== undefined && done < newest.done) samples = [];
+    if (newest === undefined || nowMs - newest.atMs >= SECOND_MS) samples.push({ atMs: nowMs, done });
     samples = samples.filter(({ atMs }) => nowMs - atMs <= ESTIMATE_OVER_MS);
     const oldest = samples[0];
-    if (oldest === undefined || nowMs - oldest.atMs < RATE_FROM_MS) return null;
-    return ((requests - oldest.requests) * MINUTE_MS) / (nowMs - oldest.atMs);
+    if (oldest === undefined || nowMs - oldest.atMs < fromMs) return null;
+    return ((done - oldest.done) * MINUTE_MS) / (nowMs - oldest.atMs);
   };
 }
 

@@ -288,6 +288,17 @@ describe('work of any kind', () => {
     expect(screen()[0]).toBe('12 of 40 looked at');
   });
 
+  test.each([60, 120, 200])('has its rate after the time that is left, in %i columns', (columns) => {
+    const { line, screen } = openTerminal(columns);
+    const show = createWorkProgress(line);
+    for (let nowMs = 0; nowMs <= 10_000; nowMs += 200) {
+      const rate = { done: nowMs * 2, text: (perSecond: number) => `${perSecond} points/s` };
+      show(() => ({ share: nowMs / 20_000, text: '12 of 40 looked at', rate }), nowMs);
+    }
+    expect(screen()[0]).toMatch(/^\[#{8}-{8}\] 50 %, ETA 10 s, 2000 points\/s/);
+    expect(screen()[0]?.includes(', 12 of 40 looked at')).toBe(columns > 60);
+  });
+
   test('in a log is a line a minute, the first after a minute, each with the time that is left', () => {
     const lines: string[] = [];
     const show = createWorkProgress((message) => lines.push(message));

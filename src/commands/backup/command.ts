@@ -21,7 +21,8 @@ export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: Pr
   const beganMs = realClock.monoMs();
   const onProgress = (share: number, bytes: number): void => {
     const step = share === 1 ? 'copied, checking the copy' : 'copied';
-    terminal.showWork(() => ({ share: Math.min(share, 0.99), text: `${byteSize(bytes)} ${step}` }));
+    const rate = { done: bytes, text: (perSecond: number) => `${byteSize(perSecond)}/s` };
+    terminal.showWork(() => ({ share: Math.min(share, 0.99), text: `${byteSize(bytes)} ${step}`, rate }));
   };
   const options = { directory: config.dataDir, file, random: realRandom, nowMs: realClock.nowMs(), onProgress };
   let backup: Backup;

@@ -11,7 +11,7 @@ import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import { OTHER_VERSION_REMEDY } from '../../core/state/job-args.ts';
-import { counted, grouped, plainText } from '../../core/text.ts';
+import { counted, grouped, plainText, rateText } from '../../core/text.ts';
 import { requireState } from '../../store/open/read-only.ts';
 import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
@@ -30,9 +30,11 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
   const device = chosenDevices(config.dataDir, [command.device], false)[0] ?? command.device;
   const { destinations } = createSyncOptions(config);
   const show = (progress: unknown): void => {
-    const share = isRecord(progress) ? progress['share'] : null;
-    if (typeof share === 'number')
-      terminal.showWork(() => ({ share: Math.min(share, 0.99), text: 'removing the device' }));
+    const { share, points } = isRecord(progress) ? progress : {};
+    if (typeof share !== 'number') return;
+    const done = typeof points === 'number' ? points : 0;
+    const rate = { done, text: (perSecond: number) => `${rateText(perSecond)} points/s` };
+    terminal.showWork(() => ({ share: Math.min(share, 0.99), text: `${counted(done, 'point')} removed`, rate }));
   };
   const summary = await doOrFollow(
     {
@@ -41,7 +43,7 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
       requestedBy: '--forget',
       alone: () =>
         withState(run, ({ context }) => {
-          const progress = { share: 0 };
+          const progress = { share: 0, points: 0 };
           const work = forgetDevice(
             forgetParts({ context, destinations, forgotten: () => {} }),
             { deviceId: device, progress },

@@ -65,6 +65,8 @@ export function forgetParts({ context, destinations, forgotten }: WorkOf): Forge
 interface Progress {
   /** The part of the archive that was gone through. */
   share: number;
+  /** The points that were removed. */
+  points: number;
 }
 
 /** How often it is tried to empty the write-ahead log, and how long is waited between. */
@@ -77,7 +79,7 @@ class ForgetRefused extends UserError {}
 /** The worker for `runJobs`. */
 export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: AbortSignal) => JobWork {
   return (args, signal) => {
-    const progress: Progress = { share: 0 };
+    const progress: Progress = { share: 0, points: 0 };
     const end = forgetDevice(parts, { deviceId: deviceToForget(args), progress }, signal).then(
       (summary) => endWith(summary, summary.exit_code, summary.outcome === 'interrupted'),
       (error: unknown): JobEnd => {
@@ -96,7 +98,7 @@ export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: 
  */
 export async function forgetDevice(
   parts: ForgetParts,
-  { deviceId, progress = { share: 0 } }: { readonly deviceId: string; readonly progress?: Progress },
+  { deviceId, progress = { share: 0, points: 0 } }: { readonly deviceId: string; readonly progress?: Progress },
   signal: AbortSignal,
 ): Promise<ForgetSummary> {
   const { store, observe, deviceLeft, forgotten } = parts;
@@ -148,6 +150,7 @@ async function removeLines(
     sum.points += removed.points;
     sum.quarantined += removed.quarantined;
     progress.share = share;
+    progress.points = sum.points;
     if (state !== 'going-on') return state;
     // Others have their turn between two steps.
     await clock.sleep(0, signal);

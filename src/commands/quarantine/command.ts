@@ -13,7 +13,7 @@ import { isRecord } from '../../core/json.ts';
 import { isNarrow, type QuarantineFilter } from '../../core/quarantine.ts';
 import { filterArgs } from '../../core/state/job-args.ts';
 import type { KnownDestination } from '../../core/state/quarantine.ts';
-import { counted, grouped, plainText } from '../../core/text.ts';
+import { counted, grouped, plainText, rateText } from '../../core/text.ts';
 import { type DestinationOptions, findReachable } from '../../delivery/destination.ts';
 import { requireState } from '../../store/open/read-only.ts';
 import { readQuarantine } from '../../store/views/read-state.ts';
@@ -39,9 +39,9 @@ import { dropAdvice, listQuarantine, quarantineListText } from './list.ts';
 export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, ports: ProcessPorts): Promise<number> {
   const { command, config, secrets, terminal } = run;
   const { action, destination, reason } = command;
-  const span = readRange(command, realClock.nowMs());
+  const range = readRange(command, realClock.nowMs());
   requireState(config.dataDir);
-  const filter = { destination, devices: chosenDevices(config.dataDir, command.devices, true), reason, ...span };
+  const filter = { destination, devices: chosenDevices(config.dataDir, command.devices, true), reason, ...range };
   const readSecret = createSecretReader({ readFile: ports.readFile, secrets, onUnusable: reportOdd(terminal) });
   const { destinations } = createSyncOptions(config, readSecret);
   const list = readQuarantine(config.dataDir, (quarantine) => {
@@ -94,6 +94,7 @@ async function retryOrDrop(
     terminal.showWork(() => ({
       share: total === 0 ? null : Math.min(done / total, 0.999),
       text: `${grouped(done)} of ${grouped(total)} done`,
+      rate: { done, text: (perSecond) => `${rateText(perSecond)}/s` },
     }));
   };
   const work = action === 'retry' ? retryQuarantine : dropQuarantine;

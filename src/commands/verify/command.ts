@@ -10,6 +10,7 @@ import { UserError } from '../../core/faults.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import type { VerifyState } from '../../core/state/verify.ts';
 import { VERSION } from '../../core/status.ts';
+import { counted, rateText } from '../../core/text.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
@@ -18,7 +19,7 @@ import { noState } from '../../store/open/read-only.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { chosenDevices, printAnswer } from '../shared/command.ts';
 import { type RequestedRange, readRange } from '../shared/options.ts';
-import { compareDestination, daysOf, type VerifyRange } from './compare.ts';
+import { compareDestination, daysOf, type Progress, type VerifyRange } from './compare.ts';
 import { createResender, fetchCost, repairDestination } from './repair.ts';
 import { recordMissing, runSample, type VerifyRun } from './request.ts';
 import {
@@ -118,11 +119,15 @@ async function verify(
     : null;
   const historyFrom = wantedFrom(run.config.sync, realClock.nowMs());
   const comparison = { state, source, destination, clock: realClock, historyFrom, resender };
-  const onDevice = (done: number, of: number): void =>
-    run.terminal.showWork(() => ({ share: done / of, text: `${done}/${of} devices of ${name}` }));
-  const compared = await compareDestination(comparison, { range, onDevice }, ports.signal);
+  const onProgress = ({ share, devices, points }: Progress): void =>
+    run.terminal.showWork(() => ({
+      share,
+      text: `${devices}/${range.deviceIds.length} devices of ${name}, ${counted(points, 'point')}`,
+      rate: { done: points, text: (perSecond) => `${rateText(perSecond)} points/s` },
+    }));
+  const compared = await compareDestination(comparison, { range, onProgress }, ports.signal);
   if (resender !== null)
-    return await repairDestination({ run, comparison, range, resender, onDevice }, compared, ports);
+    return await repairDestination({ run, comparison, range, resender, onProgress }, compared, ports);
   await recordHidden(run, { name, destinationId: destination.id, hidden: compared.hidden }, ports);
   const toFetch = fetchCost(totalOf(compared.tally).cleared, state.plan, realClock.nowMs());
   return verdictOf(source, compared, { toFetch });

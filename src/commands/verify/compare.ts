@@ -30,13 +30,22 @@ export interface VerifyRange {
   readonly isAll: boolean;
 }
 
-/** Called after each device with the number of finished ones. */
-export type OnDevice = (done: number, of: number) => void;
+/** How far the comparison of a destination is. */
+export interface Progress {
+  /** 0 to 1: devices, and days within one. */
+  readonly share: number;
+  readonly devices: number;
+  /** Archived points that were compared. */
+  readonly points: number;
+}
+
+/** Called after each day with points, and after each device. */
+export type OnProgress = (progress: Progress) => void;
 
 /** Compares a destination. An abort is an outcome (`unfinished`), not an error. */
 export async function compareDestination(
   comparison: Comparison,
-  { range, onDevice }: { readonly range: VerifyRange; readonly onDevice: OnDevice },
+  { range, onProgress }: { readonly range: VerifyRange; readonly onProgress: OnProgress },
   signal: AbortSignal,
 ): Promise<Compared> {
   const work: Work = { comparison, tally: createTally(), later: [], search: createAgeSearch() };
@@ -44,7 +53,7 @@ export async function compareDestination(
   let problem: ReadProblem | null = null;
   let unknown: readonly string[] = [];
   try {
-    problem = (await allDevices(work, { range, onDevice }, signal)) ?? (await recheck(work, signal));
+    problem = (await allDevices(work, { range, onProgress }, signal)) ?? (await recheck(work, signal));
     if (problem === null && range.isAll) unknown = await unknownDevices(comparison.source, range.deviceIds, signal);
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -97,22 +106,29 @@ function addLast({ tally, search }: Work, found: FoundDay): void {
 
 async function allDevices(
   work: Work,
-  { range, onDevice }: { readonly range: VerifyRange; readonly onDevice: OnDevice },
+  { range, onProgress }: { readonly range: VerifyRange; readonly onProgress: OnProgress },
   signal: AbortSignal,
 ): Promise<ReadProblem | null> {
   const { comparison, tally, later } = work;
   const now = msToNs(comparison.clock.nowMs());
+  const of = range.deviceIds.length;
+  let [share, points] = [0, 0];
   for (const deviceId of range.deviceIds) {
     const covered = comparison.state.covered(deviceId);
     const take = (found: ExaminedDay): void => {
       if (!isCovered(covered, found.day, now)) openTally(tally, deviceId).partly += 1;
       if (needsRecheck(comparison, found) && later.length < MOST_RECHECKED) later.push(found);
       else addLast(work, found);
+      points += found.archived.points;
+      // A day that only the database has comes after later ones.
+      share = Math.max(share, (tally.devices + (found.day - range.fromDay) / (range.toDay - range.fromDay)) / of);
+      onProgress({ share, devices: tally.devices, points });
     };
     const problem = await compareDevice(comparison, { ...range, deviceId, take }, signal);
     if (problem !== null) return problem;
     tally.devices += 1;
-    onDevice(tally.devices, range.deviceIds.length);
+    share = tally.devices / of;
+    onProgress({ share, devices: tally.devices, points });
   }
   return null;
 }

@@ -23,7 +23,7 @@ import { createControlLines, sendBatch } from '../../delivery/send-batch.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
-import { compareDestination, type OnDevice, STOPPED, type VerifyRange } from './compare.ts';
+import { compareDestination, type OnProgress, STOPPED, type VerifyRange } from './compare.ts';
 import type { Comparison, Resender } from './compare-day.ts';
 import { NoApiError, recordMissing, refetch, type VerifyRun } from './request.ts';
 import {
@@ -44,7 +44,7 @@ interface Repair {
   readonly range: VerifyRange;
   /** Sends lines again. */
   readonly resender: Resender;
-  readonly onDevice: OnDevice;
+  readonly onProgress: OnProgress;
 }
 
 /**
@@ -58,7 +58,7 @@ export async function repairDestination(
   { tally, unknown, ...first }: Compared,
   ports: ProcessPorts,
 ): Promise<DestinationVerdict> {
-  const { comparison, resender, range, onDevice } = repair;
+  const { comparison, resender, range, onProgress } = repair;
   const { state, source, destination } = comparison;
   let { problem, hidden } = first;
   let fetched = 0;
@@ -68,7 +68,7 @@ export async function repairDestination(
   const before = totalOf(tally);
   const deviceIds = [...new Set(before.cleared.map(({ deviceId }) => deviceId))];
   if (deviceIds.length > 0 && (await fetchCleared(repair, before.cleared, ports))) {
-    const again = { range: { ...range, deviceIds, isAll: false }, onDevice };
+    const again = { range: { ...range, deviceIds, isAll: false }, onProgress };
     const compared = await compareDestination(comparison, again, ports.signal);
     const resent = totalOf(compared.tally).repaired;
     // If it was interrupted, the first findings stay for devices that were not compared to their end.
@@ -327,11 +327,11 @@ async function resendRange(
   [deviceId, from, to]: PointsText,
   signal: AbortSignal,
 ): Promise<ReadProblem | null> {
-  const span = { from: BigInt(from), to: BigInt(to), devices: [deviceId], kinds: 'all' } as const;
-  let position: ScanPosition | null = { deviceId, from: span.from };
+  const range = { from: BigInt(from), to: BigInt(to), devices: [deviceId], kinds: 'all' } as const;
+  let position: ScanPosition | null = { deviceId, from: range.from };
   while (position !== null) {
     signal.throwIfAborted();
-    const piece = archiveReader.read(span, position, STEP_BYTES);
+    const piece = archiveReader.read(range, position, STEP_BYTES);
     const lines = piece.lines.filter((line) => !isTelemetryLine(line));
     const problem = lines.length === 0 ? null : await resender.send(lines, signal);
     if (problem !== null) return problem;

@@ -17,6 +17,7 @@ import {
   type SampleArgs,
 } from '../../core/state/job-args.ts';
 import type { JobKind } from '../../core/state/jobs.ts';
+import { rateText } from '../../core/text.ts';
 import { openStore } from '../../store/store.ts';
 import { runBesideDeliveries } from '../shared/alone.ts';
 import { type CommandRun, fetchAccount, refusalOf } from '../shared/command.ts';
@@ -109,7 +110,11 @@ async function doShown<T extends object>(
   ports: ProcessPorts,
 ): Promise<T> {
   const showDone = (ranges: number): void =>
-    terminal.showWork(() => ({ share: total === 0 ? null : ranges / total, text: `${ranges}/${total} ${what}` }));
+    terminal.showWork(() => ({
+      share: total === 0 ? null : ranges / total,
+      text: `${ranges}/${total} ${what}`,
+      rate: { done: ranges, text: (perSecond) => `${rateText(perSecond * 60)} ranges a minute` },
+    }));
   const show = (progress: unknown): void => {
     const reported = isRecord(progress) ? progress['done'] : null;
     if (typeof reported === 'number') showDone(reported);

@@ -57,7 +57,7 @@ test('beside a daemon: whether the daemon answers there', async () => {
     status: 'ok',
     message: expect.stringContaining('a Tidemark daemon answers, and is healthy; see its page for the workspace'),
   });
-  const read = async (port: number) => await pageLines(config('127.0.0.1', port), true);
+  const read = async (port: number) => await checkPage(config('127.0.0.1', port), true);
   expect((await serving('{"healthy":false}', read, 503))[0]).toMatchObject({
     status: 'warn',
     message: expect.stringMatching(/: a Tidemark daemon answers, but is not healthy \(HTTP 503\)/),

@@ -70,7 +70,9 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     store.markGone('often', clock.nowMs());
     const removedElsewhere: string[] = [];
     sync.onForgotten((deviceId) => removedElsewhere.push(deviceId));
-    const forgotten = await forgetDevice(parts, { deviceId: 'often' }, NEVER);
+    const progress = { share: 0, points: 0 };
+    const forgotten = await forgetDevice(parts, { deviceId: 'often', progress }, NEVER);
+    expect(progress).toEqual({ share: 1, points: forgotten.points });
     expect(removedElsewhere).toEqual(['often']);
     expect(forgotten).toMatchObject({ outcome: 'complete', exit_code: 0, is_listed: false, is_log_empty: true });
     expect(forgotten.points).toBeGreaterThan(1000);

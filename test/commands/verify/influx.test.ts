@@ -72,7 +72,12 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
   test('is equal, with ties, flags, texts and names that need every escape', async () => {
     const { rig, place } = whole;
     const before = requestsOf(rig);
-    const { verdict } = await verifyAt(rig, place);
+    const shown: { share: number; devices: number; points: number }[] = [];
+    const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
+    expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
+    expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
+    expect(shown[0]?.points).toBeGreaterThan(0);
+    expect(shown.at(-1)).toMatchObject({ share: 1, devices: DEVICES.length, points: verdict.points_compared });
     expect(verdict).toMatchObject({ ...EQUAL, devices_compared: 3, unknown_devices: [], kind: 'influxdb' });
     expect(verdict.points_compared).toBeGreaterThan(8000);
     expect(verdict.days_partly_covered).toBeGreaterThan(0);
@@ -99,7 +104,12 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
       rig.database,
       `DELETE FROM telemetry WHERE device_id = 'tied' AND time > ${ns(NOW_MS - HOUR_MS)}`,
     );
-    const { verdict } = await verifyAt(rig, place);
+    const shown: { share: number; devices: number; points: number }[] = [];
+    const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
+    expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
+    expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
+    expect(shown[0]?.points).toBeGreaterThan(0);
+    expect(shown.at(-1)).toMatchObject({ share: 1, devices: DEVICES.length, points: verdict.points_compared });
     expect(verdict).toMatchObject({ outcome: 'different', different: 0, extra: 0, pending: 0, repaired: 0 });
     const ofFast = verdict.differences.filter(({ device_id }) => device_id === 'fast');
     expect(ofFast.reduce((sum, { missing }) => sum + missing, 0)).toBe(Number(count?.count));
@@ -230,7 +240,12 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const { sensor, device_name, workspace_id, time, value } = row ?? {};
     const series = `telemetry,device_id=fast,sensor=${sensor},device_name=${device_name},workspace_id=${workspace_id}`;
     expect(await bench.influxd.write(rig.database, `${series} value=${Number(value) + 1e-9} ${time}`)).toBe(204);
-    const { verdict } = await verifyAt(rig, place);
+    const shown: { share: number; devices: number; points: number }[] = [];
+    const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
+    expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
+    expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
+    expect(shown[0]?.points).toBeGreaterThan(0);
+    expect(shown.at(-1)).toMatchObject({ share: 1, devices: DEVICES.length, points: verdict.points_compared });
     expect(verdict).toMatchObject({ outcome: 'different', missing: 0, different: 1, extra: 0 });
     expect(verdict.differences).toMatchObject([{ device_id: 'fast', day: '2026-06-15', different: 1 }]);
     expect((await verifyAt(rig, place, { repair: true })).verdict).toMatchObject({ ...EQUAL, repaired: 1 });
@@ -323,7 +338,12 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
       `INSERT INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (1, 'destination', '${refused}', 'no', 1);
        INSERT INTO missing VALUES (1, 'tied', 'beyond_retention', 0, ${ns(NOW_MS - 30 * HOUR_MS)}, 100000);`,
     );
-    const { verdict } = await verifyAt(rig, place);
+    const shown: { share: number; devices: number; points: number }[] = [];
+    const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
+    expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
+    expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
+    expect(shown[0]?.points).toBeGreaterThan(0);
+    expect(shown.at(-1)).toMatchObject({ share: 1, devices: DEVICES.length, points: verdict.points_compared });
     const others = verdict.differences.reduce((sum, { missing }) => sum + missing, 0);
     const gone = ['count_value', 'count_flag', 'count_text'].reduce((sum, key) => sum + Number(lost?.[key] ?? 0), 0);
     expect(verdict).toMatchObject({ quarantined: 1, known_missing: gone });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { SyncOptions } from '../../../src/app/open-sync.ts';
 import { realClock } from '../../../src/app/real-clock.ts';
-import { compareDestination, daysOf } from '../../../src/commands/verify/compare.ts';
+import { compareDestination, daysOf, type OnProgress } from '../../../src/commands/verify/compare.ts';
 import { createResender } from '../../../src/commands/verify/repair.ts';
 import { type Compared, type DestinationVerdict, totalOf, verdictOf } from '../../../src/commands/verify/result.ts';
 import { type DestinationKind, identityOf } from '../../../src/core/lines/dialect.ts';
@@ -63,6 +63,7 @@ export interface VerifyOptions {
   readonly source?: (source: PointSource) => PointSource;
   readonly sink?: (sink: Sink) => Sink;
   readonly signal?: AbortSignal;
+  readonly onProgress?: OnProgress;
   /** Whether waits are waited; true by default. */
   readonly sleeps?: boolean;
 }
@@ -99,7 +100,11 @@ export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = 
     };
     const comparison = { state, source, destination, clock, historyFrom: 0n, resender };
     const signal = options.signal ?? new AbortController().signal;
-    const compared = await compareDestination(comparison, { range, onDevice: () => {} }, signal);
+    const compared = await compareDestination(
+      comparison,
+      { range, onProgress: options.onProgress ?? (() => {}) },
+      signal,
+    );
     const verdict = verdictOf(source, compared, resender === null ? {} : { refused: resender.refused() });
     return { verdict, sums: totalOf(compared.tally), hidden: compared.hidden.days, estimate: compared.hidden.estimate };
   } finally {
