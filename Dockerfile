@@ -6,7 +6,7 @@
 # Everything is built on the machine that builds, whatever the platform of the image: it is JavaScript, and the one native
 # module (SQLite) comes ready for both. The last stage runs no command, so that nothing is emulated.
 #
-# For builds that must repeat to the byte: both images by digest (config/release/pins.json), SOURCE_DATE_EPOCH set, and
+# For reproducible builds: both images by digest (config/release/pins.json), SOURCE_DATE_EPOCH set, and
 #   --output type=...,rewrite-timestamp=true
 ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim
 ARG BASE_IMAGE=docker.io/library/debian:bookworm-slim
@@ -20,7 +20,7 @@ COPY config/build.mjs config/outside.mjs ./config/
 COPY config/image ./config/image
 COPY src ./src
 RUN npm run build
-# What runs, and nothing else: no development dependency, no Node of its own (the image brings it), no other platform's SQLite.
+# The files that run: no development dependency, no second Node (the image has one), no SQLite of another platform.
 # Without a default, which BuildKit would take for every platform; builders that do not set it build for amd64.
 ARG TARGETARCH
 RUN npm ci --omit=dev --omit=optional \
@@ -28,7 +28,7 @@ RUN npm ci --omit=dev --omit=optional \
 
 FROM ${NODE_IMAGE} AS node
 
-# Smaller than Node's own image by npm, yarn and their kin: a program that is installed needs none of them.
+# Smaller than Node's own image, because an installed program needs neither npm nor yarn.
 FROM ${BASE_IMAGE}
 ARG VERSION=1.0.0-rc.1
 ARG REVISION=unknown
@@ -42,9 +42,9 @@ LABEL org.opencontainers.image.title="Tidemark" \
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
 COPY --from=node /usr/local/LICENSE /usr/share/doc/node/LICENSE
 COPY --from=build /out/app /app
-# /data, of root's group and open to it: any user without a group of its own (--user 4242, OpenShift) can write there too.
+# /data belongs to the group of root, which may write there: so any user without a group (--user 4242, OpenShift) can write there too.
 COPY --from=build --chown=1000:0 /out/root /
-# SQLite's temporary files: there may be no other place that can be written. What glibc keeps of freed memory is bounded.
+# SQLite's temporary files go to /data, because no other directory may be writable. MALLOC_* limits the freed memory that glibc keeps.
 ENV NODE_ENV=production \
     PATH=/app/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     TIDEMARK_DATA_DIR=/data \

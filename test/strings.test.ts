@@ -5,7 +5,15 @@
 import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { TRIALS } from './fixtures/remedies.ts';
-import { commentsOf, deployedStrings, textsOfJson, textsOfScript, textsOfYaml } from './support/deployed-strings.ts';
+import {
+  commentsOf,
+  deployedStrings,
+  textsOfCompose,
+  textsOfJson,
+  textsOfScript,
+  textsOfUnit,
+  textsOfYaml,
+} from './support/deployed-strings.ts';
 import { imperatives, type PublicString, publicStrings, remedies, textsOf } from './support/public-strings.ts';
 
 function listed(title: string, strings: readonly PublicString[]): string {
@@ -23,7 +31,7 @@ test('test/fixtures/strings.md lists the texts of the sources (update it with vi
   await expect(listed('Texts of the program', publicStrings())).toMatchFileSnapshot('fixtures/strings.md');
 });
 
-test('test/fixtures/deployed-strings.md lists the texts of dashboards, rules, scripts and the chart', async () => {
+test('test/fixtures/deployed-strings.md lists the texts of dashboards, rules, units, scripts, compose files and the chart', async () => {
   const page = listed('Texts of the files around the program', deployedStrings());
   await expect(page).toMatchFileSnapshot('fixtures/deployed-strings.md');
 });
@@ -40,6 +48,18 @@ test('of dashboards, rules and scripts, the visible texts are listed', () => {
   expect(commentsOf('# One line,\n# and another.\nkey: 1\n  # Another one.\n')).toEqual([
     'One line, and another.',
     'Another one.',
+  ]);
+  expect(commentsOf('# How long it keeps points.\n# retention: 30d\n#A_B=1\n# In: the page.\n')).toEqual([
+    'How long it keeps points.',
+    'In: the page.',
+  ]);
+  expect(textsOfCompose(['# For a demo.\nURL: $', '{URL:?put it into .env (URL=x)}'].join(''))).toEqual([
+    'For a demo.',
+    'put it into .env (URL=x)',
+  ]);
+  expect(textsOfUnit('# Once a day.\n[Unit]\nDescription=Backup of %i\nAfter=x.target')).toEqual([
+    'Once a day.',
+    'Backup of %i',
   ]);
   expect(textsOfScript(`[ -f x ] || fail 'no file "x"'\necho "Done with \\"$name\\"." >&2`)).toEqual([
     'no file "x"',

@@ -1,6 +1,7 @@
 /**
- * The texts of the files around the program that people may see: dashboards, alert rules, the scripts for systemd, and
- * the notes and values of the chart. Queries and names for programs are left out.
+ * The texts of the files around the program that people may see: dashboards, alert rules, the scripts and units of
+ * systemd, the notes and values of the chart, and the comments of all files that an operator edits. Queries and names
+ * for programs are left out.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,11 +22,19 @@ const NAME_OF_COLUMN = /^(?:Time|Value) (?:\d|#\w|[a-z_]+$)|^\w+ \(\w+\)$/;
 
 /** Each kind of file, and how its texts are found. */
 const FILES: readonly (readonly [pattern: string, textsOf: (content: string) => Iterable<string>])[] = [
+  ['Dockerfile', commentsOf],
+  ['compose*.yaml', textsOfCompose],
+  ['config/compose/*.yaml', textsOfCompose],
   ['config/helm/tidemark/Chart.yaml', textsOfYaml],
   ['config/helm/tidemark/templates/NOTES.txt', textsOfNotes],
   ['config/helm/tidemark/values.yaml', commentsOf],
-  ['config/prometheus/tidemark-*.yml', textsOfYaml],
+  ['config/kubernetes/**/*.yaml', commentsOf],
+  ['config/prometheus/{alertmanager,prometheus}.yml', commentsOf],
+  ['config/prometheus/tidemark-*.yml', (content) => [...commentsOf(content), ...textsOfYaml(content)]],
+  ['config/prometheus/workspaces/*.yaml', commentsOf],
   ['config/systemd/{install.sh,tidemark-workspace}', textsOfScript],
+  ['config/systemd/*.{service,timer}', textsOfUnit],
+  ['config/tidemark.e*', commentsOf],
   ['grafana/dashboards*/*.json', textsOfJson],
   ['grafana/provisioning*/*/*.yaml', textsOfYaml],
 ];
@@ -60,15 +69,28 @@ function textsOfValue(value: unknown): readonly string[] {
   );
 }
 
-/** The comments of a file, each paragraph as one text; indented examples are left out. */
+/** A setting that is commented out. */
+const SETTING = /^(?:- )?[a-z_]+:(?: |$)|^[A-Z_]+=/;
+
+/** The comments of a file, each paragraph as one text; indented examples and settings are left out. */
 export function commentsOf(content: string): readonly string[] {
   const paragraphs = [''];
   for (const line of content.split('\n')) {
     const words = /^ *# ?(?! )(.+)/.exec(line)?.[1];
-    if (words === undefined) paragraphs.push('');
+    if (words === undefined || SETTING.test(words)) paragraphs.push('');
     else paragraphs.push(`${paragraphs.pop()} ${words}`.trim());
   }
   return paragraphs.filter((text) => READS_LIKE_WORDS.test(text));
+}
+
+/** The comments of a compose file, and the messages for variables that are not set. */
+export function textsOfCompose(content: string): readonly string[] {
+  return [...commentsOf(content), ...[...content.matchAll(/\$\{\w+:\?([^}]+)\}/g)].map(([, message = '']) => message)];
+}
+
+/** The comments and the description of a systemd unit. */
+export function textsOfUnit(content: string): readonly string[] {
+  return [...commentsOf(content), ...[...content.matchAll(/^Description=(.+)/gm)].map(([, text = '']) => text)];
 }
 
 function textsOfNotes(content: string): readonly string[] {

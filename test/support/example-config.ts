@@ -5,7 +5,7 @@ import { fileForm, type Key, keyEntries } from '../../src/config/schema.ts';
 
 const HEAD = `# Tidemark's configuration: copy this to config/tidemark.yaml and fill it in.
 #
-# Every key can be given as an environment variable too, which wins: api.url is TIDEMARK_API_URL, and so on.
+# Every key can also be given as an environment variable, which overrides it: api.url is TIDEMARK_API_URL, and so on.
 # Times take a unit (s, m, h, d, w). A commented-out line shows a default, or an example where it is marked as one.
 `;
 

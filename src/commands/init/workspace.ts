@@ -241,7 +241,7 @@ configMapGenerator:
     behavior: merge
     literals:
 ${literals.join('')}secretGenerator:
-  # Two files with nothing but the key and the token (empty if the database needs none). Keep them out of repositories.
+  # Two files: one with only the key, one with only the token (empty if the database needs none). Keep them out of repositories.
   - name: tidemark
     files:
       - ${KEY_FILE}

@@ -1,4 +1,4 @@
-{{/* What selects the pod of a workspace; it never changes. The argument is the workspace's name. */}}
+{{/* The labels that select the pod of a workspace; they never change. The argument is the workspace's name. */}}
 {{- define "tidemark.selector" -}}
 app.kubernetes.io/name: tidemark
 tidemark/workspace: {{ . | quote }}
@@ -11,7 +11,7 @@ tidemark/workspace: {{ . | quote }}
 {{- list (merge (dict "image" .image "env" $variables) $container) | toYaml }}
 {{- end }}
 
-{{/* Whose an object is. The argument is the root. */}}
+{{/* The labels of every object. The argument is the root. */}}
 {{- define "tidemark.owner" -}}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
