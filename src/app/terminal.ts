@@ -229,7 +229,7 @@ export function createPrompter(
         write(question);
         const line = await reader();
         if (line === null)
-          throw new UserError('The input ended before every question was answered. Nothing was written.', 3);
+          throw new UserError('Stopped before every prompt was answered. Nothing was written. Run init again.', 3);
         return line.trim();
       } finally {
         input?.setRawMode?.(false);

@@ -82,9 +82,10 @@ const HELP_FLAGS: readonly string[] = ['--help', '-h'];
 /** `--export --help` requests the help of a mode, so the missing value of the mode does not matter. */
 function withValueForHelp(word: string, index: number, argv: readonly string[]): string {
   const next = argv[index + 1];
-  const asks = argv.some((other) => HELP_FLAGS.includes(other) || other === 'help');
+  const wantsHelp = argv.some((other) => HELP_FLAGS.includes(other) || other === 'help');
   const isLast = next === undefined || HELP_FLAGS.includes(next);
-  const isMissing = asks && isLast && MODES.some(({ flag, value }) => value === 'required' && dashed(flag) === word);
+  const isMissing =
+    wantsHelp && isLast && MODES.some(({ flag, value }) => value === 'required' && dashed(flag) === word);
   return isMissing ? `${word}=?` : word;
 }
 

@@ -17,7 +17,7 @@ export interface Flag {
 
 const MODE_FLAGS = [
   { flag: 'once', value: 'none', does: 'reads what is missing, delivers it and exits' },
-  { flag: 'init', value: 'none', does: 'asks for key and database, writes the configuration' },
+  { flag: 'init', value: 'none', does: 'prompts for key and database, writes the configuration' },
   { flag: 'demo', value: 'none', does: 'runs everything with a simulated workspace' },
   { flag: 'plan', value: 'none', does: 'prints how many requests a sync needs' },
   { flag: 'help', value: 'none', short: 'h', does: 'prints this help, or that of a mode' },

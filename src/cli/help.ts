@@ -17,11 +17,11 @@ Flags:
   --config FILE        the configuration file; default: config/tidemark.yaml
   --json               the result as one JSON object on standard output
                        (--export: on standard error)
-  --log-level LEVEL    error, warn, info or debug; wins over log.level
+  --log-level LEVEL    error, warn, info or debug; overrides log.level
   -h, -v               the same as --help and --version
 
 Configuration: a YAML file, see config/tidemark.example.yaml, and for every key
-an environment variable, which wins: api.url is TIDEMARK_API_URL, and so on.
+an environment variable, which overrides it: TIDEMARK_API_URL for api.url.
 
 Exit codes:
   0   done

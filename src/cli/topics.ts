@@ -115,11 +115,11 @@ Examples:
                 [--influx-kind KIND] [--history T] [--listen HOST:PORT]
                 [--data-dir DIR] [--overwrite] [--workspace NAME [--for TARGET]]
 
-Asks for the address of the API, the key, the database and the history, tests
-each answer immediately, and writes the configuration file and a file for each
-secret (mode 0600). At the end it prints the command that starts Tidemark.
+Prompts for the address of the API, the key, the database and the history,
+tests each answer immediately, and writes the configuration file and a file for
+each secret (mode 0600). At the end it prints the command that starts Tidemark.
 
-Each answer can be a flag; without a terminal, all required ones must be.
+Each answer can be a flag; without a terminal, the required ones must be flags.
 Secrets come from a file (- reads a line of standard input, the key first), from
 TIDEMARK_API_KEY and TIDEMARK_INFLUX_TOKEN, or are typed and not shown. A secret
 file is used where it is (copied for --workspace); typed secrets are written to
@@ -174,15 +174,15 @@ Examples:
                  [--config FILE] [--json] [--log-level LEVEL]
 
 Checks the whole setup and prints one line for each check (ok, warn or FAIL; -
-for a check that was not run), with what to do:
+for a check that was not run), with the remedy:
 
   configuration   every mistake; secrets that other users can read
   state           data_dir: writable, private, undamaged, enough space
-  API             name, connection, TLS; the key and each of its scopes; plan,
-                  workspace, this machine's clock, format of the responses
-  destinations    each database: reachable, kind, token, bucket, retention,
-                  queries, and the deduplication that VictoriaMetrics needs
+  API             connection, TLS, key, scopes, plan, workspace, clock, quota
+  destinations    each database: reachable, kind, token, bucket, retention, and
+                  the deduplication that VictoriaMetrics needs
   status page     its address: free, or used by the daemon; who can read it
+  dashboards      whether each database answers queries with this token
 
 It records its requests (at most 6) in the state, which it creates if there is
 none, and sends none where that would upgrade it. If a daemon runs on the same

@@ -138,7 +138,7 @@ export class ConfigError extends UserError {
     const isNew = mistakes.length === 2 && mistakes.every(({ kind }) => kind === 'missing');
     const command =
       workspace === null ? 'tidemark init (in a checkout: npm start -- init).' : `tidemark-workspace ${workspace} init`;
-    const more = isNew ? `\nTo be asked for them, run: ${command}` : '';
+    const more = isNew ? `\nTo set them with prompts, run: ${command}` : '';
     super(`${['The configuration is invalid:', ...mistakes.map(mistakeText)].join('\n  ')}${more}`, 78);
     this.mistakes = mistakes;
     this.format = format;

@@ -232,11 +232,11 @@ log: {level: debug, format: json}
 describe('mistakes', () => {
   test('an empty configuration refers to the command that creates one', () => {
     expect(mistakesOf(() => load({})).at(-1)).toBe(
-      'To be asked for them, run: tidemark init (in a checkout: npm start -- init).',
+      'To set them with prompts, run: tidemark init (in a checkout: npm start -- init).',
     );
     expect(mistakesOf(() => load({ environment: { TIDEMARK_API_KEY: 'x'.repeat(20) } })).join()).not.toContain('init');
     const systemd = mistakesOf(() => load({ environment: { TIDEMARK_DATA_DIR: '/var/lib/tidemark/home' } }));
-    expect(systemd.at(-1)).toBe('To be asked for them, run: tidemark-workspace home init');
+    expect(systemd.at(-1)).toBe('To set them with prompts, run: tidemark-workspace home init');
     expect(systemd.join()).not.toMatch(/config\/tidemark\.yaml|npm/);
   });
 

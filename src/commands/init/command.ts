@@ -332,7 +332,8 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
     throw new UserError(`Already there: ${names}. Nothing was written; --overwrite replaces existing files.`, 1);
   }
   const answer = await prompter.ask(`Already there: ${names}. Replace? [y/N] `);
-  if (!/^y(?:es)?$/i.test(answer)) throw new UserError('Nothing was written.', 1);
+  if (!/^y(?:es)?$/i.test(answer))
+    throw new UserError('Nothing was written. To keep the existing files, give another path by --config.', 1);
 }
 
 /**
@@ -428,12 +429,8 @@ function makeParents(directory: string): void {
 }
 
 /** Warns of each other workspace that has the same key, as far as its file can be read. */
-function keyWarnings({
-  name,
-  target,
-  folder,
-  key,
-}: Pick<NewWorkspace, 'name' | 'target' | 'folder' | 'key'>): Advice[] {
+function keyWarnings(own: Pick<NewWorkspace, 'name' | 'target' | 'folder' | 'key'>): Advice[] {
+  const { name, target, folder, key } = own;
   const keys = target === 'compose' ? join(folder, 'secrets') : folder;
   // The key of the first workspace of Compose is beside the folders of the others.
   const others = target === 'compose' ? [{ other: 'home', path: join(keys, KEY_FILE) }] : [];

@@ -627,11 +627,19 @@ describe('on a terminal', () => {
 
   test('a cancelled dialogue, and one that keeps the existing files', async () => {
     const directory = place();
-    expect(await init(directory, [], { answers: [api.url, '\u0003'] })).toMatchObject({ code: 3 });
+    const stopped = 'Stopped before every prompt was answered. Nothing was written. Run init again.';
+    for (const answers of [[api.url, '\u0003'], [api.url]]) {
+      const { code, stderr } = await init(directory, [], { answers });
+      expect([code, stderr]).toEqual([3, expect.stringContaining(stopped)]);
+    }
     expect(existsSync(join(directory, 'conf'))).toBe(false);
     mkdirSync(join(directory, 'conf'));
     writeFileSync(join(directory, 'conf', 't.yaml'), 'mine');
-    expect(await init(directory, [], { answers: ['n'] })).toMatchObject({ code: 1 });
+    const kept = await init(directory, [], { answers: ['n'] });
+    expect([kept.code, kept.stderr]).toEqual([
+      1,
+      expect.stringMatching(/To keep the existing files, give another path by --config\.$/m),
+    ]);
     expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toBe('mine');
   });
 });
