@@ -340,7 +340,12 @@ describe('the checker', () => {
     ['a wait', 'ingest/judge-page.ts', 'await store.flush();', 'await'],
     ['a function that waits', 'scheduler/decide.ts', 'const decide = async () => 1;', 'async'],
     ['a module of Node', 'api/quota.ts', "import { hash } from 'node:crypto';", 'node:crypto'],
-    ['the context of a sync', 'ingest/unproven.ts', 'function weigh({ store }: SyncContext): void {}', 'SyncContext'],
+    [
+      'the context of a sync',
+      'ingest/rejected-answers.ts',
+      'function weigh({ store }: SyncContext): void {}',
+      'SyncContext',
+    ],
     ['the store', 'scheduler/demand.ts', "function look(store: Pick<Store, 'fact'>): void {}", 'Store'],
     ['a part of the store', 'report/series.ts', 'let rows: TelemetryStore;', 'TelemetryStore'],
     ['the clock', 'core/retry.ts', 'const now = Date.now();', 'Date.now'],
@@ -364,8 +369,8 @@ describe('the checker', () => {
     ['constants of the ports', "import { STREAMS } from '../core/ports.ts';", false],
     ['a value after code', "export const a = 1;\nimport { scan } from './page-scan.ts';", true],
   ])('finds whether a pure file may import %s', (_what, code, isFound) => {
-    const found = ['ingest/unproven.ts is to be pure, but imports ingest/page-scan.ts'];
-    expect(impureImports([{ path: 'ingest/unproven.ts', text: HEADER + code }])).toEqual(isFound ? found : []);
+    const found = ['ingest/rejected-answers.ts is to be pure, but imports ingest/page-scan.ts'];
+    expect(impureImports([{ path: 'ingest/rejected-answers.ts', text: HEADER + code }])).toEqual(isFound ? found : []);
     expect(impureImports([{ path: 'ingest/page-scan.ts', text: HEADER + code }])).toEqual([]);
   });
 

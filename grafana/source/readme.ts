@@ -29,7 +29,7 @@ A device whose id contains a space followed by a bracket is not found.
 **Ranges.** The default range of each dashboard is a day or less, in the time zone of the browser. States are written when they
 change and hourly, so panels of states also read the three hours before the range, panels of alerts 26 hours, and the names of alert rules a year.
 
-**An empty panel** says what to check.
+**An empty panel** shows what to check.
 
 **To change a dashboard,** import its file under another name and uid, with \`"editable": true\`. The shipped dashboards are
 read-only, and an update replaces them; your copies stay.
@@ -67,7 +67,7 @@ files of \`dashboards-victoriametrics/\` and choose the data source at the top o
 metrics, import \`dashboards/tidemark-sync.json\` too.
 
 VictoriaMetrics stores no texts, so these dashboards lack presence, firmware, tags, text readings and names of alert
-rules, and do not tell paused, shelved and retired devices apart. An active device that is not online and covered up to
+rules, and do not distinguish paused, shelved and retired devices. An active device that is not online and covered up to
 the present counts as silent, an excluded device (\`sync.exclude\`) as late. After a
 device is renamed, lines of states continue under the old name for three hours; tables, numbers and the coverage band use the new
 name at once. The queries are plain PromQL and also work on a Prometheus with the same points. A device or sensor whose id contains

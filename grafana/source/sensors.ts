@@ -265,7 +265,7 @@ function weakest(title: string, pattern: string, description: string): PanelSpec
   });
 }
 
-const UPKEEP: readonly PanelSpec[] = [
+const BATTERIES: readonly PanelSpec[] = [
   weakest(
     'Batteries: replace next',
     '(?i)batt|(^|[._ -])(soc|vbat)([._ -]|$)',
@@ -318,6 +318,6 @@ export const SENSORS_BOARD: DashboardSpec = {
     { title: 'Overview', panels: NUMBERS },
     { title: 'Over time', panels: OVER_TIME },
     { title: 'Ranking', panels: RANKING },
-    { title: 'Batteries and signal', panels: UPKEEP },
+    { title: 'Batteries and signal', panels: BATTERIES },
   ],
 };

@@ -9,7 +9,7 @@
  *                                                                             ▼
  * fetch    ingest/page-request ─► ingest/fetch-page ─► api/client (rate-limiter, quota, store: ledger) ─► the API
  *                                                                             ▼
- * check    api/parse ─► ingest/judge-page ─► covers a range? no: ingest/unproven ─► gap-scan requests again
+ * check    api/parse ─► ingest/judge-page ─► covers a range? no: ingest/rejected-answers ─► gap-scan requests again
  *                                                                             ▼ yes
  * archive  ingest/commit-rules ─► ingest/commit ─► store: archive and coverage in one transaction
  *                                                                             ▼ hooks: `archived`

@@ -238,7 +238,7 @@ export function createShownFacts(
   return {
     facts: {
       devices: (query) => scrubbed(devices(query), scrub),
-      device: async (deviceId, spanSeconds) => scrubbed(await device(deviceId, spanSeconds), scrub),
+      device: async (deviceId, rangeSeconds) => scrubbed(await device(deviceId, rangeSeconds), scrub),
       alerts: () => scrubbed(alerts(), scrub),
       events: recent.latest,
     },

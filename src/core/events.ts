@@ -177,7 +177,7 @@ type SyncEvent =
       readonly to: string | null;
     }
   | { readonly type: 'replay-ended'; readonly destination: string; readonly outcome: string; readonly lines: number }
-  // Upkeep
+  // Maintenance
   /** The data about a device was removed, because a person requested it. */
   | { readonly type: 'device-forgotten'; readonly deviceId: string; readonly points: number }
   // The archive

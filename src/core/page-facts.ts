@@ -20,9 +20,9 @@ export const VALUES_A_ROW = 6;
 export const MAX_SENSORS = 24;
 /** A series has about this many cells. */
 export const SERIES_CELLS = 300;
-/** The shortest and the longest span that a device's page shows; others are drawn in to them. */
-export const LEAST_SPAN_SECONDS = 60;
-export const MOST_SPAN_SECONDS = 31 * 86_400;
+/** The shortest and the longest range that a device's page shows; others are drawn in to them. */
+export const LEAST_RANGE_SECONDS = 60;
+export const MOST_RANGE_SECONDS = 31 * 86_400;
 /** How many characters of a name, a sensor or a message are shown, and of a value that is a text. */
 export const MAX_SHOWN_LENGTH = 200;
 export const MAX_VALUE_LENGTH = 100;
@@ -98,7 +98,7 @@ export interface DevicesPage {
   readonly rows: readonly DeviceRow[];
 }
 
-/** A sensor's values over a span, thinned out: of each cell the least, the mean and the most. */
+/** A sensor's values over a range, thinned out: of each cell the least, the mean and the most. */
 export interface SensorSeries {
   readonly sensor: string;
   readonly values: number;
@@ -113,7 +113,7 @@ export interface SensorSeries {
 /** One device with its readings. */
 export interface DevicePage {
   readonly device: DeviceReport;
-  readonly span_seconds: number;
+  readonly range_seconds: number;
   readonly from: string;
   readonly to: string;
   /** Numbers only, by name; at most `MAX_SENSORS`. */
@@ -178,10 +178,10 @@ export interface RecentEvent {
 export interface PageFacts {
   readonly devices: (query: DevicesQuery) => DevicesPage;
   /**
-   * The range ends now; its length is limited by `LEAST_SPAN_SECONDS` and `MOST_SPAN_SECONDS`. Takes turns with other
+   * The range ends now; its length is limited by `LEAST_RANGE_SECONDS` and `MOST_RANGE_SECONDS`. Takes turns with other
    * work.
    */
-  readonly device: (deviceId: string, spanSeconds: number) => Promise<DevicePage | null>;
+  readonly device: (deviceId: string, rangeSeconds: number) => Promise<DevicePage | null>;
   readonly alerts: () => AlertsView;
   /** The newest first, at most 100, including those from before the last start. */
   readonly events: () => readonly RecentEvent[];

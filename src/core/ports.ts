@@ -269,7 +269,7 @@ export interface DestinationFacts {
   readonly write: WriteAnswer;
   /** Whether a point was written for that. */
   readonly isPoint: boolean;
-  /** An InfluxDB 3 has no database of this name, so nothing was written. `write` says whether it could create one. */
+  /** An InfluxDB 3 has no database of this name, so nothing was written. `write` shows whether it could create one. */
   readonly isMissing: boolean;
   /** How long it keeps points, in ms (`Infinity`: forever); `null` if unknown. */
   readonly retentionMs: number | null;

@@ -38,7 +38,7 @@ import {
   createWidth,
   type Patience,
   type Width,
-} from './pace.ts';
+} from './flow-control.ts';
 import { type ControlLines, createControlLines, type Sent, sendBatch, sendKept } from './send-batch.ts';
 
 /** Carries the position of one destination forward. */

@@ -17,7 +17,7 @@ import type { Store } from '../core/state/state.ts';
 import { type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
 import { BATCH_LENGTH, type Deliverer, type DelivererParts } from './deliver.ts';
 import type { Blocked } from './destination.ts';
-import { type BatchSize, createBatchSize, createPatience, type Patience } from './pace.ts';
+import { type BatchSize, createBatchSize, createPatience, type Patience } from './flow-control.ts';
 import type { Sent } from './send-batch.ts';
 
 /** The ports and the pace of a replay. */

@@ -158,7 +158,7 @@ async function isCore(client: DatabaseClient, signal: AbortSignal): Promise<bool
 
 /**
  * Reads the list of databases of an InfluxDB 3; `null` for anything else. The server gives an object with the name for
- * each, and its API description says `{databases: [names]}`. A deleted database is none.
+ * each, and its API description has `{databases: [names]}`. A deleted database is none.
  */
 export function readDatabases(text: string | null): readonly string[] | null {
   const answer = parse(text);

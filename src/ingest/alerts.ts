@@ -2,7 +2,7 @@
  * Reads alerts: new ones from the top of the listing, and open ones until they are resolved.
  *
  * The listing is newest first, and alerts change, so its top shows only new alerts. A listing stops early only at an
- * alert that a *completed* listing has contained; an interrupted one says nothing about the rest. Open alerts
+ * alert that a *completed* listing has contained; an interrupted one shows nothing about the rest. Open alerts
  * that the top does not show are requested by id, or by listing further, whichever takes fewer requests. The account
  * counts the open alerts. If that count differs from the known ones (an alert was reopened or missed), everything is
  * listed again.

@@ -24,7 +24,7 @@ import { composeWithdrawal, coverageLimit, isCovered, type Silence, withoutUnver
 import { windowOf } from './empty-ranges.ts';
 import { namedGap } from './named-gaps.ts';
 import type { PageRequest } from './page-request.ts';
-import { emptiedRange } from './unproven.ts';
+import { emptiedRange } from './rejected-answers.ts';
 
 /** How often a commit is computed again because the state has moved meanwhile. */
 const ATTEMPTS = 5;

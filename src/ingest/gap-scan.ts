@@ -1,9 +1,9 @@
 /**
  * The scan of one gap in the coverage of a device, page by page, newest first: a part of a page scan (`page-scan.ts`).
  *
- * `page-request.ts` makes the requests, `judge-page.ts` determines the range that an answer covers, and `unproven.ts`
- * decides about an answer that covers nothing. This file requests, commits and requests again. It commits every page
- * before the next request, so an interruption costs at most the page in flight.
+ * `page-request.ts` makes the requests, `judge-page.ts` determines the range that an answer covers, and
+ * `rejected-answers.ts` decides about an answer that covers nothing. This file requests, commits and requests again. It
+ * commits every page before the next request, so an interruption costs at most the page in flight.
  *
  * Two records hold its state: a `RangeScan` lasts for one task, a `GapScan` for the requests of one gap.
  */
@@ -40,7 +40,7 @@ import {
   type Step,
   stillRequired,
   TRIES,
-} from './unproven.ts';
+} from './rejected-answers.ts';
 import { lateFromOf } from './wanted-range.ts';
 import { type Refusal, servedFrom, visibleFrom, windowLimits } from './window-limits.ts';
 
@@ -123,7 +123,7 @@ export function isStopped({ context, task, result }: RangeScan): boolean {
   return task.isPaused?.() === true || !context.room().ok;
 }
 
-/** The scan of one gap: the facts at its beginning, and the unproven answers since. */
+/** The scan of one gap: the facts at its beginning, and the rejected answers since. */
 interface GapScan extends Scanning, Pick<PageRequest, 'gap' | 'near' | 'far'> {
   /** The scan that it is a part of. */
   readonly whole: RangeScan;
@@ -229,7 +229,7 @@ async function handlePage(
     extendsCoverage: covers !== null && covers.from < covers.to,
     isUnderstood: (isAccepted && judged.next !== 'again') || newReadings > 0,
   });
-  if (judged.next === 'again') return await handleUnproven(scan, { request, judged, page }, signal);
+  if (judged.next === 'again') return await handleRejected(scan, { request, judged, page }, signal);
   if (judged.reason === 'beyond_plan' && judged.covers !== null) {
     nameGap(context, { deviceId, from: request.gap.from, to: judged.covers.from, reason: 'beyond_plan' });
   }
@@ -340,8 +340,8 @@ function recordEmptyAnswer(scan: GapScan, range: Interval, [newest]: readonly Re
   return isAccepted;
 }
 
-/** Follows the table of `unproven.ts` for an answer that covers nothing. */
-async function handleUnproven(
+/** Follows the table of `rejected-answers.ts` for an answer that covers nothing. */
+async function handleRejected(
   scan: GapScan,
   { request, judged, page }: { request: PageRequest; judged: Judgement; page: TelemetryPage },
   signal: AbortSignal,

@@ -15,7 +15,7 @@ import { readingDigest } from '../core/lines/points.ts';
 import type { Cursor, Reading, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, type EpochNs, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 import { idlePagesWith, type PageRequest, type Progress, SLACK_NS } from './page-request.ts';
-import type { AcceptedMissing, MissingOverlap } from './unproven.ts';
+import type { AcceptedMissing, MissingOverlap } from './rejected-answers.ts';
 
 /**
  * How many pages of a chain of cursors in a row may have no reading that the chain has not shown before, and name a

@@ -24,7 +24,7 @@ import { type Asking, createLearntWindows, fetchPage, windowRules } from './fetc
 import { exclusionNow } from './filter.ts';
 import { judgePage } from './judge-page.ts';
 import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
-import { TRIES } from './unproven.ts';
+import { TRIES } from './rejected-answers.ts';
 import { windowLimits } from './window-limits.ts';
 
 /** How long after midnight the day before is read again at the earliest, so that late readings have arrived. */
@@ -95,7 +95,7 @@ function coveredIn(store: Pick<Store, 'telemetry'>, deviceId: string, whole: Int
 /**
  * Reads the covered range of a day of a device again.
  *
- * @returns whether it was read to its end; otherwise (unproven answers, a device that is gone) it stays due.
+ * @returns whether it was read to its end; otherwise (rejected answers, a device that is gone) it stays due.
  * @throws ApiFault if the fault is not about this device.
  */
 export async function rereadDay(
@@ -294,7 +294,7 @@ export interface RereadScan extends Asking {
 /**
  * Reads a range in the lowest lane.
  *
- * @returns whether it was read to its end; not if answers are unproven, or the device is gone or was removed in the
+ * @returns whether it was read to its end; not if answers are rejected, or the device is gone or was removed in the
  * meantime.
  * @throws ApiFault if the fault is not about this device.
  */

@@ -27,7 +27,8 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
     level: { any: ['info', 'warn'], of: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },
     message: ({ exitCode, isAllRead, outcome, devices, points, gaps }) => {
       const sums = `${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, ${gaps === 0 ? 'no gaps' : counted(gaps, 'gap')}`;
-      if (exitCode !== 0) return `Sync incomplete: ${outcome} (${sums})`;
+      const reason = outcome === 'gaps_remain' ? 'gaps remain that cannot be closed' : outcome;
+      if (exitCode !== 0) return `Sync incomplete: ${reason} (${sums})`;
       return `Sync complete${isAllRead ? '' : ' for the streams that the key may read'}: ${sums}`;
     },
     isWhole: true,

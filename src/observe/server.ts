@@ -269,7 +269,7 @@ const NOTHING_HERE =
 const BUSY = servedJson(503, { error: 'Too many requests at the moment. Try again in a second.' });
 
 const OF_DEVICES = ['search', 'state', 'sort', 'reversed', 'page'];
-const OF_DEVICE = ['id', 'span'];
+const OF_DEVICE = ['id', 'range'];
 
 /** The parameters that a response depends on, by path. Any others are ignored. */
 export const PARAMETERS: ReadonlyMap<string, readonly string[]> = new Map([

@@ -61,7 +61,7 @@ function periodName(name: PeriodName): string {
 
 /** The time range in an address; a day where it has none. */
 export function readPeriod(params: URLSearchParams): PeriodName {
-  return (Object.keys(PERIODS) as PeriodName[]).find((each) => each === params.get('span')) ?? '24h';
+  return (Object.keys(PERIODS) as PeriodName[]).find((each) => each === params.get('range')) ?? '24h';
 }
 
 type Fact = readonly [title: string, value: Html | string | null];
@@ -222,7 +222,7 @@ function chart({ sensor, last }: SensorSeries, index: number): Html {
 function periodLinks(id: string, current: PeriodName): Html {
   const links = (Object.keys(PERIODS) as PeriodName[]).map(
     (each) =>
-      html`<li><a href="${target('/device', { id, span: each })}" data-nav data-key="span-${each}"${each === current && html` aria-current="true"`}>${periodName(each)}</a></li>`,
+      html`<li><a href="${target('/device', { id, range: each })}" data-nav data-key="range-${each}"${each === current && html` aria-current="true"`}>${periodName(each)}</a></li>`,
   );
   return html`<ul class="filters" aria-label="Range of the charts">${links}</ul>`;
 }
@@ -243,7 +243,7 @@ function sensorsShown(sensors: readonly SensorSeries[], current: PeriodName, now
 function readingsSection(page: DevicePage, current: PeriodName, now: string): Html {
   const { device, sensors, sensors_left_out } = page;
   const left = sensors_left_out > 0 && html` ${counted(sensors_left_out, 'sensor')} more are not shown.`;
-  const series = target('/device.json', { id: device.device_id, span: current });
+  const series = target('/device.json', { id: device.device_id, range: current });
   return html`<section id="sensors" class="panel" data-series="${series}"><h2>Readings <small>${counted(sensors.length, 'sensor')} with numbers</small></h2>
 <div class="tools">${periodLinks(device.device_id, current)}</div>
 ${sensorsShown(sensors, current, now)}<p class="soft">${archivedText(page, now)}${left}</p></section>`;

@@ -105,8 +105,8 @@ async function devicePage(parts: StatusPageParts, params: URLSearchParams): Prom
   const { overview, facts } = parts;
   const id = params.get('id') ?? '';
   if (id === '') return refusal(parts, 400, 'The device id is missing: use /device?id=…');
-  const span = readPeriod(params);
-  const page = await facts.device(id, PERIODS[span]);
+  const period = readPeriod(params);
+  const page = await facts.device(id, PERIODS[period]);
   if (page === null) return refusal(parts, 404, 'There is no device with this id.');
   const { device } = page;
   return pageOf(200, {
@@ -114,7 +114,7 @@ async function devicePage(parts: StatusPageParts, params: URLSearchParams): Prom
     title: device.device_name,
     generatedAt: device.generated_at,
     here: null,
-    main: deviceMain(page, span),
+    main: deviceMain(page, period),
     hasCharts: true,
   });
 }

@@ -187,9 +187,9 @@ function jobLine(job: JobStatus, now: string): Html {
   const { id, kind, state, requested_by, requested_at, started_at, range, share } = job;
   const since = started_at === null ? html`requested ${ago(requested_at, now)}` : html`started ${ago(started_at, now)}`;
   const head = html`<b>${kind}</b> <span class="soft">no. ${id}, requested by ${requested_by}</span>: ${state}, ${since}`;
-  const span = range === null ? NOTHING : html`<div class="soft">${rangeText(range, now)}</div>`;
+  const time = range === null ? NOTHING : html`<div class="soft">${rangeText(range, now)}</div>`;
   const bar = share === null ? NOTHING : progressBar(`Progress of ${kind} no. ${id}`, share);
-  return html`<li>${head}${span}${bar}${jobFigures(job)}</li>`;
+  return html`<li>${head}${time}${bar}${jobFigures(job)}</li>`;
 }
 
 function rangeText({ from, to }: NonNullable<JobStatus['range']>, now: string): Html {

@@ -1,6 +1,6 @@
 /**
- * The snapshot of a device: its covered ranges, its gaps, its lag; and the sums over all devices. It takes one pass
- * over each device, because there may be ten thousand of them.
+ * The snapshot of a device: its covered ranges, its gaps, its lag; and the sums over all devices. It scans
+ * each device once, because there may be ten thousand of them.
  */
 
 import { coverageOf, coveredShare, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';

@@ -28,9 +28,9 @@ import {
   type DeviceRow,
   type DevicesPage,
   type DevicesQuery,
-  LEAST_SPAN_SECONDS,
+  LEAST_RANGE_SECONDS,
   MAX_SHOWN_LENGTH,
-  MOST_SPAN_SECONDS,
+  MOST_RANGE_SECONDS,
   type PageFacts,
   type RecentEvent,
   VALUES_A_ROW,
@@ -66,9 +66,9 @@ export function createPageFacts(given: PageParts): PageFacts {
   const step = createSteps(parts.clock);
   return {
     devices: createPageDevices(parts),
-    device: madeOnce(async (deviceId, spanSeconds) => {
+    device: madeOnce(async (deviceId, rangeSeconds) => {
       const device = store.device(deviceId);
-      return device === null ? null : await devicePage({ ...parts, step }, device, spanSeconds);
+      return device === null ? null : await devicePage({ ...parts, step }, device, rangeSeconds);
     }),
     alerts: () => {
       const { alerts, open, first } = parts.facts.alertsSeen(ALERTS_SHOWN);
@@ -222,14 +222,14 @@ const TURN_MS = 12;
 async function devicePage(
   parts: PageParts & { readonly step: Step },
   device: KnownDevice,
-  spanSeconds: number,
+  rangeSeconds: number,
 ): Promise<DevicePage | null> {
   const report = deviceReport(parts, device);
   if (report === null) return null;
   const { deviceId } = device.record;
   const toMs = Math.floor(parts.context.serverClock.nowMs());
-  const spanMs = drawnIn(spanSeconds) * SECOND_MS;
-  const fromMs = Math.max(0, toMs - spanMs);
+  const rangeMs = drawnIn(rangeSeconds) * SECOND_MS;
+  const fromMs = Math.max(0, toMs - rangeMs);
   const range: ReadRange = { from: msToNs(fromMs), to: msToNs(toMs), devices: [deviceId], kinds: 'telemetry' };
   const cells = createSeriesCells(gridOf(fromMs, toMs));
   await fill(cells, {
@@ -242,7 +242,7 @@ async function devicePage(
   const since = parts.facts.archivedSince(deviceId);
   return {
     device: withShortNames(report),
-    span_seconds: spanMs / SECOND_MS,
+    range_seconds: rangeMs / SECOND_MS,
     from: formatExact(range.from),
     to: formatExact(range.to),
     sensors,
@@ -255,7 +255,7 @@ async function devicePage(
 
 function drawnIn(seconds: number): number {
   const wanted = Number.isNaN(seconds) ? DAY_MS / SECOND_MS : seconds;
-  return Math.floor(Math.min(MOST_SPAN_SECONDS, Math.max(LEAST_SPAN_SECONDS, wanted)));
+  return Math.floor(Math.min(MOST_RANGE_SECONDS, Math.max(LEAST_RANGE_SECONDS, wanted)));
 }
 
 interface Reading {
@@ -307,11 +307,11 @@ function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
 /** The same, made once for those who request it while it is under way. */
 function madeOnce(make: PageFacts['device']): PageFacts['device'] {
   const underWay = new Map<string, Promise<DevicePage | null>>();
-  return (deviceId, spanSeconds) => {
-    const key = `${spanSeconds} ${deviceId}`;
+  return (deviceId, rangeSeconds) => {
+    const key = `${rangeSeconds} ${deviceId}`;
     const same = underWay.get(key);
     if (same !== undefined) return same;
-    const page = make(deviceId, spanSeconds).finally(() => underWay.delete(key));
+    const page = make(deviceId, rangeSeconds).finally(() => underWay.delete(key));
     underWay.set(key, page);
     return page;
   };

@@ -22,7 +22,7 @@ import type {
 } from '../core/status.ts';
 import { capitalized, counted, databaseText, duration, etaText, grouped, percent } from '../core/text.ts';
 import { type EpochMs, formatExact, formatMs, SECOND_MS, timeText } from '../core/time.ts';
-import type { BlockFacts } from '../delivery/pace.ts';
+import type { BlockFacts } from '../delivery/flow-control.ts';
 import type { ReportContext } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';

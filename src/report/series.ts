@@ -25,17 +25,17 @@ import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, SECOND_M
 import { compareText, orderKey } from './device-list.ts';
 
 /**
- * The cells of a span: whole seconds long, at whole multiples of their length, so that they stay where they are while
+ * The cells of a range: whole seconds long, at whole multiples of their length, so that they stay where they are while
  * time continues.
  */
 interface CellGrid {
-  /** Where the first begins: not after the span's beginning. */
+  /** Where the first begins: not after the range's beginning. */
   readonly fromMs: EpochMs;
   readonly cellMs: number;
   readonly cells: number;
 }
 
-/** Cuts a half-open span. */
+/** Cuts a half-open range. */
 export function gridOf(fromMs: EpochMs, toMs: EpochMs): CellGrid {
   const cellMs = Math.max(1, Math.ceil((toMs - fromMs) / SERIES_CELLS / SECOND_MS)) * SECOND_MS;
   const first = Math.floor(fromMs / cellMs);

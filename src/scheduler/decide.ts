@@ -166,7 +166,7 @@ function worthwhileListing(state: PlannerState, nowMs: number): Decision | null 
 }
 
 /**
- * While pages are short, only the first listing, and one that someone asks for, goes beyond its reserve. One that fails
+ * While pages are short, only the first listing, and one that was requested, goes beyond its reserve. One that fails
  * saves nothing.
  */
 function isBeyondReserve({ commitment, streams: { devices } }: PlannerState): boolean {

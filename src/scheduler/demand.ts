@@ -139,7 +139,7 @@ export function usableBudget({
  * The requests a day if readings may reach a given lag, in ms; 0: according to the schedules.
  *
  * A device is polled when its oldest unread reading has that lag, so at the first reading after this many intervals;
- * never more often than its schedule says, and always when its page is full.
+ * never more often than by its schedule, and always when its page is full.
  */
 function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLane {
   const { intervalsMs, quietDevices, freshnessMs, pageSize } = input;

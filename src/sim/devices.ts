@@ -228,12 +228,12 @@ function createSeries(model: SeriesModel): Series {
   };
 }
 
-/** The first report after a quiet span, or `end`. */
+/** The first report after a quiet range, or `end`. */
 function firstAfter(model: SeriesModel, { toMs }: MsRange, end: number): number {
   return toMs === Infinity ? end : firstAtOrAfter(model, msBound(toMs), 'raw');
 }
 
-/** The last report before a quiet span; negative where there is none. */
+/** The last report before a quiet range; negative where there is none. */
 function lastBefore(model: SeriesModel, { fromMs }: MsRange): number {
   return fromMs === -Infinity ? -1 : firstAtOrAfter(model, msBound(fromMs), 'raw') - 1;
 }
@@ -247,9 +247,9 @@ function rawInstant({ seed, startMs, intervalMs, jitter }: SeriesModel, index: n
   const nominalMs = startMs + index * intervalMs;
   if (jitter === 0) return { ms: nominalMs, subNs: 0 };
   const here = mix(seed, index);
-  const spanMs = Math.min(Math.floor(jitter * intervalMs), intervalMs - 1);
+  const rangeMs = Math.min(Math.floor(jitter * intervalMs), intervalMs - 1);
   return {
-    ms: nominalMs + Math.floor(unit(here) * spanMs),
+    ms: nominalMs + Math.floor(unit(here) * rangeMs),
     subNs: Math.floor(unit(mix(here, 1)) * 1_000_000),
   };
 }
@@ -270,7 +270,7 @@ function firstAtOrAfter(model: SeriesModel, ns: EpochNs, times: 'served' | 'raw'
   }
 }
 
-/** The quiet span in which report `index` falls out. */
+/** The quiet range in which report `index` falls out. */
 function quietAt(model: SeriesModel, index: number): MsRange | null {
   if (model.quiet.length === 0) return null;
   const { ms } = rawInstant(model, index);

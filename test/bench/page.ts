@@ -16,7 +16,7 @@ const WANTED = { firstByteMs: 200, kilobytes: 300 };
 const PAGES = {
   'the overview': '',
   'the overview, searched and sorted': '?search=1&sort=lag&reversed=1&page=7',
-  'a device, 30 days': 'device?span=30d&id=',
+  'a device, 30 days': 'device?range=30d&id=',
   'devices.json': 'devices.json',
 } as const;
 

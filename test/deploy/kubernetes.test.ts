@@ -342,8 +342,8 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     writeFileSync(base, `${before}components:\n  - ../backup\n`);
     const all = parsed(render('workspaces'));
     writeFileSync(base, before);
-    // The pod of docs/upkeep.md, which a command applies as state.yaml.
-    const [, state = ''] = /```yaml\n(apiVersion: v1\nkind: Pod\n[\s\S]*?)```/.exec(page('upkeep.md')) ?? [];
+    // The pod of docs/maintenance.md, which a command applies as state.yaml.
+    const [, state = ''] = /```yaml\n(apiVersion: v1\nkind: Pod\n[\s\S]*?)```/.exec(page('maintenance.md')) ?? [];
     const [pod] = parsed(state);
     const sets = all.filter(({ kind }) => kind === 'StatefulSet');
     // As the pod of a StatefulSet, whose schema has that of pods in it.

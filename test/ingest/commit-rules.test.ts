@@ -329,7 +329,7 @@ describe('complete hours', () => {
     expect(memory.commit({ readings: inside, covers }).sideLines).toEqual([]);
   });
 
-  test('include earlier pages, and readings of the unproven end when their hour is full', () => {
+  test('include earlier pages, and readings of the uncovered end when their hour is full', () => {
     const memory = createMemory();
     memory.commit({ readings: [reading(3000)] });
     memory.commit({ readings: [reading(2000), reading(1000)], covers: bare({ from: at(900), to: at(2500) }) });

@@ -185,7 +185,7 @@ describe.runIf(influxdAvailable())('a pull', () => {
       settings: { bounds: { age: 'empty' }, plan: { historyMaxDays: 3 } },
     });
     const { summary } = await rig.once();
-    expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
+    expect(summary).toMatchObject({ outcome: 'gaps_remain', exit_code: 1 });
     expect(new Set(summary.gaps.map(({ reason }) => reason))).toEqual(new Set(['beyond_plan']));
     for (const { to } of summary.gaps) expect(Date.parse(to)).toBeLessThan(NOW_MS - 3 * DAY_MS + 10 * MINUTE_MS);
     const fromNs = BigInt(NOW_MS - 3 * DAY_MS + 30 * MINUTE_MS) * 1_000_000n;

@@ -1,7 +1,7 @@
 /**
  * `npm run lives -- --seed N` or `--seeds A-B`: runs the stories of seeds and reports errors and results.
  *
- * `--without A,B` leaves parts of the story out, `--tell` prints the story, `--trace` the events of its lives. Many
+ * `--without A,B` leaves parts of the story out, `--describe` prints the story, `--trace` the events of its lives. Many
  * seeds run in as many threads as there are cores.
  */
 import { availableParallelism } from 'node:os';
@@ -18,7 +18,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     seeds: { type: 'string' },
     without: { type: 'string', default: '' },
-    tell: { type: 'boolean', default: false },
+    describe: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: true },
   },
@@ -61,10 +61,10 @@ async function take({ seed, wrong, sums, tookMs }: SeedResult): Promise<void> {
 }
 
 const seeds = Array.from({ length: to - from + 1 }, (_, index) => from + index);
-if (seeds.length === 1 || values.tell || values.trace) {
+if (seeds.length === 1 || values.describe || values.trace) {
   for (const seed of seeds) {
     const story = without(drawStory(seed), leftOut);
-    if (values.tell) say(tellStory(story));
+    if (values.describe) say(tellStory(story));
     const beganMs = performance.now();
     const { wrong, sums } = await live(story);
     await take({ seed, wrong, sums, tookMs: Math.round(performance.now() - beganMs) });

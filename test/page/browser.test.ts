@@ -108,7 +108,7 @@ describe.runIf(isHere)('looked at', () => {
     expect(await page.locator('.plot').first().isVisible()).toBe(false);
   });
 
-  test('a device has a chart of each sensor with something in it, drawn anew for another span', async () => {
+  test('a device has a chart of each sensor with something in it, drawn anew for another range', async () => {
     await using served = await servePage();
     await using watched = await watchedPage(browser, served.url);
     const { page } = watched;
@@ -124,7 +124,7 @@ describe.runIf(isHere)('looked at', () => {
     expect(await page.locator('#sensors tbody tr').first().innerText()).toMatch(/battery\s+21.52/);
     await page.getByRole('link', { name: '7 days' }).click();
     await expect.poll(() => page.locator('#sensors caption').innerText()).toBe('Each sensor over the last 7 days');
-    expect(new URL(page.url()).searchParams.get('span')).toBe('7d');
+    expect(new URL(page.url()).searchParams.get('range')).toBe('7d');
     await page.locator('.plot').first().hover();
     await expect
       .poll(() => page.locator('.chart output').first().innerText())

@@ -196,9 +196,9 @@ const ALERT_FACTS = {
 export function factsOf(rows: readonly DeviceRow[], hostile?: string): PageFacts {
   return {
     devices: (query) => pageOf(rows, query),
-    device: async (deviceId, spanSeconds) => {
+    device: async (deviceId, rangeSeconds) => {
       const row = rows.find(({ device_id }) => device_id === deviceId);
-      return await Promise.resolve(row === undefined ? null : devicePageOf(row, spanSeconds, hostile));
+      return await Promise.resolve(row === undefined ? null : devicePageOf(row, rangeSeconds, hostile));
     },
     alerts: () => ({
       alerts: 12,
@@ -256,9 +256,12 @@ function pageOf(rows: readonly DeviceRow[], query: DevicesQuery): DevicesPage {
 
 const CELLS = 300;
 
-function devicePageOf(row: DeviceRow, spanSeconds: number, hostile?: string): DevicePage {
+function devicePageOf(row: DeviceRow, rangeSeconds: number, hostile?: string): DevicePage {
   const toS = Math.floor(NOW_MS / 1000);
-  const times = Array.from({ length: CELLS }, (_, index) => toS - spanSeconds + (index + 0.5) * (spanSeconds / CELLS));
+  const times = Array.from(
+    { length: CELLS },
+    (_, index) => toS - rangeSeconds + (index + 0.5) * (rangeSeconds / CELLS),
+  );
   const sensors = ['battery', 'humidity', 'temperature'].map((sensor, at) => {
     const mean = times.map((time, index) =>
       index % 97 > 90 ? null : 20 + at * 20 + 4 * Math.sin(time / 13_750) + Math.sin(time / 700),
@@ -275,8 +278,8 @@ function devicePageOf(row: DeviceRow, spanSeconds: number, hostile?: string): De
   });
   return {
     device: reportOf(row, hostile),
-    span_seconds: spanSeconds,
-    from: new Date(NOW_MS - spanSeconds * 1000).toISOString(),
+    range_seconds: rangeSeconds,
+    from: new Date(NOW_MS - rangeSeconds * 1000).toISOString(),
     to: NOW,
     sensors,
     sensors_left_out: 2,

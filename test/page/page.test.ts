@@ -406,8 +406,8 @@ describe('the overview', () => {
     const silent = { ...rowOf(0), state: 'silent' as const, lag_seconds: 0, newest_reading_at: '2026-11-18T22:00:00Z' };
     const served = async (row: typeof silent) => {
       const facts = factsOf([row]);
-      const device: typeof facts.device = async (id, span) => {
-        const page = await facts.device(id, span);
+      const device: typeof facts.device = async (id, seconds) => {
+        const page = await facts.device(id, seconds);
         if (page === null) return null;
         const listed = { ...page.device.listed, lifecycle_status: 'paused' };
         return { ...page, device: { ...page.device, fresh: true, gaps: [], reasons: [], listed } };
@@ -469,8 +469,8 @@ describe('the overview', () => {
     [false, null, 'The archive has no reading of this device.'],
   ])('where older readings of a device are (cleared %s, since %s)', async (archive_cleared, archived_since, words) => {
     const facts = factsOf([rowOf(0)]);
-    const device: typeof facts.device = async (id, span) => {
-      const page = await facts.device(id, span);
+    const device: typeof facts.device = async (id, seconds) => {
+      const page = await facts.device(id, seconds);
       return page === null ? null : { ...page, archive_cleared, archived_since };
     };
     await using served = await servePage({ facts: { ...facts, device } });
@@ -489,8 +489,8 @@ describe('the overview', () => {
     async (state, { lag_seconds, gaps: count, ...more }, tone, words) => {
       const row = { ...rowOf(0), state, lag_seconds };
       const facts = factsOf([row]);
-      const device: typeof facts.device = async (id, span) => {
-        const page = await facts.device(id, span);
+      const device: typeof facts.device = async (id, seconds) => {
+        const page = await facts.device(id, seconds);
         const gaps = Array.from({ length: count }, () => ({ from: AT, to: NOW, reason: 'pending' }));
         return page === null ? null : { ...page, device: { ...page.device, fresh: true, gaps, ...more } };
       };
@@ -689,12 +689,9 @@ describe('addresses', () => {
       page: 12,
     });
     expect([...ask(`search=${'😀'.repeat(1000)}`).search]).toHaveLength(200);
-    expect(['6h', '30d', '31d', 'constructor'].map((name) => readPeriod(new URLSearchParams({ span: name })))).toEqual([
-      '6h',
-      '30d',
-      '24h',
-      '24h',
-    ]);
+    expect(['6h', '30d', '31d', 'constructor'].map((name) => readPeriod(new URLSearchParams({ range: name })))).toEqual(
+      ['6h', '30d', '24h', '24h'],
+    );
   });
 
   test('a query is the same after it went through a link', () => {
@@ -712,8 +709,8 @@ describe('addresses', () => {
     expect([devices.matching, devices.rows[0]?.device_name]).toEqual([15, 'Sensor 1, roof']);
     expect(JSON.parse(await textOf(`${served.url}alerts.json`))).toMatchObject({ alerts: 12, open: 2 });
     expect(JSON.parse(await textOf(`${served.url}events.json`))).toHaveLength(30);
-    expect(JSON.parse(await textOf(`${served.url}device.json?id=dev-00003&span=6h`))).toMatchObject({
-      span_seconds: 21_600,
+    expect(JSON.parse(await textOf(`${served.url}device.json?id=dev-00003&range=6h`))).toMatchObject({
+      range_seconds: 21_600,
     });
   });
 
@@ -773,7 +770,7 @@ async function pagesNaming(name: string): Promise<readonly string[]> {
   const paths = [
     '',
     `?search=${search}&state=${search}&page=${search}`,
-    `device?id=${id}&span=${search}`,
+    `device?id=${id}&range=${search}`,
     'alerts',
     'events',
   ];

@@ -105,7 +105,7 @@ try {
     FILLED_WITHIN_MS,
   );
   await desk('status-page', BOTH);
-  await desk('device', BOTH, { path: 'device?id=add-muc-04&span=24h', awaited: 'canvas' });
+  await desk('device', BOTH, { path: 'device?id=add-muc-04&range=24h', awaited: 'canvas' });
   await take(browser, url, { names: { light: 'status-page-phone' }, path: '', size: { width: 390, height: 844 } });
   await bench.proxy.pause();
   await until(

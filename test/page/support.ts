@@ -36,7 +36,7 @@ export async function servePage(shown: Partial<Shown> = {}, port = 0): Promise<S
   let nowMs = 0;
   const current: PageFacts = {
     devices: (query) => now.facts.devices(query),
-    device: async (id, span) => await now.facts.device(id, span),
+    device: async (id, seconds) => await now.facts.device(id, seconds),
     alerts: () => now.facts.alerts(),
     events: () => now.facts.events(),
   };

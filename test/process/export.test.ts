@@ -64,12 +64,12 @@ describe.runIf(influxdAvailable())('--export of the simulated data', () => {
     const copy = `${stage.database}_copy`;
     await bench.influxd.query('', `CREATE DATABASE ${copy}`);
     expect(await bench.influxd.write(copy, text)).toBe(204);
-    const span = {
+    const range = {
       fromNs: BigInt(startedMs - 2 * 3_600_000 + 5000) * 1_000_000n,
       toNs: BigInt(startedMs - 122_500) * 1_000_000n,
     };
     const ids = stage.simulator.world.deviceIds(Date.now());
-    const verdict = await judge({ influxd: bench.influxd, database: copy, simulator: stage.simulator }, span, ids);
+    const verdict = await judge({ influxd: bench.influxd, database: copy, simulator: stage.simulator }, range, ids);
     expect([verdict.missing.slice(0, 5), verdict.invented.slice(0, 5)]).toEqual([[], []]);
     expect(verdict.expected).toBeGreaterThan(1000);
     const measurements = ['device', 'alert', 'alert_state', 'workspace', 'coverage', 'coverage_hour'];

@@ -1,5 +1,5 @@
 /**
- * A move from one host to another, as in docs/upkeep.md: a backup beside the running daemon, an empty `data_dir` of
+ * A move from one host to another, as in docs/maintenance.md: a backup beside the running daemon, an empty `data_dir` of
  * another user, and a daemon there that continues without repeating requests for covered ranges.
  */
 import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, statSync } from 'node:fs';

@@ -57,13 +57,13 @@ function lookAt(
     time.ms += costMs;
     time.longest = Math.max(time.longest, time.ms - time.since);
     const { heldToAgoMs: ago = null, heldFromAgoMs = NOW_MS } = specs.find((spec) => spec.id === id) ?? {};
-    const span = {
+    const range = {
       from: BigInt(NOW_MS - heldFromAgoMs) * NS,
       to: BigInt(NOW_MS - (ago ?? 0)) * NS,
       first: null,
       last: null,
     };
-    return { covered: ago === null ? [] : [span], late: NEVER_LATE, gaps: [], newestNs: null, isSilent: false };
+    return { covered: ago === null ? [] : [range], late: NEVER_LATE, gaps: [], newestNs: null, isSilent: false };
   };
   const look = createFleetScanner({
     context: {

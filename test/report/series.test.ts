@@ -16,8 +16,8 @@ function line(sensor: string, field: string, at: bigint, name = 'd'): string {
   return `telemetry,${tags},workspace_id=w ${field} ${at}`;
 }
 
-function seriesOf(lines: readonly string[], spanMs = HOUR_MS): { sensors: readonly SensorSeries[]; leftOut: number } {
-  const cells = createSeriesCells(gridOf(FROM_MS, FROM_MS + spanMs));
+function seriesOf(lines: readonly string[], rangeMs = HOUR_MS): { sensors: readonly SensorSeries[]; leftOut: number } {
+  const cells = createSeriesCells(gridOf(FROM_MS, FROM_MS + rangeMs));
   cells.add(lines);
   return cells.result();
 }
@@ -29,14 +29,14 @@ describe('the grid', () => {
     [DAY_MS, 288],
     [7 * DAY_MS, 2016],
     [30 * DAY_MS, 8640],
-  ])('of %d ms has cells of whole seconds that hold all of it', (spanMs, seconds) => {
-    const { fromMs, cellMs, cells } = gridOf(FROM_MS, FROM_MS + spanMs);
+  ])('of %d ms has cells of whole seconds that hold all of it', (rangeMs, seconds) => {
+    const { fromMs, cellMs, cells } = gridOf(FROM_MS, FROM_MS + rangeMs);
     expect(cellMs).toBe(seconds * SECOND_MS);
     expect(fromMs % cellMs).toBe(0);
     expect(fromMs).toBeLessThanOrEqual(FROM_MS);
     expect(fromMs + cellMs).toBeGreaterThan(FROM_MS);
-    expect(fromMs + cells * cellMs).toBeGreaterThanOrEqual(FROM_MS + spanMs);
-    expect(fromMs + (cells - 1) * cellMs).toBeLessThan(FROM_MS + spanMs);
+    expect(fromMs + cells * cellMs).toBeGreaterThanOrEqual(FROM_MS + rangeMs);
+    expect(fromMs + (cells - 1) * cellMs).toBeLessThan(FROM_MS + rangeMs);
     expect(cells).toBeLessThanOrEqual(SERIES_CELLS + 1);
   });
 

@@ -259,12 +259,12 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['emptyForHours'],
     edits: [
       {
-        file: 'ingest/unproven.ts',
+        file: 'ingest/rejected-answers.ts',
         find: 'EMPTY_PATIENCE_MS = DAY_MS',
         replace: 'EMPTY_PATIENCE_MS = 0 * DAY_MS',
       },
       {
-        file: 'ingest/unproven.ts',
+        file: 'ingest/rejected-answers.ts',
         find: "'restart later', 'remember, give up'],",
         replace: "'restart later', 'accept the answers'],",
       },
@@ -390,7 +390,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['emptyFurtherDown'],
     edits: [
       {
-        file: 'ingest/unproven.ts',
+        file: 'ingest/rejected-answers.ts',
         find: 'missed.some(({ isGone, sinceMs }) => !isGone &&',
         replace: 'missed.some(({ isGone, sinceMs }) => isGone &&',
       },
@@ -453,7 +453,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'commands/backfill/job.ts',
         find: "state === 'done' && exitCode === EXIT_CODES.complete",
-        replace: "state === 'done' && exitCode !== EXIT_CODES['incomplete for good']",
+        replace: "state === 'done' && exitCode !== EXIT_CODES.gaps_remain",
       },
     ],
   },

@@ -61,7 +61,7 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
       settings: { bounds: { age: 'refused' }, plan: { historyMaxDays: 2 } },
     });
     const { summary } = await rig.once();
-    expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
+    expect(summary).toMatchObject({ outcome: 'gaps_remain', exit_code: 1 });
     expect(summary.gaps.map(({ reason }) => reason)).toEqual(['beyond_plan']);
     expect(await coveredFalsely(rig, 'often')).toEqual([]);
     // 2880 readings in pages of 200, one refusal, the account and the devices.

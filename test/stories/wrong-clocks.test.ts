@@ -146,7 +146,7 @@ test.runIf(influxdAvailable())('a wrong local clock costs no time where devices 
 describe.runIf(influxdAvailable())('a service that sends no Date', () => {
   test.each([
     ['1970', -NOW_MS, 'stalled', true],
-    ['2276', 250 * YEAR_MS, 'incomplete for good', false],
+    ['2276', 250 * YEAR_MS, 'gaps_remain', false],
   ])(
     'is not called complete while the local clock is in %s, nor does the process end',
     async (_, byMs, outcome, isUnknown) => {

@@ -46,7 +46,7 @@ ${shown('pretty')}
 
 Every JSON line has \`time\` (RFC 3339, UTC), \`level\`, \`event\` (stable across versions) and \`msg\` (for people; it may change).
 This page is generated from the program's tables. Set \`log.format: json\` if another program reads the log. If a start fails,
-the last line says why. It is JSON with \`log.format: json\`, or if \`log.format\` is \`auto\` and the daemon has no terminal; otherwise it
+the last line has the reason. It is JSON with \`log.format: json\`, or if \`log.format\` is \`auto\` and the daemon has no terminal; otherwise it
 is text. After a wrong command line it is always text.
 
 ## Levels

@@ -87,9 +87,9 @@ global:
 rule_files: [tidemark-recording.yml, tidemark-alerts.yml]
 \`\`\`
 
-With a password, \`/metrics\` asks for it, and a target without \`basic_auth\` is down with \`401 Unauthorized\`. Prometheus reads
+With a password, \`/metrics\` requires it, and a target without \`basic_auth\` is down with \`401 Unauthorized\`. Prometheus reads
 \`password_file\` only at a scrape: if it is missing, \`promtool check config\` succeeds and every target is down. Relative paths begin at the
-directory of \`prometheus.yml\`. \`/healthz\` asks for no password. Without the password, \`/readyz\` answers only 200 or 503, without the reasons, which
+directory of \`prometheus.yml\`. \`/healthz\` requires no password. Without the password, \`/readyz\` answers only 200 or 503, without the reasons, which
 is enough for the probes of an orchestrator. \`/metrics\` and \`/healthz\` answer to every host name, whatever \`listen_names\` has.
 
 ## What is served
@@ -134,7 +134,7 @@ receivers:
   - name: nobody
 \`\`\`
 
-**Is the alerting itself alive?** \`TidemarkWatchdog\` always fires. Send it to a service that calls you when it stops arriving: \`alertmanager.yml\` has the
+**Does the alerting itself work?** \`TidemarkWatchdog\` always fires. Send it to a service that calls you when it stops arriving: \`alertmanager.yml\` has the
 route as a comment.
 
 | alert | severity | meaning | what to do | fires when |

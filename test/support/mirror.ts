@@ -53,7 +53,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'process/once.test.ts': ['commands/once/command.ts'],
   'process/replay.test.ts': ['commands/replay/command.ts'],
   'process/status.test.ts': ['commands/status/command.ts', 'store/open/read-only.ts'],
-  'process/upkeep.test.ts': ['commands/backup/command.ts', 'commands/forget/command.ts'],
+  'process/maintenance.test.ts': ['commands/backup/command.ts', 'commands/forget/command.ts'],
   'scheduler/planner.test.ts': ['scheduler/planner-types.ts'],
   'sim/contract.test.ts': ['sim/alerts.ts', 'sim/answers.ts', 'sim/devices.ts', 'sim/spec.ts'],
   'sim/simulator-faults.test.ts': ['sim/server.ts', 'sim/settings.ts'],

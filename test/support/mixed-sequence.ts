@@ -35,7 +35,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'test/process/check.test.ts': 31,
   'test/commands/verify/process.test.ts': 30,
   'test/bench/bench.test.ts': 26,
-  'test/process/upkeep.test.ts': 25,
+  'test/process/maintenance.test.ts': 25,
   'test/process/first-steps.test.ts': 15,
   'test/safety/borders.test.ts': 25,
   'test/commands/verify/victoria.test.ts': 24,

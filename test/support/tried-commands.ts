@@ -78,7 +78,7 @@ export const PACKAGES = {
 const GIT = { instead: 'git pull in a clone: test/process/documented-commands.test.ts; the rest: .ci/run' };
 const INFLUX2 = { instead: 'the clients of InfluxDB 2 and 3 are not at hand; the page does not claim a test' };
 const VERIFY = { instead: 'the same flags, against a database: test/commands/verify/process.test.ts' };
-const UPKEEP = { instead: 'the same flags, against a database: test/process/upkeep.test.ts' };
+const MAINTENANCE = { instead: 'the same flags, against a database: test/process/maintenance.test.ts' };
 
 const names = (where: string): Tried => ({ names: where });
 
@@ -244,7 +244,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm run build && npx node test/bench/fleet/workspaces.ts --workspaces 300': MANIFESTS,
   'npm run check': CI,
   'npm run lives -- --seed 40': LIVES,
-  'npm run lives -- --seed 40 --tell --trace': LIVES,
+  'npm run lives -- --seed 40 --describe --trace': LIVES,
   'npm run lives -- --seeds 1-200': LIVES,
   'npm run pins -- resolve': RELEASE,
   'npm run rehearse': { instead: 'the script behind it, with a registry on this machine: test/deploy/release.test.ts' },
@@ -259,7 +259,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm start -- --backfill --from all --max-share 0.25': CHECKOUT,
   'npm start -- --backfill --recheck --from 15d --device hub-1': CHECKOUT,
   'npm start -- --backfill --recheck --from 2026-06-01 --to 2026-06-08': CHECKOUT,
-  'npm start -- --backup FILE': names('test/process/upkeep.test.ts'),
+  'npm start -- --backup FILE': names('test/process/maintenance.test.ts'),
   'npm start -- --check': FIRST_STEPS,
   'npm start -- --check --bundle tidemark-bundle.json': names('test/process/check.test.ts'),
   'npm start -- --check --config try/tidemark.yaml': FIRST_STEPS,
@@ -341,7 +341,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'sudo tidemark-workspace NAME FLAGS': names('test/docs.test.ts parses the flags of every row'),
   'sudo tidemark-workspace demo --demo &': ROOTS,
   'sudo tidemark-workspace demo --verify': ROOTS,
-  'sudo tidemark-workspace home --backup /var/lib/tidemark/home/monday.db': { instead: 'the same flags: test/process/upkeep.test.ts; tidemark-workspace itself: test/deploy/systemd.test.ts' },
+  'sudo tidemark-workspace home --backup /var/lib/tidemark/home/monday.db': { instead: 'the same flags: test/process/maintenance.test.ts; tidemark-workspace itself: test/deploy/systemd.test.ts' },
   'sudo tidemark-workspace home --check': WORKSPACE,
   'sudo tidemark-workspace home --check --bundle /var/lib/tidemark/home/bundle.json': { instead: 'the same flags: test/process/check.test.ts; tidemark-workspace itself: test/deploy/systemd.test.ts' },
   'sudo tidemark-workspace home init': names('test/deploy/workspace.test.ts'),
@@ -361,10 +361,10 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'tidemark --export lp | grep ^telemetry | head -1': INSTALLED,
   'tidemark --export lp | influx write --bucket devices': { instead: "InfluxDB 2's client is not at hand: a real InfluxDB accepts the output of the export: test/process/export.test.ts" },
   'tidemark --export ndjson --from 1d | head -1': INSTALLED,
-  'tidemark --forget --device walk': UPKEEP,
+  'tidemark --forget --device walk': MAINTENANCE,
   'tidemark --health': names('test/process/health.test.ts'),
-  'tidemark --quarantine': UPKEEP,
-  'tidemark --quarantine retry': UPKEEP,
+  'tidemark --quarantine': MAINTENANCE,
+  'tidemark --quarantine retry': MAINTENANCE,
   'tidemark --replay --max-rate 5000': { instead: 'the same flags, against a database: test/process/replay.test.ts' },
   'tidemark --status': names('test/process/status.test.ts'),
   'tidemark --verify': VERIFY,

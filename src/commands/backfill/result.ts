@@ -200,7 +200,7 @@ function headOf({ outcome, from, to, devices, late }: BackfillSummary): string {
   const rangeText = from === null ? `everything up to ${short(to)}` : `${short(from)} to ${short(to)}`;
   const text = {
     complete: 'complete',
-    'incomplete for good': 'finished, but some gaps cannot be closed (see below)',
+    gaps_remain: 'finished, but some gaps cannot be closed (see below)',
     stalled: 'stopped after 10 minutes without progress. The progress is kept; run the command again',
     interrupted: 'interrupted. The progress is kept; run the command again',
   }[outcome];
@@ -230,7 +230,7 @@ function emptyOf({ devices_empty: empty, devices }: BackfillSummary): string[] {
 
 const NOT_REREAD: Readonly<Record<string, string>> = {
   [PENDING]: 'not read yet: run the same command again',
-  cleared: 'the archive has already removed these points, so new readings could not be told from old ones',
+  cleared: 'the archive has already removed these points, so new readings could not be distinguished from known ones',
   beyond_plan: 'older than the plan serves',
 };
 

@@ -84,7 +84,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
     toItsEnd: async (signal) => {
       const outcome = await untilClosed(parts, { backfill, seen }, signal);
       const end = await outcomeAfterDelivery(parts, outcome, signal);
-      if (end === 'complete' || end === 'incomplete for good') backfill.recheck?.end();
+      if (end === 'complete' || end === 'gaps_remain') backfill.recheck?.end();
       return summary(end);
     },
     progress: () => {
@@ -160,7 +160,7 @@ function backfillOutcome({ openFor }: BackfillView, { args }: Backfill): Outcome
   const left = [...openFor];
   if (left.length === 0) return 'complete';
   if (left.some((reason) => reason !== 'beyond_plan')) return null;
-  return args.from === 'all' ? 'complete' : 'incomplete for good';
+  return args.from === 'all' ? 'complete' : 'gaps_remain';
 }
 
 /** @throws UserError (exit 77) where the key is of no use. */

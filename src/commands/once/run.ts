@@ -274,7 +274,7 @@ function onceOutcome(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]
   // Nothing but time shows whether these answers are true.
   if (gaps.every(({ reason, device_id }) => reason === 'unverified' && isClosed(run, device_id))) return 'stalled';
   const isForGood = gaps.every(({ reason, device_id }) => reason === 'beyond_plan' && isClosed(run, device_id));
-  return isForGood ? 'incomplete for good' : null;
+  return isForGood ? 'gaps_remain' : null;
 }
 
 /** Returns whether no gap of a device can be requested now. */

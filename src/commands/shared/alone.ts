@@ -107,14 +107,14 @@ export async function waitUntilDelivered(
 }
 
 /** How work that archives has ended. */
-export type Outcome = 'complete' | 'stalled' | 'interrupted' | 'incomplete for good';
+export type Outcome = 'complete' | 'stalled' | 'interrupted' | 'gaps_remain';
 
 /** The exit code of each outcome. */
 export const EXIT_CODES: Readonly<Record<Outcome, ExitCode>> = {
   complete: 0,
   stalled: 3,
   interrupted: 3,
-  'incomplete for good': 1,
+  gaps_remain: 1,
 };
 
 /** Whether a value, maybe of another version, is an outcome. */
@@ -144,7 +144,7 @@ export function destinationStatuses(
   deliveredBefore: readonly number[],
   outcome: Outcome,
 ): DestinationStatus[] {
-  const isDelivered = outcome === 'complete' || outcome === 'incomplete for good';
+  const isDelivered = outcome === 'complete' || outcome === 'gaps_remain';
   return deliverers.map((deliverer, index) => {
     const { pendingLines, quarantined } = store.backlog(deliverer.destinationId);
     return {

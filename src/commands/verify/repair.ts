@@ -18,7 +18,7 @@ import { isRepairable, type MissingPoints } from '../../core/state/log.ts';
 import type { ArchivedDay, ReadProblem, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, dayStart, type EpochMs, msToNs } from '../../core/time.ts';
 import type { Served } from '../../delivery/destination.ts';
-import { createBatchSize } from '../../delivery/pace.ts';
+import { createBatchSize } from '../../delivery/flow-control.ts';
 import { createControlLines, sendBatch } from '../../delivery/send-batch.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
 import { backfillNeed } from '../../scheduler/estimate.ts';

@@ -97,7 +97,7 @@ export interface ForgetStep {
   readonly removed: ForgottenCounts;
   /** `waiting`: some of its lines are not delivered yet, and stay. */
   readonly state: 'going-on' | 'waiting' | 'done';
-  /** The progress of the pass through the archive, 0 to 1. */
+  /** The progress of the scan of the archive, 0 to 1. */
   readonly share: number;
 }
 

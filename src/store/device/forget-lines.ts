@@ -60,7 +60,7 @@ export interface LineRemoval {
   readonly own: Database.Statement<[string], bigint>;
   readonly positions: PositionTable;
   /**
-   * The devices of which this pass has found lines that a destination has not acknowledged. A pass that continues after
+   * The devices of which this scan has found lines that a destination has not acknowledged. A scan that continues after
    * a restart finds such lines at its end in any case.
    */
   readonly waiting: Set<string>;

@@ -119,7 +119,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
   test('a range that the plan hides cannot be read: exit 1, with its reason', async () => {
     using rig = await rigOf({ plan: { ...GO, historyMaxDays: 90 }, bounds: { age: 'empty' } });
     const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 200 * DAY_MS });
-    expect(summary).toMatchObject({ outcome: 'incomplete for good', exit_code: 1 });
+    expect(summary).toMatchObject({ outcome: 'gaps_remain', exit_code: 1 });
     expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond_plan']));
   });
 

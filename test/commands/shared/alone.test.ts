@@ -124,22 +124,19 @@ test('points that a daemon archives once the work is delivered are no part of th
     missingSums: () => [],
   } as Partial<SyncContext['store']> as SyncContext['store'];
   const pendingAt = (outcome: Outcome) => destinationStatuses(store, [WAITING], [0], outcome)[0]?.pending_points;
-  expect([pendingAt('complete'), pendingAt('incomplete for good')]).toEqual([0, 0]);
+  expect([pendingAt('complete'), pendingAt('gaps_remain')]).toEqual([0, 0]);
   expect([pendingAt('stalled'), pendingAt('interrupted')]).toEqual([6, 6]);
 });
 
-test.each(['complete', 'incomplete for good'] as const)(
-  '%s work that cannot be delivered has stalled',
-  async (outcome) => {
-    const clock = createVirtualClock(0);
-    const endsAt = (block: number) => ({
-      endOf: () => ({ block, line: 0 }),
-      position: () => ({ block: 4, line: 0 }),
-    });
-    const ended = async (block: number) => {
-      const context = { clock, store: endsAt(block) } as unknown as SyncContext;
-      return await outcomeAfterDelivery({ context, deliverers: [WAITING] }, outcome, new AbortController().signal);
-    };
-    expect([await ended(4), await ended(5)]).toEqual([outcome, 'stalled']);
-  },
-);
+test.each(['complete', 'gaps_remain'] as const)('%s work that cannot be delivered has stalled', async (outcome) => {
+  const clock = createVirtualClock(0);
+  const endsAt = (block: number) => ({
+    endOf: () => ({ block, line: 0 }),
+    position: () => ({ block: 4, line: 0 }),
+  });
+  const ended = async (block: number) => {
+    const context = { clock, store: endsAt(block) } as unknown as SyncContext;
+    return await outcomeAfterDelivery({ context, deliverers: [WAITING] }, outcome, new AbortController().signal);
+  };
+  expect([await ended(4), await ended(5)]).toEqual([outcome, 'stalled']);
+});

@@ -25,11 +25,11 @@ interface SeedValue {
   readonly value: number;
 }
 
-/** The numbers that the seed has of a device in a span, by sensor; the same one at the same instant is one. */
+/** The numbers that the seed has of a device in a range, by sensor; the same one at the same instant is one. */
 function seedOf({ simulator }: Rig, deviceId: string, { from, to }: DevicePage): Map<string, SeedValue[]> {
-  const span = [from, to].map((text) => parseTimestamp(text) ?? 0n);
+  const range = [from, to].map((text) => parseTimestamp(text) ?? 0n);
   const all = new Map<string, Map<string, SeedValue>>();
-  for (const { recordedAtNs: at, values } of simulator.world.readings(deviceId, span[0] ?? 0n, span[1] ?? 0n)) {
+  for (const { recordedAtNs: at, values } of simulator.world.readings(deviceId, range[0] ?? 0n, range[1] ?? 0n)) {
     const visit = (name: string, value: unknown): void => {
       if (typeof value === 'object' && value !== null) {
         for (const [key, inner] of Object.entries(value)) visit(`${name}.${key}`, inner);
@@ -75,18 +75,18 @@ describe.runIf(influxdAvailable())('the status page after a sync', () => {
     ['hub', 3 * DAY_MS - HOUR_MS],
     ['tied', DAY_MS],
     ['odd', DAY_MS],
-  ])('the series of %s over %d ms are those of the seed', async (deviceId, spanMs) => {
+  ])('the series of %s over %d ms are those of the seed', async (deviceId, rangeMs) => {
     using rig = await rigOf();
     using sync = open(rig);
     await runOnce(sync.sync, new AbortController().signal);
-    const seconds = spanMs / 1000;
+    const seconds = rangeMs / 1000;
     const page = await sync.sync.pageFacts(() => []).device(deviceId, seconds);
     if (page === null) throw new Error('no page');
     // Readings after the sync cannot be there; all before it are.
     const newest = parseTimestamp(page.device.newest_reading_at ?? '') ?? 0n;
     const coveredTo = parseTimestamp(page.device.covered.at(-1)?.[1] ?? '') ?? 0n;
     expect(newest).toBeGreaterThan(coveredTo - BigInt(15 * MINUTE_MS) * 1_000_000n);
-    expect(page.span_seconds).toBe(seconds);
+    expect(page.range_seconds).toBe(seconds);
     const seed = new Map(
       [...seedOf(rig, deviceId, page)].map(([sensor, values]) => [sensor, values.filter(({ at }) => at <= newest)]),
     );

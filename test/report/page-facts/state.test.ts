@@ -167,11 +167,11 @@ describe('the page of a device', () => {
     [1e9, 31 * 86_400],
     [Number.POSITIVE_INFINITY, 31 * 86_400],
     [Number.NaN, 86_400],
-  ])('a span of %d s becomes %d', async (asked, seconds) => {
+  ])('a range of %d s becomes %d', async (asked, seconds) => {
     using state = scratchStore();
     list(state, [online('d')]);
     const page = await pageFactsOf(state, { nowMs: () => NOON_MS }).facts.device('d', asked);
-    expect(page?.span_seconds).toBe(seconds);
+    expect(page?.range_seconds).toBe(seconds);
     expect(Date.parse(page?.to ?? '') - Date.parse(page?.from ?? '')).toBe(seconds * 1000);
     expect(page?.to).toBe('2026-06-15T12:00:00Z');
   });
@@ -243,7 +243,7 @@ describe('the page of a device', () => {
     const { facts } = pageFactsOf(state, { nowMs: () => NOON_MS, clock });
     const pages = await Promise.all([3600, 7200, 3600, 7200, 86_400].map((seconds) => facts.device('d', seconds)));
     expect(most, 'others wait for one step at most').toBe(1);
-    expect(pages.map((page) => page?.span_seconds)).toEqual([3600, 7200, 3600, 7200, 86_400]);
+    expect(pages.map((page) => page?.range_seconds)).toEqual([3600, 7200, 3600, 7200, 86_400]);
     expect(pages[2]).toBe(pages[0]);
     const napsBefore = naps;
     expect(await facts.device('d', 3600), 'later it is a new one').not.toBe(pages[0]);

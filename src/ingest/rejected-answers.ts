@@ -83,7 +83,7 @@ const STEPS: Readonly<Record<Finding, readonly [first: Step, second: Step, later
   'overlap overdue': ['restart later', 'restart later', 'accept the answers'],
 };
 
-/** The unproven answers of a gap scan since the last answer that covered something. */
+/** The rejected answers of a gap scan since the last answer that covered something. */
 export interface Attempts {
   /** Answers that covered nothing, the first empty one aside. */
   readonly rejected: number;
@@ -109,7 +109,7 @@ export const NO_ATTEMPTS: Attempts = {
 type Missed = 'never' | 'awaited' | 'overdue';
 
 /** An answer that covers nothing. */
-export interface Unproven {
+export interface RejectedAnswer {
   /** Whether it has no reading, and is not of another device. */
   readonly isEmpty: boolean;
   readonly overlapMissing: MissingOverlap | null;
@@ -126,7 +126,7 @@ const NOT_REACHED: Readonly<Record<Missed, Finding>> = {
   overdue: 'overlap overdue',
 };
 
-function findingOf({ isEmpty, overlapMissing, missed }: Unproven, { empties }: Attempts): Finding {
+function findingOf({ isEmpty, overlapMissing, missed }: RejectedAnswer, { empties }: Attempts): Finding {
   if (overlapMissing !== null) return overlapMissing.how === 'replaced' ? 'overlap replaced' : NOT_REACHED[missed];
   if (!isEmpty) return 'odd';
   if (missed === 'awaited') return 'empty in doubt';
@@ -134,7 +134,10 @@ function findingOf({ isEmpty, overlapMissing, missed }: Unproven, { empties }: A
 }
 
 /** Decides the step after an answer that covers nothing, and counts the answer. Pure. */
-export function decideStep(before: Attempts, answer: Unproven): { readonly step: Step; readonly attempts: Attempts } {
+export function decideStep(
+  before: Attempts,
+  answer: RejectedAnswer,
+): { readonly step: Step; readonly attempts: Attempts } {
   const finding = findingOf(answer, before);
   const countsMiss = answer.overlapMissing !== null && finding !== 'overlap awaited';
   const rejected = before.rejected + (finding === 'first empty' ? 0 : 1);
@@ -207,7 +210,7 @@ export function reappearedOverlaps(missed: readonly MissedOverlap[], readings: r
  */
 export function missedSince(
   missed: readonly MissedOverlap[],
-  { isEmpty, overlapMissing }: Omit<Unproven, 'missed'>,
+  { isEmpty, overlapMissing }: Omit<RejectedAnswer, 'missed'>,
   { nowMs, waitedMs }: { readonly nowMs: EpochMs; readonly waitedMs: number },
 ): Missed {
   if (overlapMissing === null) return isEmpty && areEmptyAnswersIgnored(missed, nowMs) ? 'awaited' : 'never';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { WriteAnswer } from '../../src/core/ports.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { type Blocked, IF_IT_LASTS, judge, RETRY_HINT } from '../../src/delivery/destination.ts';
-import { blockAfter, createBatchSize, createPatience } from '../../src/delivery/pace.ts';
+import { blockAfter, createBatchSize, createPatience } from '../../src/delivery/flow-control.ts';
 
 /** The block that follows from an answer. */
 function judgedBlocked(answer: WriteAnswer): Blocked {

@@ -13,21 +13,21 @@ import {
   missedAfter,
   missedSince,
   NO_ATTEMPTS,
+  type RejectedAnswer,
   reappearedOverlaps,
   type Step,
   stillRequired,
-  type Unproven,
-} from '../../src/ingest/unproven.ts';
+} from '../../src/ingest/rejected-answers.ts';
 import { reading } from '../core/support/readings.ts';
 
-const EMPTY: Unproven = { isEmpty: true, overlapMissing: null, missed: 'never' };
-const ODD: Unproven = { isEmpty: false, overlapMissing: null, missed: 'never' };
-const REPLACED: Unproven = { isEmpty: false, overlapMissing: { at: 5n, how: 'replaced' }, missed: 'never' };
-const SHORT: Unproven = { isEmpty: false, overlapMissing: { at: 5n, how: 'not reached' }, missed: 'never' };
-const EMPTY_WITHOUT: Unproven = { ...SHORT, isEmpty: true };
+const EMPTY: RejectedAnswer = { isEmpty: true, overlapMissing: null, missed: 'never' };
+const ODD: RejectedAnswer = { isEmpty: false, overlapMissing: null, missed: 'never' };
+const REPLACED: RejectedAnswer = { isEmpty: false, overlapMissing: { at: 5n, how: 'replaced' }, missed: 'never' };
+const SHORT: RejectedAnswer = { isEmpty: false, overlapMissing: { at: 5n, how: 'not reached' }, missed: 'never' };
+const EMPTY_WITHOUT: RejectedAnswer = { ...SHORT, isEmpty: true };
 
 /** An answer for each row of the table in the header of the source. */
-const ROWS: Readonly<Record<string, Unproven>> = {
+const ROWS: Readonly<Record<string, RejectedAnswer>> = {
   'is the first empty one, and lacks no overlap reading': EMPTY,
   'is empty, while empty answers about the device are in doubt': { ...EMPTY, missed: 'awaited' },
   'is disordered, of another device, or empty again': ODD,
@@ -39,7 +39,7 @@ const ROWS: Readonly<Record<string, Unproven>> = {
 
 /** The rows of that table: an answer, and the steps after the first, the second and each later one. */
 function documented(): [answer: string, steps: string[]][] {
-  const source = readFileSync(new URL('../../src/ingest/unproven.ts', import.meta.url), 'utf8');
+  const source = readFileSync(new URL('../../src/ingest/rejected-answers.ts', import.meta.url), 'utf8');
   const cells = [...source.matchAll(/^ \* \|(.*)\|$/gm)].map(([, row = '']) =>
     row.split('|').map((cell) => cell.trim()),
   );
@@ -59,7 +59,7 @@ test.each(documented())('the decisions match the documented row "%s"', (row, ste
 });
 
 /** The steps that answers lead to, one after the other, and what was met in the end. */
-function weighAll(...answers: readonly Unproven[]): { steps: Step[]; attempts: Attempts } {
+function weighAll(...answers: readonly RejectedAnswer[]): { steps: Step[]; attempts: Attempts } {
   let attempts = NO_ATTEMPTS;
   const steps = answers.map((answer) => {
     const weighed = decideStep(attempts, answer);
@@ -70,7 +70,7 @@ function weighAll(...answers: readonly Unproven[]): { steps: Step[]; attempts: A
 }
 
 describe('an answer that covers nothing', () => {
-  test.each<[string, readonly Unproven[], readonly Step[]]>([
+  test.each<[string, readonly RejectedAnswer[], readonly Step[]]>([
     ['that is empty is asked for once more at once', [EMPTY], ['same at once']],
     [
       'that is empty again, or disordered, is asked for three times in all',
@@ -84,7 +84,7 @@ describe('an answer that covers nothing', () => {
       [REPLACED, REPLACED, REPLACED, REPLACED],
       ['restart later', 'restart later', 'overlap is gone', 'overlap is gone'],
     ],
-    ...[SHORT, EMPTY_WITHOUT].flatMap((answer): [string, Unproven[], Step[]][] => {
+    ...[SHORT, EMPTY_WITHOUT].flatMap((answer): [string, RejectedAnswer[], Step[]][] => {
       const what = answer.isEmpty ? 'is empty' : 'has readings';
       return [
         [
@@ -99,7 +99,7 @@ describe('an answer that covers nothing', () => {
         ],
         [
           `that ${what} and ends before an overlap reading that has been missing for long is accepted after three tries`,
-          Array<Unproven>(3).fill({ ...answer, missed: 'overdue' }),
+          Array<RejectedAnswer>(3).fill({ ...answer, missed: 'overdue' }),
           ['restart later', 'restart later', 'accept the answers'],
         ],
       ];
@@ -123,11 +123,16 @@ describe('an answer that covers nothing', () => {
     ['two of them', [REPLACED, REPLACED], 'none', 'none'],
     [
       'three that end before it, after long',
-      Array<Unproven>(3).fill({ ...SHORT, missed: 'overdue' }),
+      Array<RejectedAnswer>(3).fill({ ...SHORT, missed: 'overdue' }),
       'any',
       'replaced',
     ],
-    ['three empty ones, after long', Array<Unproven>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' }), 'any', 'any'],
+    [
+      'three empty ones, after long',
+      Array<RejectedAnswer>(3).fill({ ...EMPTY_WITHOUT, missed: 'overdue' }),
+      'any',
+      'any',
+    ],
   ])('makes pages accepted without the overlap reading: %s', (_, answers, withReadings, ofEmpty) => {
     const { attempts } = weighAll(...answers);
     expect(acceptedMissing(attempts, [reading(1)])).toBe(withReadings);
@@ -139,7 +144,7 @@ describe('an answer that covers nothing', () => {
 describe('an overlap reading that is missing from answers that end before it', () => {
   const missed = [{ at: 5n, sinceMs: 1000, isGone: false }];
   const waitedMs = Number.POSITIVE_INFINITY;
-  const since = (known: typeof missed, answer: Unproven, nowMs: number, waited = waitedMs) =>
+  const since = (known: typeof missed, answer: RejectedAnswer, nowMs: number, waited = waitedMs) =>
     missedSince(known, answer, { nowMs, waitedMs: waited });
 
   test('is awaited for a day from empty ones, and none of these about the device proves anything meanwhile', () => {
