@@ -144,6 +144,9 @@ function names() {
 /** Something that this machine cannot do: no failure of a rehearsal. */
 class NotHere extends Error {}
 
+/** Buildah: `BUILDAH`, or that of the path. */
+const buildah = async (...args) => await runBeside(process.env.BUILDAH ?? 'buildah', args, { maxBuffer: 2 ** 26 });
+
 /** The name of the image in the store of this machine. */
 const LOCAL = 'localhost/tidemark-rehearsal';
 
@@ -158,24 +161,24 @@ async function buildImage() {
   ]);
   const how = ['--isolation=chroot', '--network=host', '--format=docker', `--timestamp=${SOURCE_DATE_EPOCH}`];
   try {
-    await runBeside('buildah', ['bud', ...how, ...args, '-t', LOCAL, '.'], { maxBuffer: 2 ** 26 });
+    await buildah('bud', ...how, ...args, '-t', LOCAL, '.');
   } catch (error) {
     if (error.code === 'ENOENT') throw new NotHere('buildah is not installed');
     const missing = /initializing source docker:\/\/(\S+?):? /.exec(error.stderr)?.[1];
     if (missing === undefined) throw error;
     throw new NotHere(`its base image ${missing} is not here and cannot be pulled`);
   }
-  await runBeside('buildah', ['push', LOCAL, `oci:${join(OUT, 'image')}:${VERSION}`]);
+  await buildah('push', LOCAL, `oci:${join(OUT, 'image')}:${VERSION}`);
   return join(OUT, 'image');
 }
 
 async function pushImageHere(name) {
-  const idOf = async (image) => (await runBeside('buildah', ['images', '-q', '--no-trunc', image])).stdout.trim();
-  await runBeside('buildah', ['push', '--tls-verify=false', LOCAL, `docker://${name}`]);
-  await runBeside('buildah', ['pull', '--policy=always', '--tls-verify=false', `docker://${name}`]);
+  const idOf = async (image) => (await buildah('images', '-q', '--no-trunc', image)).stdout.trim();
+  await buildah('push', '--tls-verify=false', LOCAL, `docker://${name}`);
+  await buildah('pull', '--policy=always', '--tls-verify=false', `docker://${name}`);
   if ((await idOf(name)) !== (await idOf(LOCAL)))
     throw new Error('the image that was pulled is not the one that was pushed');
-  await runBeside('buildah', ['rmi', name, LOCAL]);
+  await buildah('rmi', name, LOCAL);
   return name;
 }
 

@@ -60,8 +60,11 @@ const service = (all: Readonly<Record<string, Service>>, name: string): Service 
   return found;
 };
 
-/** The parts of InfluxDB 2 that the script uses: a token contains its owner and its purpose. */
-const INFLUX = `#!/bin/sh
+/**
+ * Records the calls of InfluxDB's client, which is in the image alone, and answers in its format: a token contains its
+ * owner and its purpose. The script calls it in place of the client; no program of that name is made.
+ */
+const RECORDER = `#!/bin/sh
 [ "$1 $2" = "bucket list" ] && { printf 'b1\\ttidemark\\tinfinite\\n'; exit; }
 [ "$1 $2 $3 $4" = "auth create --json --description" ] || exit 1
 echo "$5" >> "$(dirname "$0")/made"
@@ -330,13 +333,13 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     const all = services(['compose.yaml']);
     const run = (name: string): void => {
       const [script = ''] = service(all, name).command ?? [];
-      const here = script.replaceAll('/run/', `${folder}/`);
-      execFileSync('/bin/sh', ['-ec', here], { env: { ...process.env, PATH: `${folder}:${process.env['PATH']}` } });
+      const here = script.replaceAll('/run/', `${folder}/`).replaceAll(/\binflux (?=\w+ \w+ )/g, `${folder}/recorder `);
+      execFileSync('/bin/sh', ['-ec', here]);
     };
     const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
     try {
       for (const name of ['tidemark', 'operator']) mkdirSync(join(folder, name));
-      writeFileSync(join(folder, 'influx'), INFLUX, { mode: 0o755 });
+      writeFileSync(join(folder, 'recorder'), RECORDER, { mode: 0o755 });
       // The settings that an earlier version had given to all.
       writeFileSync(join(folder, 'tidemark', 'influx-token'), 'of-before');
       run('generate');

@@ -2,7 +2,8 @@
  * The manifests and the chart, rendered by the real kustomize and helm with the arguments of the commands in
  * docs/container.md, and validated against the schemas of the oldest and the newest supported Kubernetes.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   appendFileSync,
   cpSync,
@@ -13,14 +14,18 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import { CONFIG_KEYS } from '../../src/config/schema.ts';
+import { openStore } from '../../src/store/store.ts';
+import { until } from '../process/support.ts';
+import { programFile } from '../support/built-program.ts';
 import { blocksOf } from '../support/documented-commands.ts';
 import { KUSTOMIZE, MANIFESTS, TRIED } from '../support/tried-commands.ts';
 import { runTool, toolsAvailable } from './tools.ts';
@@ -292,7 +297,7 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     expect(images).toHaveLength(2 * sets.length);
   });
 
-  test('with backups, the container of each workspace writes copies and keeps the newest', () => {
+  test('with backups, the container of each workspace writes copies and keeps the newest', async () => {
     const base = join(copy, 'base', 'kustomization.yaml');
     const before = readFileSync(base, 'utf8');
     writeFileSync(base, `${before}components:\n  - ../backup\n`);
@@ -309,30 +314,59 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     }
     const [{ spec } = { spec: null }] = sets;
     const place = mkdtempSync(join(tmpdir(), 'tidemark-backup-'));
-    for (const name of ['data', 'backups', 'bin']) mkdirSync(join(place, name));
-    writeFileSync(join(place, 'data', 'tidemark.db'), '');
-    writeFileSync(join(place, 'bin', 'tidemark'), '#!/bin/sh\necho "$1" > "$2"\n', { mode: 0o755 });
-    writeFileSync(join(place, 'bin', 'sleep'), '#!/bin/sh\nkill -TERM $PPID\n', { mode: 0o755 });
+    const backups = join(place, 'backups');
+    for (const folder of [backups, join(place, 'bin')]) mkdirSync(folder);
+    openStore(join(place, 'data')).close();
+    // As the image has it.
+    symlinkSync(programFile(), join(place, 'bin', 'tidemark'));
     const old = ['2026-01-01T0000.db', '2026-01-02T0000.db', '2026-01-03T0000.db'];
     for (const name of old) {
-      writeFileSync(join(place, 'backups', name), '');
-      utimesSync(join(place, 'backups', name), 0, 0);
+      writeFileSync(join(backups, name), '');
+      utimesSync(join(backups, name), 0, 0);
     }
     // A recent copy that somebody named is neither a reason to write none, nor one of the newest.
-    writeFileSync(join(place, 'backups', 'monday.db'), 'named by hand');
+    writeFileSync(join(backups, 'monday.db'), 'named by hand');
     const { command, args, env } = spec.template.spec.containers[1];
     const variables = Object.fromEntries(env.map(({ name, value }: { name: string; value: string }) => [name, value]));
-    const run = () =>
-      spawnSync(command[0], [...command.slice(1), args[0].replaceAll(/\/(data|backups)\b/g, `${place}/$1`)], {
-        env: { ...variables, PATH: `${join(place, 'bin')}:/usr/bin:/bin` },
-        encoding: 'utf8',
-        timeout: 10_000,
+    /** Runs the container until it waits for the next time, and ends it as Kubernetes does. */
+    const run = async (): Promise<void> => {
+      const script = args[0].replaceAll(/\/(data|backups)\b/g, `${place}/$1`);
+      const path = [join(place, 'bin'), dirname(process.execPath), '/usr/bin:/bin'].join(':');
+      const child = spawn(command[0], [...command.slice(1), script], {
+        env: { ...variables, PATH: path, TIDEMARK_DATA_DIR: join(place, 'data') },
+        stdio: ['ignore', 'ignore', 'pipe'],
+        detached: true,
       });
-    for (const _ of ['it is due', 'it is not due']) expect(run()).toMatchObject({ status: 0, stderr: '' });
-    const kept = readdirSync(join(place, 'backups')).sort();
+      let said = '';
+      child.stderr.setEncoding('utf8').on('data', (text: string) => {
+        said += text;
+      });
+      const { pid = 0 } = child;
+      const sleeps = (): boolean =>
+        readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+          .trim()
+          .split(' ')
+          .some((id) => id !== '' && readFileSync(`/proc/${id}/comm`, 'utf8') === 'sleep\n');
+      const ended = once(child, 'exit');
+      try {
+        await until('it waits', () => child.exitCode !== null || sleeps());
+        child.kill('SIGTERM');
+        expect([await ended, said]).toEqual([[0, null], expect.not.stringMatching(/error/i)]);
+      } finally {
+        // The `sleep` that was waited for.
+        process.kill(-pid, 'SIGKILL');
+      }
+    };
+    const found: string[][] = [];
+    for (const _ of ['it is due', 'it is not due']) {
+      await run();
+      found.push(readdirSync(backups).sort());
+    }
+    const [kept = []] = found;
+    expect(found[1]).toEqual(kept);
     expect(kept.pop()).toBe('monday.db');
     expect([kept.length, ...kept.slice(0, 2)]).toEqual([3, ...old.slice(1)]);
-    expect(readFileSync(join(place, 'backups', kept[2] ?? ''), 'utf8')).toBe('--backup\n');
+    expect(readFileSync(join(backups, kept[2] ?? ''), 'latin1')).toMatch(/^SQLite format 3\0/);
     rmSync(place, { recursive: true });
   });
 
