@@ -77,7 +77,7 @@ describe.runIf(influxdAvailable())('with a state that a run has left', () => {
     return stdout;
   };
 
-  /** What each command prints or changes. */
+  /** The output or the effect of each command. */
   const EFFECTS: Readonly<Record<string, (command: string) => Promise<void>>> = {
     'tidemark --verify': async (command) =>
       expect(await run(command)).toMatch(

@@ -53,7 +53,7 @@ for (;;) {
   }
 }`;
 
-/** What a port of the network leads to. */
+/** The server behind a port of the network. */
 export interface Door {
   /** The base URL of a server of this machine. */
   readonly to: string;
