@@ -3,6 +3,16 @@
 /** An object with unknown members. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
+/** Parses JSON that may be anything: `null` for a text that is none, and for no text. */
+export function parseJson(text: string | null): unknown {
+  if (text === null) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
 /** Whether it is an object with members: neither `null` nor a list. */
 export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

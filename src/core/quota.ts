@@ -2,6 +2,7 @@
  * The types of the quota: the plan's limits, when a request may go, how many were sent, and what answers have shown
  * about points that the API's document leaves open.
  */
+import { type JsonRecord, parseJson } from './json.ts';
 import { counted, grouped, plainText } from './text.ts';
 import type { EpochMs } from './time.ts';
 
@@ -149,15 +150,9 @@ export function withNames(known: readonly string[], names: readonly string[]): r
   return [...new Set([...known, ...names.filter(isName)])].slice(0, MOST_NAMES);
 }
 
-/** Reads the stored observations. Unreadable text counts as none. */
+/** Reads the stored observations. Unreadable text counts as none: they will be made again. */
 export function readRareSights(text: string | null): RareSights {
-  let value: unknown = null;
-  try {
-    value = text === null ? null : JSON.parse(text);
-  } catch {
-    // The observations will be made again.
-  }
-  const { waitHeaders, challengeHeaders } = { ...(value as Readonly<Record<string, unknown>> | null) };
+  const { waitHeaders, challengeHeaders } = { ...(parseJson(text) as JsonRecord | null) };
   return { waitHeaders: names(waitHeaders), challengeHeaders: names(challengeHeaders) };
 }
 

@@ -6,7 +6,7 @@
  * numbers and whole milliseconds, each line a piece of a series.
  */
 import type { Interval } from '../core/intervals.ts';
-import { isRecord, type JsonRecord } from '../core/json.ts';
+import { isRecord, type JsonRecord, parseJson } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import { encodeFieldValue } from '../core/lines/line-protocol.ts';
 import type { PointSource, ReadProblem, TakePoint } from '../core/state/verify.ts';
@@ -346,12 +346,8 @@ function seconds(at: EpochNs): string {
 }
 
 function parsed(line: string): JsonRecord | null {
-  try {
-    const value: unknown = JSON.parse(line);
-    return isRecord(value) ? value : null;
-  } catch {
-    return null;
-  }
+  const value = parseJson(line);
+  return isRecord(value) ? value : null;
 }
 
 function isSeries(series: Partial<Exported> | null): series is Exported {

@@ -9,7 +9,7 @@
  * unknown, which is no fault.
  */
 import type { Advice } from '../core/faults.ts';
-import { isRecord, type JsonRecord } from '../core/json.ts';
+import { isRecord, type JsonRecord, parseJson } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { DestinationFacts, KindAnswer, UnknownServer, WriteAnswer } from '../core/ports.ts';
 import { duration, plainText } from '../core/text.ts';
@@ -161,7 +161,7 @@ async function isCore(client: DatabaseClient, signal: AbortSignal): Promise<bool
  * each, and its API description has `{databases: [names]}`. A deleted database is none.
  */
 export function readDatabases(text: string | null): readonly string[] | null {
-  const answer = parse(text);
+  const answer = parseJson(text);
   const rows = isRecord(answer) ? answer['databases'] : answer;
   if (!Array.isArray(rows) || rows.length === 0) return null;
   const names = rows
@@ -249,7 +249,7 @@ async function body(client: DatabaseClient, path: string, signal: AbortSignal): 
 
 /** Reads `GET /api/v2/buckets`: the retention of the bucket with that name, in ms; `null` if it is not shown. */
 export function readBucketRetention(text: string | null, bucket: string): number | null {
-  const { buckets } = { ...(parse(text) as MaybeRecord) };
+  const { buckets } = { ...(parseJson(text) as MaybeRecord) };
   const own: MaybeRecord = Array.isArray(buckets)
     ? buckets.find((each: MaybeRecord) => each?.['name'] === bucket)
     : null;
@@ -263,7 +263,7 @@ type MaybeRecord = JsonRecord | null | undefined;
 
 /** Reads `SHOW RETENTION POLICIES`: the duration of the named policy, or of the default policy. */
 export function readRetentionPolicies(text: string | null, policy: string): number | null {
-  const answer = parse(text) as {
+  const answer = parseJson(text) as {
     readonly results?: readonly {
       readonly series?: readonly { readonly columns?: readonly string[]; readonly values?: readonly unknown[][] }[];
     }[];
@@ -332,14 +332,6 @@ function parseDuration(text: string): number | null {
 /** Reads `-retentionPeriod`: a number without a unit means months of 31 days. */
 function parseRetention(text: string): number | null {
   return /^\d+(?:\.\d+)?$/.test(text) ? Number(text) * 31 * DAY_MS : parseDuration(text);
-}
-
-function parse(text: string | null): unknown {
-  try {
-    return text === null ? null : JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 /** The flag that VictoriaMetrics has to be started with. */

@@ -7,6 +7,7 @@
  */
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
+import { type JsonRecord, parseJson } from '../core/json.ts';
 import type { ReadProblem } from '../core/state/verify.ts';
 import { plainText, serverAnswerText } from '../core/text.ts';
 import { type Conceal, concealing, failureText, sectionOf } from './answers.ts';
@@ -138,13 +139,8 @@ const FILE_LIMIT_HINT =
   'start InfluxDB 3 with a larger --query-file-limit, or request a shorter range (--from, --to): the query reads too many files';
 
 function messageIn(body: string): string {
-  try {
-    const json: unknown = JSON.parse(body);
-    const { error, message } = { ...(json as Readonly<Record<string, unknown>>) };
-    return typeof error === 'string' ? error : typeof message === 'string' ? message : body;
-  } catch {
-    return body;
-  }
+  const { error, message } = { ...(parseJson(body) as JsonRecord | null) };
+  return typeof error === 'string' ? error : typeof message === 'string' ? message : body;
 }
 
 /** The rights that reading needs beyond those for writing. */

@@ -7,7 +7,7 @@
 
 import { pino } from 'pino';
 import type { AppEvent, Observe, ProgramEvent } from '../core/events.ts';
-import { isRecord } from '../core/json.ts';
+import { isRecord, parseJson } from '../core/json.ts';
 import type { RecentEvent } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
@@ -72,7 +72,7 @@ const COLOURS: Readonly<Record<string, number>> = { error: 31, warn: 33, info: 3
  * name of the event is for programs.
  */
 function prettyLine(json: string, isColoured: boolean): string {
-  const line = parsed(json);
+  const line = parseJson(json) as Record<'level' | 'time' | 'event' | 'msg', string> | null;
   if (line === null) return json;
   const { level, time, event, msg, ...fields } = line;
   const label = isColoured ? `\u001b[${COLOURS[level]}m${level.toUpperCase()}\u001b[39m` : level.toUpperCase();
@@ -81,14 +81,6 @@ function prettyLine(json: string, isColoured: boolean): string {
   const shown = isWhole ? [] : Object.entries(fields).filter(([, value]) => !isIn(msg, value));
   const pairs = shown.map(([key, value]) => ` ${key}=${typeof value === 'string' ? quoted(value) : value}`);
   return `[${time.slice(0, 19).replace('T', ' ')}] ${label}: ${msg}${pairs.join('')}\n`;
-}
-
-function parsed(json: string): Record<'level' | 'time' | 'event' | 'msg', string> | null {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return null;
-  }
 }
 
 /** Whether a sentence contains a value, as a word or number of its own. `null` is in every sentence. */
@@ -250,14 +242,9 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
   };
 }
 
-/** The stored lines of an earlier process. Unreadable ones are ignored. */
+/** The stored lines of an earlier process. Those of another version, or damaged ones, are ignored: the log has all. */
 function readRecent(text: string | null): RecentEvent[] {
-  let value: unknown = null;
-  try {
-    value = text === null ? null : JSON.parse(text);
-  } catch {
-    // Of another version, or damaged: the log has them all.
-  }
+  const value = parseJson(text);
   return Array.isArray(value) ? value.filter(isRecentEvent).slice(-MOST_RECENT) : [];
 }
 

@@ -5,8 +5,10 @@
  * Every change is one statement that names the states it may change. So two processes that change one job at the same
  * moment never undo each other: a job that has ended stays ended.
  */
+
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
+import { parseJson } from '../core/json.ts';
 import {
   isJobOf,
   type Job,
@@ -131,25 +133,15 @@ function toJob(row: JobRow): Job {
   return {
     id: Number(row.id),
     kind: row.kind,
-    args: fromJson(row.args),
+    args: parseJson(row.args),
     requestedBy: row.requested_by,
     state,
-    progress: fromJson(row.progress),
+    progress: parseJson(row.progress),
     isCancelRequested: Number(row.is_cancel_requested) !== 0,
     followerBeat: Number(row.follower_beat),
     workerBeat: Number(row.worker_beat),
-    end: isOpen ? null : readEnd({ state, exitCode: Number(row.exit_code), summary: fromJson(row.summary), message }),
+    end: isOpen ? null : readEnd({ state, exitCode: Number(row.exit_code), summary: parseJson(row.summary), message }),
   };
-}
-
-/** An unreadable value counts as none. */
-function fromJson(text: string | null): unknown {
-  if (text === null) return null;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 interface OpenJobBoard {

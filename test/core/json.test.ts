@@ -1,6 +1,6 @@
 /** Checks on JSON of others. */
 import { expect, test } from 'vitest';
-import { areRecords, isRecord, member } from '../../src/core/json.ts';
+import { areRecords, isRecord, member, parseJson } from '../../src/core/json.ts';
 
 test.each([
   [{}, true],
@@ -34,4 +34,14 @@ test('only own properties are members, whatever their names', () => {
     undefined,
     undefined,
   ]);
+});
+
+test.each<[string | null, unknown]>([
+  ['{"a":[1]}', { a: [1] }],
+  ['null', null],
+  ['', null],
+  ['{"a"', null],
+  [null, null],
+])('%j is parsed as %j', (text, value) => {
+  expect(parseJson(text)).toEqual(value);
 });

@@ -15,7 +15,7 @@ import type { Config } from '../../config/config.ts';
 import type { DescribedConfig } from '../../config/describe.ts';
 import { mistakeText } from '../../config/sources.ts';
 import { UserError } from '../../core/faults.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parseJson } from '../../core/json.ts';
 import type { RecentEvent } from '../../core/page-facts.ts';
 import { createScrub, Secret } from '../../core/secret.ts';
 import { type DeviceStatus, type StatusReport, VERSION } from '../../core/status.ts';
@@ -247,13 +247,13 @@ async function fetchDaemonReport({
   if (listen.port === 0) return null;
   const page = async (path: string): Promise<string> => (await getPage(listen, path, MOST, statusPage.password)).body;
   try {
-    const health = parsed(await page('/healthz'));
+    const health = parseJson(await page('/healthz'));
     if (!isRecord(health) || !('healthy' in health)) return null;
-    const ready = parsed(await page('/readyz'));
+    const ready = parseJson(await page('/readyz'));
     const metrics = (await page('/metrics'))
       .split('\n')
       .filter((line) => /^(?:tidemark|process|nodejs)_/.test(line) && !line.includes('device_id='));
-    return { health, ready, events: eventsOf(parsed(await page('/events.json'))), metrics };
+    return { health, ready, events: eventsOf(parseJson(await page('/events.json'))), metrics };
   } catch {
     return null;
   }
@@ -266,14 +266,6 @@ function eventsOf(served: unknown): ReportedEvent[] {
 
 function isEvent(each: unknown): each is ReportedEvent {
   return isRecord(each) && 'event' in each && 'message' in each;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 /**

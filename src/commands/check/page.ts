@@ -4,7 +4,7 @@
  */
 import type { Config, StateConfig } from '../../config/config.ts';
 import { isLoopback } from '../../config/values.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, parseJson } from '../../core/json.ts';
 import { addressText } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { ListenError, requireFree } from '../../observe/server.ts';
@@ -68,16 +68,8 @@ function noteHealth(notes: CheckNotes, address: string, health: number): void {
 /** The HTTP status with which a daemon at an address reports its health; `null` if another program answers. */
 async function healthAt(listen: Config['listen']): Promise<number | null> {
   const { status, body } = await getPage(listen, '/healthz', ANSWER);
-  return isHealth(body) ? status : null;
-}
-
-function isHealth(body: string): boolean {
-  try {
-    const health: unknown = JSON.parse(body);
-    return isRecord(health) && typeof health['healthy'] === 'boolean';
-  } catch {
-    return false;
-  }
+  const health = parseJson(body);
+  return isRecord(health) && typeof health['healthy'] === 'boolean' ? status : null;
 }
 
 async function noteFree(

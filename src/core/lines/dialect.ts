@@ -5,6 +5,7 @@
  * valid, because VictoriaMetrics answers 204 to lines that it drops.
  */
 
+import { parseJson } from '../json.ts';
 import type { EpochNs } from '../time.ts';
 import { identityTag } from './line-protocol.ts';
 import { isTelemetryLine, readLine, seriesOf } from './line-reader.ts';
@@ -142,10 +143,6 @@ export function describeIdentity(identity: string): string {
 }
 
 function partsOf(identity: string): readonly string[] | null {
-  try {
-    const parts: unknown = JSON.parse(identity);
-    return Array.isArray(parts) ? parts.map(String) : null;
-  } catch {
-    return null;
-  }
+  const parts = parseJson(identity);
+  return Array.isArray(parts) ? parts.map(String) : null;
 }
