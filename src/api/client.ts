@@ -17,7 +17,7 @@ import { type Classified, classifyAnswer, readDate, readRateLimit } from './clas
 import { parseAccount, parseAlert, parseAlertPage, parseDevicePage, type TimeLimit, telemetrySteps } from './parse.ts';
 import type { RateLimiter, RateLimiterOptions } from './rate-limiter.ts';
 import {
-  ACCOUNT,
+  ACCOUNT_TARGET,
   alertsTarget,
   alertTarget,
   createUrls,
@@ -101,7 +101,8 @@ export function createApiClient(options: ApiClientOptions): Api {
     smaller: new Map(),
   };
   return {
-    account: async (purpose, signal) => await send(client, { target: ACCOUNT, parse: parseAccount, purpose }, signal),
+    account: async (purpose, signal) =>
+      await send(client, { target: ACCOUNT_TARGET, parse: parseAccount, purpose }, signal),
     devices: async (cursor, purpose, signal) => {
       const buildSpec = (limit: number) => ({
         target: devicesTarget(limit, cursor),

@@ -7,10 +7,14 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { linkAbort, waitOrAbort } from '../core/async.ts';
 import { TransportError } from '../core/faults.ts';
+import { SECOND_MS } from '../core/time.ts';
 import { toTransportError } from './transport.ts';
 
 /** The result of a step. A step that does not apply or follows a failed one is `null`. */
 export type Step<T> = { readonly ok: true; readonly found: T } | { readonly ok: false; readonly why: TransportError };
+
+/** Connecting is done within this, or not at all. */
+export const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
 /** The steps of a connection, as far as they were tried; `null` for one that was not. */
 export interface Reached {

@@ -26,7 +26,7 @@ export function hasCursor(target: Target): boolean {
 }
 
 /** The endpoint of the account. */
-export const ACCOUNT: Target = { path: '/account', query: [] };
+export const ACCOUNT_TARGET: Target = { path: '/account', query: [] };
 
 /** A page of `/devices`. */
 export function devicesTarget(limit: number, cursor: Cursor | null): Target {

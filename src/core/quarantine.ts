@@ -40,13 +40,13 @@ interface About {
 /** The subject of an item: for a line its point, for a record the time at which it was rejected. */
 export function aboutItem({ destinationId, content, source, atMs }: QuarantinedItem): About {
   if (destinationId === null) {
-    return { deviceTag: STREAMS.has(source) ? null : identityTag(source), at: msToNs(atMs) };
+    return { deviceTag: RECORD_STREAMS.has(source) ? null : identityTag(source), at: msToNs(atMs) };
   }
   return aboutLine(content) ?? { deviceTag: null, at: msToNs(atMs) };
 }
 
 /** Sources that are no devices. */
-const STREAMS: ReadonlySet<string> = new Set(['devices', 'alerts']);
+const RECORD_STREAMS: ReadonlySet<string> = new Set(['devices', 'alerts']);
 
 /** The subject of a line; `null` for an invalid line. */
 function aboutLine(line: string): About | null {

@@ -82,7 +82,8 @@ export interface Demand {
   readonly leftForHistory: number;
 }
 
-const LONGEST_MS = 30 * DAY_MS;
+/** The search for a lag that the budget allows ends here. */
+const LONGEST_LAG_MS = 30 * DAY_MS;
 
 /** Compares the demand with the budget. */
 export function demandOf(input: DemandInput): Demand {
@@ -170,7 +171,7 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
 
 /** The least lag at which the demand fits. */
 function leastLagMs(input: DemandInput, budget: number): number {
-  return leastOf({ from: 1, to: LONGEST_MS }, (lagMs) => totalOf(demandAt(input, lagMs, budget)) <= budget);
+  return leastOf({ from: 1, to: LONGEST_LAG_MS }, (lagMs) => totalOf(demandAt(input, lagMs, budget)) <= budget);
 }
 
 function freshnessAt({ intervalsMs, freshnessMs, pageSize }: DemandInput, lagMs: number): Freshness {
@@ -199,7 +200,7 @@ function inTurn(
   const staleMs = staleLimitMs(intervalsMs, { pageSize, requestsPerMs: budget / DAY_MS });
   const waitMs = intervalsMs.map((intervalMs) => Math.min(pageSize * intervalMs, staleMs));
   const pagesIn = (turnMs: number): number => waitMs.reduce((sum, ms) => sum + DAY_MS / Math.max(ms, turnMs), 0);
-  const turnMs = leastOf({ from: MINUTE_MS, to: LONGEST_MS }, (ms) => pagesIn(ms) <= planned.live);
+  const turnMs = leastOf({ from: MINUTE_MS, to: LONGEST_LAG_MS }, (ms) => pagesIn(ms) <= planned.live);
   const freshness = quantilesOf(waitMs.map((ms) => Math.max(ms, turnMs)));
   return {
     planned,

@@ -11,7 +11,7 @@ import { createCache } from './transactions.ts';
 /** Facts: the workspace that the state belongs to, by its id in the API, and the tag of its points. */
 export const API_WORKSPACE = 'workspace_id';
 export const WORKSPACE_TAG = 'workspace_tag';
-export const ACCOUNT = 'account';
+export const ACCOUNT_FACT = 'account';
 
 /**
  * The table of facts, which remembers what it has read: a row that was changed past it would be read as it was before.
@@ -59,7 +59,7 @@ export function createWorkspace(
     },
     account: createAccountReader(facts),
     saveAccount: (account, lines) => {
-      facts.write(ACCOUNT, JSON.stringify(account));
+      facts.write(ACCOUNT_FACT, JSON.stringify(account));
       archive.appendFacts(lines);
     },
     fact: facts.read,
@@ -71,7 +71,7 @@ export function createWorkspace(
 function createAccountReader(facts: Facts): () => Account | null {
   let last: { readonly text: string | null; readonly account: Account | null } = { text: null, account: null };
   return () => {
-    const text = facts.read(ACCOUNT);
+    const text = facts.read(ACCOUNT_FACT);
     if (text !== last.text) last = { text, account: text === null ? null : JSON.parse(text) };
     return last.account;
   };

@@ -3,7 +3,7 @@
  * holds the state.
  */
 
-import { probeConnection, proxyVariable, type Reached, type Step } from '../../api/reach.ts';
+import { CONNECT_WITHIN_MS, probeConnection, proxyVariable, type Reached, type Step } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
 import type { TerminalOutput } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
@@ -13,7 +13,7 @@ import { UserError } from '../../core/faults.ts';
 import { createFilter } from '../../core/filter.ts';
 import { isRecord } from '../../core/json.ts';
 import { duration } from '../../core/text.ts';
-import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../core/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../core/time.ts';
 import { StateInUseError } from '../../store/open/lock.ts';
 import { readOpenAlerts } from '../../store/views/read-state.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
@@ -72,9 +72,6 @@ function left(notes: CheckNotes, why: string): ApiFindings {
   for (const scope of SCOPES) notes.skip(scope, `not requested: ${why}`);
   return { requests: 0, checks: notes.lines };
 }
-
-/** Connecting is done within this, or not at all. */
-const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
 /** A certificate that expires sooner is reported. */
 const ENDING_MS = 14 * DAY_MS;

@@ -89,7 +89,7 @@ function hiddenPoints(
     state = openVerifyState(dataDir);
     const id = state?.destination(name, candidates)?.id;
     if (state === null || id === undefined) return null;
-    const range = { from, to: MAX_NS };
+    const range = { from, to: LAST_NS };
     const { missing } = state;
     const found = state.deviceIds().flatMap((deviceId) => missing(id, deviceId, range));
     const hidden = found.filter(({ reason }) => reason === 'beyond_retention');
@@ -105,7 +105,7 @@ function hiddenPoints(
 }
 
 /** Later than every time that a database stores. */
-const MAX_NS = 2n ** 63n - 1n;
+const LAST_NS = 2n ** 63n - 1n;
 
 async function checkDestination(
   to: CheckedDestination,

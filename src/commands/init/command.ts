@@ -23,7 +23,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { probeConnection, proxyVariable } from '../../api/reach.ts';
+import { CONNECT_WITHIN_MS, probeConnection, proxyVariable } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
 import { createPrompter, openTerminalOutput, type ProcessPorts } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
@@ -33,7 +33,7 @@ import { apiUrl, history, listen as pageAddress, Unfit } from '../../config/valu
 import { type Advice, ApiFault, codeOf, refusalText, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
 import { capitalized, counted, plainText, shellText } from '../../core/text.ts';
-import { nsToMs, SECOND_MS } from '../../core/time.ts';
+import { nsToMs } from '../../core/time.ts';
 import { retentionAdvice } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { ListenError, requireFree } from '../../observe/server.ts';
@@ -155,8 +155,6 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   ports.print(`${[...written, ...changed].join('')}\n${next}`);
   return 0;
 }
-
-const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
 /** Stands for the key before the prompt; it is not sent. */
 const UNKNOWN_KEY: FoundSecret = { text: 'not-asked-for-yet', file: null };

@@ -35,7 +35,7 @@ import {
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../scheduler/reserves.ts';
 
 /** Schedules that are due more rarely count as this: a day may have no request of them. */
-const LONGEST_MS = 30 * DAY_MS;
+const LONGEST_PERIOD_MS = 30 * DAY_MS;
 
 /** The facts about the workspace. */
 export interface PlanFacts {
@@ -132,7 +132,7 @@ function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInpu
     input: {
       intervalsMs: mix.intervalsMs,
       quietDevices: mix.quiet,
-      ...periodsOf(schedules, facts.nowMs, LONGEST_MS),
+      ...periodsOf(schedules, facts.nowMs, LONGEST_PERIOD_MS),
       polls: settings.polls,
       pageSize,
       alertRequests: alertPollRequests(facts.openAlerts, pageSize),

@@ -163,12 +163,12 @@ const NOTHING =
   'no reading of this range can be compared (ranges that the archive has removed can be compared only by whole days, and readings older than the plan serves not at all)';
 
 /** A range takes some requests, which may wait for their turn while the plan's age continues. */
-const AGE_MARGIN_NS = HOUR_NS;
+const REQUEST_MARGIN_NS = HOUR_NS;
 
 /** The time from which the API surely returns its readings: missing older readings prove nothing. */
 function shownFrom(context: SyncContext): EpochNs {
   const edge = planEdge(windowRules(createLearntWindows(context)));
-  return edge === null ? 0n : maxNs(edge + AGE_MARGIN_NS, 0n);
+  return edge === null ? 0n : maxNs(edge + REQUEST_MARGIN_NS, 0n);
 }
 
 /** How often it is drawn again where nothing can be compared. */

@@ -12,7 +12,7 @@ import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { ArchiveTotals, KeptLines, LogBatch, LogLane, LogPosition, LogSegment } from '../../core/state/log.ts';
 import type { TimestampOffset } from '../../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, maxNs, minNs } from '../../core/time.ts';
-import { type PackedBlock, pack, release, unpack, unpackText } from './block-codec.ts';
+import { NEWLINE, type PackedBlock, pack, release, unpack, unpackText } from './block-codec.ts';
 
 /** The contents of one block. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */
 interface NewBlock {
@@ -205,8 +205,6 @@ function toOffset(row: OffsetRow): TimestampOffset {
  * twice.
  */
 const FULL_BATCH_BYTES = 256 * 1024;
-
-const NEWLINE = 0x0a;
 
 /** Gathers lines from block after block until a limit is reached; one line is always taken, however long. */
 function readBatch(

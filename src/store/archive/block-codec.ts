@@ -84,7 +84,8 @@ function packAgain(blocks: readonly PackedBlock[]): Buffer {
   return data;
 }
 
-const NEWLINE = 0x0a;
+/** The byte between two lines. */
+export const NEWLINE = 0x0a;
 
 /** As part of a larger buffer it is never released. */
 const NEWLINE_TEXT = Buffer.from('\n');

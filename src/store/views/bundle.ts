@@ -11,7 +11,7 @@ import Database from 'better-sqlite3';
 import { isRecord } from '../../core/json.ts';
 import { plainText } from '../../core/text.ts';
 import { DAY_MS } from '../../core/time.ts';
-import { ACCOUNT, API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
+import { ACCOUNT_FACT, API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
 import { statePath } from '../open/database.ts';
 
 type Cell = string | number | null;
@@ -159,9 +159,9 @@ function namedIn(db: Database.Database): BundleState['named'] {
   ];
   for (const { id, name } of rows) names.set(id, (names.get(id) ?? new Set()).add(name));
   const facts = texts(
-    `SELECT key AS id, value AS name FROM fact WHERE key IN ('${API_WORKSPACE}', '${WORKSPACE_TAG}', '${ACCOUNT}')`,
+    `SELECT key AS id, value AS name FROM fact WHERE key IN ('${API_WORKSPACE}', '${WORKSPACE_TAG}', '${ACCOUNT_FACT}')`,
   );
-  const workspace = facts.flatMap(({ id, name }) => (id === ACCOUNT ? accountNames(name) : [name]));
+  const workspace = facts.flatMap(({ id, name }) => (id === ACCOUNT_FACT ? accountNames(name) : [name]));
   return { devices: [...names].map(([id, own]) => ({ id, names: [...own] })), workspace: [...new Set(workspace)] };
 }
 
