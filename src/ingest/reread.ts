@@ -204,7 +204,7 @@ async function recheckWindow(
   return true;
 }
 
-/** Reads yesterday of each device again, to find readings that were late. */
+/** Reads yesterday of each device again, and the ranges that only empty answers cover. */
 export interface Rereading {
   /**
    * Determines again which devices are due, by the state of each.
