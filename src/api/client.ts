@@ -10,7 +10,7 @@ import type { AnswerBytes } from '../core/events.ts';
 import { ApiFault, type ApiFaultKind, TransportError } from '../core/faults.ts';
 import type { Api, HttpAnswer, Purpose, Reply, Transport } from '../core/ports.ts';
 import { type Cursor, type DevicePage, pageSizeOf, type TelemetryPage } from '../core/records.ts';
-import { type BackoffPolicy, backoffMs, verdictOf } from '../core/retry.ts';
+import { type BackoffPolicy, backoffMs, retryVerdict } from '../core/retry.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { type Classified, classifyAnswer, readDate, readRateLimit } from './classify.ts';
@@ -166,7 +166,7 @@ async function beforeRetry(
   failures: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const verdict = verdictOf(fault.kind);
+  const verdict = retryVerdict(fault.kind);
   // The same request gets the same answer.
   if (verdict === 'stop' || fault.facts.isTooLarge === true || failures > retries) throw fault;
   const requestedMs = fault.facts.waitMs ?? 0;

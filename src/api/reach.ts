@@ -11,7 +11,9 @@ import { SECOND_MS } from '../core/time.ts';
 import { toTransportError } from './transport.ts';
 
 /** The result of a step. A step that does not apply or follows a failed one is `null`. */
-export type Step<T> = { readonly ok: true; readonly found: T } | { readonly ok: false; readonly why: TransportError };
+export type ReachStep<T> =
+  | { readonly ok: true; readonly found: T }
+  | { readonly ok: false; readonly why: TransportError };
 
 /** Connecting is done within this, or not at all. */
 export const CONNECT_WITHIN_MS = 10 * SECOND_MS;
@@ -21,11 +23,11 @@ export interface Reached {
   readonly host: string;
   readonly port: number;
   /** The addresses of the name; `null` if the URL contains an address. */
-  readonly name: Step<readonly string[]> | null;
+  readonly name: ReachStep<readonly string[]> | null;
   /** The address that accepted the connection. */
-  readonly connection: Step<string> | null;
+  readonly connection: ReachStep<string> | null;
   /** The certificate of the server and the protocol. `null` for http. */
-  readonly tls: Step<Certificate> | null;
+  readonly tls: ReachStep<Certificate> | null;
 }
 
 interface Certificate {
@@ -60,7 +62,7 @@ export async function probeConnection({ url, ca, timeoutMs }: ReachOptions, sign
   const isTls = protocol === 'https:';
   const port = given === '' ? (isTls ? 443 : 80) : Number(given);
   const whole = linkAbort(signal, AbortSignal.timeout(timeoutMs));
-  const step = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<Step<T>> => {
+  const step = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<ReachStep<T>> => {
     try {
       whole.signal.throwIfAborted();
       return { ok: true, found: await work(whole.signal) };

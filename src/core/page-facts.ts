@@ -111,7 +111,7 @@ export interface SensorSeries {
 }
 
 /** One device with its readings. */
-export interface DevicePage {
+export interface DevicePageFacts {
   readonly device: DeviceReport;
   readonly range_seconds: number;
   readonly from: string;
@@ -181,7 +181,7 @@ export interface PageFacts {
    * The range ends now; its length is limited by `LEAST_RANGE_SECONDS` and `MOST_RANGE_SECONDS`. Takes turns with other
    * work.
    */
-  readonly device: (deviceId: string, rangeSeconds: number) => Promise<DevicePage | null>;
+  readonly device: (deviceId: string, rangeSeconds: number) => Promise<DevicePageFacts | null>;
   readonly alerts: () => AlertsView;
   /** The newest first, at most 100, including those from before the last start. */
   readonly events: () => readonly RecentEvent[];

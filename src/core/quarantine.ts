@@ -88,7 +88,7 @@ export function createMatcher(
  *
  * @param deviceOf returns the id of a device by its tag.
  */
-export function missingOf(line: string, deviceOf: (tag: string) => string): MissingPoints | null {
+export function missingAfterDrop(line: string, deviceOf: (tag: string) => string): MissingPoints | null {
   const about = aboutLine(line);
   if (about === null) return null;
   const { deviceTag, at } = about;

@@ -30,7 +30,7 @@ const VERDICTS: Readonly<Record<ApiFaultKind, Verdict>> = {
 };
 
 /** The verdict for this kind of fault. */
-export function verdictOf(kind: ApiFaultKind): Verdict {
+export function retryVerdict(kind: ApiFaultKind): Verdict {
   return VERDICTS[kind];
 }
 

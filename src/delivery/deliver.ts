@@ -28,7 +28,7 @@ import {
   type Destination,
   type DestinationOptions,
   openDestination,
-  type Served,
+  type ServedDestination,
 } from './destination.ts';
 import {
   type BatchSize,
@@ -235,7 +235,7 @@ async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Out
 }
 
 /** Sends the next batch. @returns whether there was one */
-function sendNext(delivery: Delivery, served: Served, signal: AbortSignal): boolean {
+function sendNext(delivery: Delivery, served: ServedDestination, signal: AbortSignal): boolean {
   const { clock, underWay } = delivery;
   const next = nextBatch(delivery);
   delivery.prepared = null;
@@ -288,7 +288,7 @@ function isFull({ count, text }: LogBatch, lines: number): boolean {
  * Reads and packs the batch after those under way, so that it is ready when the first of them is acknowledged. A batch
  * that is not full yet is left to grow.
  */
-function prepareNext(delivery: Delivery, { kind, sink }: Served): void {
+function prepareNext(delivery: Delivery, { kind, sink }: ServedDestination): void {
   const { store, destination, underWay, batchSize } = delivery;
   const sent = underWay.reduce((sum, { batch }) => sum + batch.count, 0);
   if (store.backlog(destination.id()).pendingLines - sent < batchSize.lines()) return;

@@ -46,7 +46,7 @@ export interface DestinationOptions {
 }
 
 /** A destination that can be delivered to. */
-export interface Served {
+export interface ServedDestination {
   readonly kind: DestinationKind;
   readonly sink: Sink;
 }
@@ -60,7 +60,7 @@ export interface Destination {
    *
    * @returns the destination, or why its kind is unknown
    */
-  open(signal: AbortSignal): Promise<Served | Blocked>;
+  open(signal: AbortSignal): Promise<ServedDestination | Blocked>;
 }
 
 /** Why a destination is blocked. */
@@ -99,7 +99,7 @@ type AnswerKind = WriteAnswer['kind'];
 type AnswerOf = { readonly [Kind in AnswerKind]: Extract<WriteAnswer, { readonly kind: Kind }> };
 
 /** Why lines were refused, with the same fields for each kind of refusal. */
-export interface Refusal {
+export interface RefusedWrite {
   /** The server's message. */
   readonly message: string;
   /** Whether it names lines that are older than the destination keeps. */
@@ -113,7 +113,7 @@ export interface Refusal {
 /** The meaning of an answer for the lines of its request: see the table in the header. */
 export type Verdict =
   | { readonly does: 'accept' }
-  | { readonly does: 'bisect' | 'halve'; readonly refusal: Refusal }
+  | { readonly does: 'bisect' | 'halve'; readonly refusal: RefusedWrite }
   | { readonly does: 'keep'; readonly blocked: Blocked };
 
 const VERDICTS: { readonly [Kind in AnswerKind]: (answer: AnswerOf[Kind]) => Verdict } = {
@@ -171,7 +171,7 @@ export function openDestination(
   }
   const unknown = store.useDestination(name, identity);
   let { id } = unknown;
-  let served: Served | null = null;
+  let served: ServedDestination | null = null;
   return {
     id: () => id,
     open: async (signal) => {

@@ -12,7 +12,7 @@
  */
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { Sink } from '../core/ports.ts';
-import { type Blocked, judge, type Refusal, type Verdict } from './destination.ts';
+import { type Blocked, judge, type RefusedWrite, type Verdict } from './destination.ts';
 import { type Ages, findTooOld, timeOf } from './too-old.ts';
 
 /** A line that the database rejects although it accepts others like it. */
@@ -108,12 +108,12 @@ export async function resolveBatch(
 }
 
 /** A verdict that refuses lines. */
-type Refused = Extract<Verdict, { readonly refusal: Refusal }>;
+type Refused = Extract<Verdict, { readonly refusal: RefusedWrite }>;
 
 /** A line that was refused alone, before a control line has shown that the destination itself works. */
 interface Unconfirmed {
   readonly index: number;
-  readonly refusal: Refusal;
+  readonly refusal: RefusedWrite;
   /** The kind of line that can be its control (`kindOf`); `null` if any line can. */
   readonly kind: string | null;
 }
@@ -216,7 +216,7 @@ async function resolveTooOld(
     indexes,
     refusal,
     dropped,
-  }: { readonly indexes: readonly number[]; readonly refusal: Refusal; readonly dropped: number },
+  }: { readonly indexes: readonly number[]; readonly refusal: RefusedWrite; readonly dropped: number },
 ): Promise<Blocked | null | 'unclear'> {
   const times = indexes.map((index) => timeOf(lineAt(search, index)));
   const send = async (nths: readonly number[]): Promise<Verdict> =>
@@ -277,7 +277,11 @@ function noteAccepted(search: Search, indexes: readonly number[]): void {
   }
 }
 
-function reject(search: Search, index: number, { message, retention }: Pick<Refusal, 'message' | 'retention'>): void {
+function reject(
+  search: Search,
+  index: number,
+  { message, retention }: Pick<RefusedWrite, 'message' | 'retention'>,
+): void {
   search.rejected.set(index, { index, line: lineAt(search, index), message, retention });
 }
 

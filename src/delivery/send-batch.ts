@@ -6,9 +6,9 @@ import type { Clock, PackedText, Sink, WriteAnswer } from '../core/ports.ts';
 import type { KeptLines, MissingPoints } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, isStorable, msToNs } from '../core/time.ts';
-import { type Blocked, judge, type Served } from './destination.ts';
+import { type Blocked, judge, type ServedDestination } from './destination.ts';
 import { type RejectedLine, type Resolution, resolveBatch } from './resolve.ts';
-import { missingOf, timeOf } from './too-old.ts';
+import { missingForAge, timeOf } from './too-old.ts';
 
 /** The result of a batch. */
 export interface Sent {
@@ -36,7 +36,7 @@ interface BatchParts {
  */
 export async function sendKept(
   parts: BatchParts,
-  served: Served,
+  served: ServedDestination,
   batch: KeptLines,
   signal: AbortSignal,
   packed?: PackedText,
@@ -86,7 +86,7 @@ const MAX_REQUESTS = 1000;
  */
 export async function sendBatch(
   { store, clock, controls, latestNs }: BatchParts,
-  { kind, sink }: Served,
+  { kind, sink }: ServedDestination,
   lines: readonly string[],
   signal: AbortSignal,
   answered?: WriteAnswer,
@@ -118,7 +118,7 @@ export async function sendBatch(
   return {
     resolution,
     rejected: rejected.filter(({ retention }) => !retention),
-    missing: tooOld.length === 0 ? [] : missingOf(tooOld, (tag) => deviceOf(store, tag)),
+    missing: tooOld.length === 0 ? [] : missingForAge(tooOld, (tag) => deviceOf(store, tag)),
   };
 }
 

@@ -7,7 +7,7 @@
 import { readLine } from '../core/lines/line-reader.ts';
 import type { MissingPoints } from '../core/state/log.ts';
 import { type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../core/time.ts';
-import type { Blocked, Refusal, Verdict } from './destination.ts';
+import type { Blocked, RefusedWrite, Verdict } from './destination.ts';
 
 /** The facts that show whether points can be as old as a database reports. */
 export interface Ages {
@@ -84,7 +84,7 @@ async function allTooOld(tooOld: readonly number[], { times, sendLine, ages }: R
     const verdict = await sendLine([control]);
     if (verdict.does === 'keep') return verdict.blocked;
     // This line may have become too old itself. Any other refusal contradicts the earlier answer.
-    const isTooOld = (refusal: Refusal): boolean => refusal.retention && timeOf(control) <= youngest;
+    const isTooOld = (refusal: RefusedWrite): boolean => refusal.retention && timeOf(control) <= youngest;
     if (verdict.does !== 'accept' && !isTooOld(verdict.refusal)) return 'unclear';
   }
   return { tooOld, accepted: [] };
@@ -112,7 +112,7 @@ function compare(a: bigint, b: bigint): number {
  *
  * @param deviceOf returns a device's id by its tag value; the two differ if the id is not allowed in a line
  */
-export function missingOf(lines: readonly string[], deviceOf: (tag: string) => string): MissingPoints[] {
+export function missingForAge(lines: readonly string[], deviceOf: (tag: string) => string): MissingPoints[] {
   const byDevice = new Map<string, MissingPoints>();
   for (const line of lines) {
     const { tags, at } = readLine(line);

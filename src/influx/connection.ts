@@ -63,7 +63,7 @@ interface ConnectionOptions {
 }
 
 /** One request. */
-export interface Call {
+export interface DatabaseCall {
   readonly method: 'GET' | 'POST';
   /** The path below the base URL, with its query. */
   readonly path: string;
@@ -72,7 +72,7 @@ export interface Call {
 }
 
 /** Sends a request and returns the answer, whatever its status. Rejects if no answer came or the signal aborts. */
-export type Send = (call: Call, signal: AbortSignal) => Promise<ServerAnswer>;
+export type Send = (call: DatabaseCall, signal: AbortSignal) => Promise<ServerAnswer>;
 
 /** The header for a token that is `user:password`; `null` for another one. */
 export function basicAuthorization(token: string): string | null {
@@ -123,7 +123,9 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
 }
 
 /** The body as it is sent: packed, or a short one as text. */
-async function encode(body: Call['body']): Promise<{ readonly text: string; readonly packed: Uint8Array | null }> {
+async function encode(
+  body: DatabaseCall['body'],
+): Promise<{ readonly text: string; readonly packed: Uint8Array | null }> {
   if (typeof body !== 'string' && 'gzip' in body) return { text: '', packed: await body.gzip };
   if (body.length >= GZIP_FROM_LENGTH) return { text: '', packed: await compress(body) };
   return { text: typeof body === 'string' ? body : Buffer.from(body).toString('utf8'), packed: null };

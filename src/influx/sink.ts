@@ -9,7 +9,7 @@ import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { type Conceal, concealing, failureText, readAnswer, type ServerAnswer, sectionOf } from './answers.ts';
-import { type Call, createConnection, packText, type Send } from './connection.ts';
+import { createConnection, type DatabaseCall, packText, type Send } from './connection.ts';
 
 /** How to connect to a database. */
 export interface InfluxSinkOptions {
@@ -42,7 +42,7 @@ export interface InfluxSinkOptions {
 export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKind = 'influxdb'): Sink {
   const client = createDatabaseClient(options, kind);
   const path = writePath(options, kind);
-  const send = async (body: Call['body'], signal: AbortSignal): Promise<WriteAnswer> => {
+  const send = async (body: DatabaseCall['body'], signal: AbortSignal): Promise<WriteAnswer> => {
     const answer = await client.request({ method: 'POST', path, body }, signal);
     return 'kind' in answer ? answer : client.read(answer, signal);
   };
@@ -93,7 +93,10 @@ export interface DatabaseClient {
    * @returns the answer, or why none came
    * @throws the signal's reason when that aborts
    */
-  request(call: Call, signal: AbortSignal): Promise<ServerAnswer | Extract<WriteAnswer, { readonly kind: 'later' }>>;
+  request(
+    call: DatabaseCall,
+    signal: AbortSignal,
+  ): Promise<ServerAnswer | Extract<WriteAnswer, { readonly kind: 'later' }>>;
   /** Reads the answer to a write. */
   read(answer: ServerAnswer, signal: AbortSignal): WriteAnswer;
 }
@@ -160,7 +163,7 @@ function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
  * Sends a request. While the database refuses the token, the token is read again before each request; a new token needs
  * a new connection.
  */
-async function send(access: Access, call: Call, signal: AbortSignal): Promise<ServerAnswer> {
+async function send(access: Access, call: DatabaseCall, signal: AbortSignal): Promise<ServerAnswer> {
   if (access.isRefused) renew(access);
   const answer = await access.connection(call, signal);
   access.isRefused = answer.status === 401 || answer.status === 403;

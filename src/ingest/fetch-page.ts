@@ -17,9 +17,9 @@ import {
   isDeviceGone,
   learnFromRefusal,
   type NotFound,
-  type Refusal,
   showsAnyAge,
   type WindowKnowledge,
+  type WindowRefusal,
   type WindowRules,
   windowLimits,
 } from './window-limits.ts';
@@ -174,7 +174,7 @@ export interface Asking {
   readonly windows: LearntWindows;
 }
 
-type PageAnswer = { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> } | Refusal;
+type PageAnswer = { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> } | WindowRefusal;
 
 /**
  * Requests a page.

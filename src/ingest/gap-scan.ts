@@ -42,7 +42,7 @@ import {
   TRIES,
 } from './rejected-answers.ts';
 import { lateFromOf } from './wanted-range.ts';
-import { type Refusal, servedFrom, visibleFrom, windowLimits } from './window-limits.ts';
+import { servedFrom, visibleFrom, type WindowRefusal, windowLimits } from './window-limits.ts';
 
 /** How many empty pages in a row may name a next one before that leads nowhere. */
 const MAX_EMPTY_PAGES = 10;
@@ -418,7 +418,7 @@ function noteShown({ store }: SyncContext, deviceId: string, readings: readonly 
 }
 
 /** Decides the next request after a refusal. */
-function handleRefusal(scan: GapScan, request: PageRequest, answer: Refusal): Next {
+function handleRefusal(scan: GapScan, request: PageRequest, answer: WindowRefusal): Next {
   const { context, task } = scan;
   const { deviceId } = task;
   switch (answer.kind) {

@@ -140,7 +140,7 @@ export const WELL: Outage = {
 };
 
 /** After a request: see `OutageWatch.answered`. */
-export function afterRequest(outage: Outage, fault: ApiFaultKind | null, nowMs: number): Outage {
+export function outageAfterRequest(outage: Outage, fault: ApiFaultKind | null, nowMs: number): Outage {
   if (fault !== null && SILENCE.has(fault)) return { ...outage, hasRequested: true };
   return { ...outage, hasRequested: true, answeredAtMs: nowMs, failures: 0, problem: null };
 }
@@ -195,7 +195,7 @@ export function createOutageWatch({ clock, random, observe, problemChanged }: Ou
   return {
     answered: (fault) => {
       const { problem } = outage;
-      outage = afterRequest(outage, fault, clock.monoMs());
+      outage = outageAfterRequest(outage, fault, clock.monoMs());
       if (problem !== null && outage.problem === null) report({ type: 'api-recovered' });
     },
     waitUntilOver: async (signal, turned) => {

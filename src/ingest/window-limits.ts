@@ -89,7 +89,7 @@ export function showsAnyAge(rules: WindowRules, readings: readonly Reading[]): b
 }
 
 /** Why a request returned no page, if the reason concerns this request or this device alone. */
-export type Refusal =
+export type WindowRefusal =
   /** The window rules have changed: the request has to be made again by the new ones. */
   | { readonly kind: 'changed' }
   /** The request reaches further back than the service serves anybody. */
@@ -103,7 +103,7 @@ export type Refusal =
 
 /** A refusal, and what it shows about windows. */
 interface LearntLimits {
-  readonly refusal: Refusal;
+  readonly refusal: WindowRefusal;
   readonly learnt: Partial<WindowKnowledge>;
 }
 

@@ -179,7 +179,7 @@ export const FIELDS = {
 type FieldName = keyof typeof FIELDS;
 
 /** A value of a field: plain, so that no object from outside gets into the log. */
-export type FieldValue = string | number | boolean | null;
+export type LogValue = string | number | boolean | null;
 
 /** The fields of a line beside its message. Only plain values, so that no object from outside is logged. */
-export type FieldValues = { readonly [F in FieldName]?: FieldValue };
+export type FieldValues = { readonly [F in FieldName]?: LogValue };

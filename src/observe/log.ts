@@ -14,7 +14,7 @@ import type { Secret } from '../core/secret.ts';
 import { createScrub, type Scrub, scrubName, withoutQueries } from '../core/secret.ts';
 import { grouped, plainText } from '../core/text.ts';
 import { formatMs } from '../core/time.ts';
-import type { FieldValue, FieldValues, LineLevel } from './event-row.ts';
+import type { FieldValues, LineLevel, LogValue } from './event-row.ts';
 import { findRow, lineOf, rowOf } from './event-table.ts';
 import { createAdmission, createPollSummaries } from './repeats.ts';
 
@@ -130,7 +130,7 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
   );
   const clean = cleanerOf(scrub);
   const line: LineWriter = (level, message, fields) => {
-    const shown = Object.entries(fields).map(([key, value]): [string, FieldValue] => [
+    const shown = Object.entries(fields).map(([key, value]): [string, LogValue] => [
       scrubName(key, clean),
       typeof value === 'string' ? clean(value) : value,
     ]);

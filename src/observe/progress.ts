@@ -93,7 +93,7 @@ function cutText(text: string, columns: number): string {
 }
 
 /** The progress of a sync, as it is shown. */
-export interface Progress {
+interface ProgressDisplay {
   /**
    * Shows the facts if it is time to.
    *
@@ -122,7 +122,7 @@ const LOG_MS = MINUTE_MS;
  *
  * @param target a terminal's line, or a function that logs one.
  */
-export function createProgress(target: TerminalLine | ((message: string) => void)): Progress {
+export function createProgress(target: TerminalLine | ((message: string) => void)): ProgressDisplay {
   const isLog = typeof target === 'function';
   const work = createProgressLine(isLog);
   let backfill = createProgressLine(isLog);

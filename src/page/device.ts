@@ -5,7 +5,7 @@
 
 import { gapText, standingText } from '../core/device-coverage.ts';
 import { faultText } from '../core/faults.ts';
-import type { DeviceAnswer, DevicePage, DeviceReport, SensorSeries } from '../core/page-facts.ts';
+import type { DeviceAnswer, DevicePageFacts, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { laneText } from '../core/quota.ts';
 import { unitOf } from '../core/sensor-units.ts';
 import { shownState } from '../core/status.ts';
@@ -178,7 +178,7 @@ function factsSection(device: DeviceReport, now: string): Html {
 }
 
 /** The page's own part, below the head: the charts first. */
-export function deviceMain(page: DevicePage, current: PeriodName): Html {
+export function deviceMain(page: DevicePageFacts, current: PeriodName): Html {
   const { device } = page;
   const now = device.generated_at;
   return html`<nav class="crumbs" aria-label="Where this is"><a href="/#devices">All devices</a></nav>
@@ -240,7 +240,7 @@ function sensorsShown(sensors: readonly SensorSeries[], current: PeriodName, now
 }
 
 /** @param now the page's time. */
-function readingsSection(page: DevicePage, current: PeriodName, now: string): Html {
+function readingsSection(page: DevicePageFacts, current: PeriodName, now: string): Html {
   const { device, sensors, sensors_left_out } = page;
   const left = sensors_left_out > 0 && html` ${counted(sensors_left_out, 'sensor')} more are not shown.`;
   const series = target('/device.json', { id: device.device_id, range: current });
@@ -250,7 +250,7 @@ ${sensorsShown(sensors, current, now)}<p class="soft">${archivedText(page, now)}
 }
 
 /** Since when there are readings, and how older ones can be had. */
-function archivedText({ archived_since, archive_cleared }: DevicePage, now: string): Html {
+function archivedText({ archived_since, archive_cleared }: DevicePageFacts, now: string): Html {
   if (archived_since === null)
     return archive_cleared
       ? html`The archive has cleared the readings of this device: they are only in the databases.`

@@ -48,7 +48,7 @@ export function readDevicesQuery(params: URLSearchParams): DevicesQuery {
 }
 
 /** The address of a part of the device list; default values are left out. */
-export function devicesTarget({ search, state, sort, reversed, page }: DevicesQuery, path = '/'): Html {
+export function devicesLink({ search, state, sort, reversed, page }: DevicesQuery, path = '/'): Html {
   const link = target(path, {
     search,
     state,
@@ -92,7 +92,7 @@ function headCell({ head, sort, order, isNumber }: Column, query: DevicesQuery, 
   if (sort === null) return html`<th scope="col"${kind}>${head === BAR ? barHead(barDays) : head}</th>`;
   const isSorted = query.sort === sort;
   const way = query.reversed ? OTHER_WAY[order] : order;
-  const link = devicesTarget({ ...query, sort, reversed: isSorted && !query.reversed, page: 1 });
+  const link = devicesLink({ ...query, sort, reversed: isSorted && !query.reversed, page: 1 });
   const sign = way === 'ascending' ? '▲' : '▼';
   const sortMark = isSorted ? html` aria-sort="${way}"` : NOTHING;
   return html`<th scope="col"${kind}${sortMark}><a href="${link}" data-nav data-key="sort-${sort}">${head}${isSorted && html` <span aria-hidden="true">${sign}</span>`}</a></th>`;
@@ -138,7 +138,7 @@ function stateLinks({ query, states }: DevicesPage): Html {
   const link = (state: DevicesQuery['state'], text: string, count: number): Html => {
     const current = query.state === state ? html` aria-current="true"` : NOTHING;
     const mark = state === null ? '' : `state s-${state}`;
-    return html`<li><a href="${devicesTarget({ ...query, state, page: 1 })}" data-nav data-key="state-${state ?? 'all'}"${current}><span class="${mark}">${text}</span> <b>${grouped(count)}</b></a></li>`;
+    return html`<li><a href="${devicesLink({ ...query, state, page: 1 })}" data-nav data-key="state-${state ?? 'all'}"${current}><span class="${mark}">${text}</span> <b>${grouped(count)}</b></a></li>`;
   };
   const links = STATE_ORDER.filter((state) => states[state] > 0 || query.state === state).map((state) =>
     link(state, deviceStateText(state), states[state]),
@@ -157,7 +157,7 @@ function pager({ query, page, pages }: DevicesPage): Html {
   const link = (to: number, text: string, key: string): Html =>
     to === page
       ? html`<span class="soft">${text}</span>`
-      : html`<a href="${devicesTarget({ ...query, page: to })}" data-nav data-key="page-${key}">${text}</a>`;
+      : html`<a href="${devicesLink({ ...query, page: to })}" data-nav data-key="page-${key}">${text}</a>`;
   return html`<nav class="pager" aria-label="Pages of devices">${link(1, 'First', 'first')}${link(Math.max(1, page - 1), 'Previous', 'previous')}<span>Page ${grouped(page)} of ${grouped(pages)}</span>${link(Math.min(pages, page + 1), 'Next', 'next')}${link(pages, 'Last', 'last')}</nav>`;
 }
 

@@ -36,17 +36,17 @@ export interface DeviceSummary {
 }
 
 /** A device as the list shows it: its texts as they are shown, the name of its hub. */
-export interface ListedDevice extends Omit<DeviceSummary, 'parentId'> {
+export interface ListEntry extends Omit<DeviceSummary, 'parentId'> {
   readonly hubName: string | null;
 }
 
 /** The devices that match a query. */
 interface PickedDevices extends Pick<DevicesPage, 'matching' | 'states' | 'page' | 'pages'> {
-  readonly rows: readonly ListedDevice[];
+  readonly rows: readonly ListEntry[];
 }
 
 /** Puts all in the order of names, once for many queries. */
-export function listByName(devices: readonly DeviceSummary[]): readonly ListedDevice[] {
+export function listByName(devices: readonly DeviceSummary[]): readonly ListEntry[] {
   const shown = (text: string): string => shortened(text, MAX_SHOWN_LENGTH);
   const names = new Map(devices.map(({ deviceId, name }) => [deviceId, shown(name)]));
   return devices
@@ -65,7 +65,7 @@ export function listByName(devices: readonly DeviceSummary[]): readonly ListedDe
  *
  * @param byName the result of {@link listByName}: equal devices stay in that order.
  */
-export function pickDevices(byName: readonly ListedDevice[], query: DevicesQuery): PickedDevices {
+export function pickDevices(byName: readonly ListEntry[], query: DevicesQuery): PickedDevices {
   const { state, sort, reversed } = query;
   const search = folded(query.search.trim().slice(0, MAX_SHOWN_LENGTH));
   const found = search === '' ? byName : byName.filter((device) => fits(device, search));
@@ -78,7 +78,7 @@ export function pickDevices(byName: readonly ListedDevice[], query: DevicesQuery
   return { rows, matching: narrowed.length, states, page, pages };
 }
 
-function fits({ name, deviceId, modelId, hubName }: ListedDevice, search: string): boolean {
+function fits({ name, deviceId, modelId, hubName }: ListEntry, search: string): boolean {
   const has = (text: string | null): boolean => text !== null && folded(text).includes(search);
   return has(name) || has(deviceId) || has(modelId) || has(hubName);
 }
@@ -94,18 +94,18 @@ const URGENCY: Readonly<Record<ShownState, number>> = {
 };
 
 /** Numbers by which the worst comes first. Times are doubles: two that differ by less than a double holds are equal. */
-const RANKS: Readonly<Record<Exclude<DeviceSort, 'name'>, (device: ListedDevice) => number>> = {
+const RANKS: Readonly<Record<Exclude<DeviceSort, 'name'>, (device: ListEntry) => number>> = {
   state: (device) => URGENCY[shownState(device)],
   lag: ({ lagSeconds }) => (lagSeconds === null ? Number.NEGATIVE_INFINITY : -lagSeconds),
   covered: ({ share }) => share,
   reading: ({ newestNs }) => (newestNs === null ? Number.NEGATIVE_INFINITY : Number(newestNs)),
 };
 
-function inOrder(byName: readonly ListedDevice[], sort: DeviceSort, reversed: boolean): readonly ListedDevice[] {
+function inOrder(byName: readonly ListEntry[], sort: DeviceSort, reversed: boolean): readonly ListEntry[] {
   if (sort === 'name') return reversed ? byName.toReversed() : byName;
   const rank = RANKS[sort];
   const sign = reversed ? -1 : 1;
-  const isLast = ({ state }: ListedDevice): number => Number(state === 'excluded');
+  const isLast = ({ state }: ListEntry): number => Number(state === 'excluded');
   return byName
     .map((device) => ({ device, last: isLast(device), rank: sign * rank(device) }))
     .sort((a, b) => a.last - b.last || compareNumbers(a.rank, b.rank))

@@ -17,7 +17,7 @@ import { limitFor, presentOf } from '../ingest/coverage-rules.ts';
 import type { DeviceSummary } from './device-list.ts';
 
 /** The settings and the time of a snapshot. */
-export interface DeviceView {
+export interface SnapshotView {
   readonly context: Omit<ReportContext, 'serverClock'>;
   readonly wantedRange: WantedRange;
   /** For how long the newest gap of a device may be open. */
@@ -41,7 +41,7 @@ export interface DeviceSnapshot {
 
 /** Takes the snapshot of one device. */
 export function snapshotDevice(
-  { context, wantedRange, openSeconds }: DeviceView,
+  { context, wantedRange, openSeconds }: SnapshotView,
   device: KnownDevice,
   now: CoverageNow,
 ): DeviceSnapshot {
@@ -78,7 +78,7 @@ export function snapshotDevice(
 
 /** Takes the snapshots of all devices at once: ten thousand of them take a part of a second. */
 export function snapshotDevices<T>(
-  view: DeviceView,
+  view: SnapshotView,
   show: (device: KnownDevice, now: CoverageNow, snapshot: DeviceSnapshot) => T,
 ): readonly T[] {
   const { store } = view.context;

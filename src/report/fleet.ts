@@ -27,7 +27,7 @@ import {
   createDeviceSums,
   type DeviceSnapshot,
   type DeviceSums,
-  type DeviceView,
+  type SnapshotView,
   secondsOf,
   snapshotDevice,
   toSummary,
@@ -219,7 +219,7 @@ interface Seen {
  *
  * @param most how many devices are listed one by one.
  */
-function createFleetTally(view: DeviceView, most: number): FleetTally {
+function createFleetTally(view: SnapshotView, most: number): FleetTally {
   const { wantedRange, openSeconds } = view;
   const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
   const counts = { all: 0, listed: 0, present: 0, lastDayMissing: 0, unknown: 0 };
@@ -295,7 +295,7 @@ function addGaps(gapSeconds: Map<string, number>, gaps: readonly StatusGap[]): n
  * Whether a part of the last day is missing: more than may be open while all is well, or further back than that a gap
  * that no reason explains. Where the quota is short, the newest gap may be hours long.
  */
-function isLastDayMissing(seen: Seen, view: DeviceView): boolean {
+function isLastDayMissing(seen: Seen, view: SnapshotView): boolean {
   const { wantedRange, openSeconds } = view;
   const openNs = BigInt(Math.ceil(openSeconds)) * SECOND_NS;
   const open = lastDayOpen(seen, view);
@@ -305,7 +305,7 @@ function isLastDayMissing(seen: Seen, view: DeviceView): boolean {
 }
 
 /** The gaps of the last day, up to the coverage limit. */
-function lastDayOpen({ device, coverage }: Seen, { context, wantedRange }: DeviceView): Intervals {
+function lastDayOpen({ device, coverage }: Seen, { context, wantedRange }: SnapshotView): Intervals {
   const from = maxNs(wantedRange.limit - DAY_NS, wantedRange.wantedFrom);
   return subtract(
     gapsIn({ from, to: limitFor(wantedRange, coverage) }, coverage.covered),

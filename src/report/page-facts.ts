@@ -24,7 +24,7 @@ import {
   type AlertRow,
   BAR_DAYS,
   DEVICE_ALERTS,
-  type DevicePage,
+  type DevicePageFacts,
   type DeviceRow,
   type DevicesPage,
   type DevicesQuery,
@@ -44,7 +44,7 @@ import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND
 import type { WantedRange } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, wantedAt } from '../ingest/wanted-range.ts';
-import { type DeviceSummary, type ListedDevice, listByName, pickDevices } from './device-list.ts';
+import { type DeviceSummary, type ListEntry, listByName, pickDevices } from './device-list.ts';
 import { type DeviceReportParts, deviceReport } from './device-report.ts';
 import { snapshotDevices, toSummary } from './device-snapshot.ts';
 import type { FleetSnapshot } from './fleet.ts';
@@ -126,7 +126,7 @@ const OWN_LIST_MS = 15 * SECOND_MS;
 /** Prepares the list of devices. Their order by name is made once for each scan. */
 function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesPage {
   const listing = createListing(parts);
-  let listed: { readonly listing: readonly DeviceSummary[]; readonly byName: readonly ListedDevice[] } | null = null;
+  let listed: { readonly listing: readonly DeviceSummary[]; readonly byName: readonly ListEntry[] } | null = null;
   return (query) => {
     const latest = listing();
     if (listed?.listing !== latest) listed = { listing: latest, byName: listByName(latest) };
@@ -168,7 +168,7 @@ function createListing(parts: TimedParts): () => readonly DeviceSummary[] {
 }
 
 interface RowFacts {
-  readonly device: ListedDevice;
+  readonly device: ListEntry;
   readonly wantedRange: WantedRange;
   readonly fromDay: number;
   /** How many days the bar has. */
@@ -223,7 +223,7 @@ async function devicePage(
   parts: PageParts & { readonly step: Step },
   device: KnownDevice,
   rangeSeconds: number,
-): Promise<DevicePage | null> {
+): Promise<DevicePageFacts | null> {
   const report = deviceReport(parts, device);
   if (report === null) return null;
   const { deviceId } = device.record;
@@ -306,7 +306,7 @@ function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
 
 /** The same, made once for those who request it while it is under way. */
 function madeOnce(make: PageFacts['device']): PageFacts['device'] {
-  const underWay = new Map<string, Promise<DevicePage | null>>();
+  const underWay = new Map<string, Promise<DevicePageFacts | null>>();
   return (deviceId, rangeSeconds) => {
     const key = `${rangeSeconds} ${deviceId}`;
     const same = underWay.get(key);

@@ -19,7 +19,7 @@ import type { StreamStatus } from '../core/status.ts';
 import { type EpochMs, MINUTE_MS, timeText } from '../core/time.ts';
 
 /** The state of one stream. */
-export interface StreamState {
+interface StreamState {
   /** When its work last came to an end, or it turned out to be off, by the monotonic clock. */
   readAtMs: number;
   /** When the API last answered one of its requests, in the server's time; `null` before the first answer. */

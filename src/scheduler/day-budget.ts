@@ -80,7 +80,7 @@ export function withFigures(day: DayBudget, figures: DayFigures, nowMs: number):
 }
 
 /** The budget after a request was sent. */
-export function afterRequest(day: DayBudget, nowMs: number): DayBudget {
+export function budgetAfterRequest(day: DayBudget, nowMs: number): DayBudget {
   if (!isLimited(day)) return day;
   const filled = fill(day, nowMs);
   return { ...filled, tokens: filled.tokens - 1 };

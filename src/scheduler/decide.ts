@@ -47,8 +47,8 @@ import {
   isFailing,
   listEveryMs,
   listPages,
+  type PlannedStream,
   periodsBehind,
-  type Stream as StreamState,
   UNREAD_STREAM,
   WHOLE_STREAMS,
   type WholeStream,
@@ -67,7 +67,7 @@ export interface PlannerState {
   pageSize: number;
   readonly devices: DeviceQueue;
   readonly histories: Readonly<Record<HistoryDecision['lane'], HistoryQueue>>;
-  readonly streams: Record<WholeStream, StreamState>;
+  readonly streams: Record<WholeStream, PlannedStream>;
   budget: DayBudget;
   readonly credit: Credit;
   readonly commitment: Commitment;

@@ -90,7 +90,7 @@ export function demandOf(input: DemandInput): Demand {
   const { budget, boundBy } = usableBudget(input);
   const readingsMade = readingsADay(input);
   const needed = demandAt(input, 0, budget);
-  const fits = totalOf(needed) <= budget;
+  const fits = totalRequests(needed) <= budget;
   const floors = historyFloors(USUAL_RESERVES);
   const common = { needed, budget, boundBy, fits, readingsMade };
   if (pagesMade(input) > budget) return { ...common, ...inTurn(input, budget, readingsMade) };
@@ -103,7 +103,7 @@ export function demandOf(input: DemandInput): Demand {
     readingsFit: true,
     readingsCovered: readingsMade,
     freshness: freshnessAt(input, lagMs),
-    leftForHistory: Math.max(budget - totalOf(planned), budget * floors),
+    leftForHistory: Math.max(budget - totalRequests(planned), budget * floors),
   };
 }
 
@@ -117,7 +117,7 @@ function pagesMade(input: DemandInput): number {
 }
 
 /** The sum over all lanes. */
-export function totalOf(demand: DemandByLane): number {
+export function totalRequests(demand: DemandByLane): number {
   return demand.live + demand.alerts + demand.inventory + demand.account + demand.idlePolls;
 }
 
@@ -171,7 +171,7 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
 
 /** The least lag at which the demand fits. */
 function leastLagMs(input: DemandInput, budget: number): number {
-  return leastOf({ from: 1, to: LONGEST_LAG_MS }, (lagMs) => totalOf(demandAt(input, lagMs, budget)) <= budget);
+  return leastOf({ from: 1, to: LONGEST_LAG_MS }, (lagMs) => totalRequests(demandAt(input, lagMs, budget)) <= budget);
 }
 
 function freshnessAt({ intervalsMs, freshnessMs, pageSize }: DemandInput, lagMs: number): Freshness {
@@ -254,10 +254,10 @@ export function shortfallOf(input: DemandInput, assumed: Shortfall['assumed'] = 
   const demand = demandOf(input);
   if (demand.fits) return null;
   const of = demand.readingsFit ? 'schedules' : 'readings';
-  const needed = of === 'schedules' ? totalOf(demand.needed) : demand.readingsMade / (input.pageSize * FULL_PAGE);
+  const needed = of === 'schedules' ? totalRequests(demand.needed) : demand.readingsMade / (input.pageSize * FULL_PAGE);
   return {
     of,
-    needed: totalOf(demand.needed),
+    needed: totalRequests(demand.needed),
     available: demand.budget,
     boundBy: demand.boundBy,
     share: input.share,
@@ -323,7 +323,7 @@ function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
 /** Whether the share carries the schedules as they are, or all readings in full pages. */
 function carries(input: DemandInput, of: Shortfall['of']): boolean {
   const { budget } = usableBudget(input);
-  return of === 'schedules' ? totalOf(demandAt(input, 0, budget)) <= budget : pagesMade(input) <= budget;
+  return of === 'schedules' ? totalRequests(demandAt(input, 0, budget)) <= budget : pagesMade(input) <= budget;
 }
 
 /** The schedules in force, the report rates of the devices, and the daily use by other clients. */

@@ -68,7 +68,7 @@ interface Hint {
 }
 
 /** The facts about one device. All times are the server's, in ms; `NEVER_MS` for none. */
-export interface DeviceFacts {
+export interface OutlookFacts {
   /** The newest reading that is covered; where none was found up to a later time, that time. */
   newestMs: number;
   /** When a request for it, of any kind, was last answered. */
@@ -92,7 +92,7 @@ export interface DeviceFacts {
 }
 
 /** The outlook of a new device. */
-export function unknownDevice(): DeviceFacts {
+export function unknownDevice(): OutlookFacts {
   return {
     newestMs: NEVER_MS,
     polledMs: NEVER_MS,
@@ -142,7 +142,7 @@ export interface OutlookRules {
 }
 
 /** @returns `null` where there is nothing to expect: it waits for a sign of life or its idle poll. */
-export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | null {
+export function outlookOf(facts: OutlookFacts, rules: OutlookRules): Outlook | null {
   if (facts.liveGap !== null) {
     const dueMs = Math.max(facts.polledMs, facts.restMs);
     return { oldestMs: facts.liveGap.fromMs, dueMs, fullMs: dueMs };
@@ -172,7 +172,7 @@ export function outlookOf(facts: DeviceFacts, rules: OutlookRules): Outlook | nu
  *
  * @returns a time; `null` if a page is not exceeded, or by so much that the newest readings should not wait.
  */
-export function stopOf(facts: DeviceFacts, rules: OutlookRules, nowMs: number): number | null {
+export function stopOf(facts: OutlookFacts, rules: OutlookRules, nowMs: number): number | null {
   const { intervalMs } = facts.rate;
   if (rules.isInTurn || facts.isBack || facts.isQuiet || facts.liveGap !== null) return null;
   if (facts.newestMs === NEVER_MS || intervalMs === null) return null;
@@ -182,7 +182,7 @@ export function stopOf(facts: DeviceFacts, rules: OutlookRules, nowMs: number): 
 }
 
 /** From when on its page counts as full: a little before, by the time that its turn may take to come. */
-function fullFromMs(facts: DeviceFacts, rules: OutlookRules): number {
+function fullFromMs(facts: OutlookFacts, rules: OutlookRules): number {
   const intervalMs = facts.rate.intervalMs ?? Number.POSITIVE_INFINITY;
   const reachMs = reachOf(intervalMs, rules);
   return (
@@ -204,7 +204,7 @@ function reachOf(intervalMs: number, { pageSize, fill, gracePeriodMs, isInTurn }
  * was requested longest ago. A short page scan is finished before the next one begins, because only its last page makes
  * the device complete.
  */
-export function turnOf(facts: DeviceFacts, { pageSize, isInTurn }: OutlookRules): number {
+export function turnOf(facts: OutlookFacts, { pageSize, isInTurn }: OutlookRules): number {
   const { liveGap, rate, polledMs, newestMs } = facts;
   if (liveGap === null)
     return isInTurn ? polledMs : newestMs + pageSize * (rate.intervalMs ?? Number.POSITIVE_INFINITY);
@@ -213,23 +213,23 @@ export function turnOf(facts: DeviceFacts, { pageSize, isInTurn }: OutlookRules)
 }
 
 /** Whether the device list is known to report this device. */
-function isHinted({ hint }: DeviceFacts): boolean {
+function isHinted({ hint }: OutlookFacts): boolean {
   return hint.trust !== 'dropped' && hint.seenMs !== NEVER_MS;
 }
 
 /** Whether the device list shows when this device has a new reading. */
-function isFollowed(facts: DeviceFacts, { isUnlisted }: Pick<OutlookRules, 'isUnlisted'>): boolean {
+function isFollowed(facts: OutlookFacts, { isUnlisted }: Pick<OutlookRules, 'isUnlisted'>): boolean {
   return !isUnlisted && isHinted(facts);
 }
 
 /** Whether the listing shows a reading that is not covered. */
-function hasHint(facts: DeviceFacts): boolean {
+function hasHint(facts: OutlookFacts): boolean {
   const { hint, newestMs } = facts;
   return isHinted(facts) && hint.seenMs > Math.max(newestMs + RESOLUTION_MS, hint.emptySeenMs);
 }
 
 /** From when on something new is there all but certainly. */
-function certainFromMs(facts: DeviceFacts, rules: OutlookRules): number {
+function certainFromMs(facts: OutlookFacts, rules: OutlookRules): number {
   const { polls } = rules;
   if (hasHint(facts)) return NEVER_MS;
   if (!facts.isActive) return Number.POSITIVE_INFINITY;
@@ -246,7 +246,7 @@ function certainFromMs(facts: DeviceFacts, rules: OutlookRules): number {
  * Whether a device was never polled, and the listing shows neither when it was seen nor that it is offline: it may have
  * readings.
  */
-function isUnseen({ hint, polledMs, isOffline }: DeviceFacts): boolean {
+function isUnseen({ hint, polledMs, isOffline }: OutlookFacts): boolean {
   return polledMs === NEVER_MS && hint.listedMs !== NEVER_MS && hint.seenMs === NEVER_MS && !isOffline;
 }
 
@@ -254,16 +254,16 @@ function isUnseen({ hint, polledMs, isOffline }: DeviceFacts): boolean {
  * From when on a reading is there all but certainly by the rate alone. Without a hint nothing shows when a quiet device
  * reports again: it is polled at doubling distances until that is its idle poll.
  */
-function byRateFromMs(facts: DeviceFacts): number {
+function byRateFromMs(facts: OutlookFacts): number {
   return facts.isQuiet ? facts.polledMs + unhintedRestMs(facts) : facts.newestMs + certainWithinMs(facts.rate);
 }
 
-function unhintedRestMs({ rate, emptiesInARow }: DeviceFacts): number {
+function unhintedRestMs({ rate, emptiesInARow }: OutlookFacts): number {
   return certainWithinMs(rate) * 2 ** Math.min(Math.max(emptiesInARow - 1, 0), 20);
 }
 
 /** Whether it had been silent for an idle poll when it was last polled: it is left to that. */
-function wasSilent({ polledMs, newestMs }: DeviceFacts, { idlePollMs }: PollSettings): boolean {
+function wasSilent({ polledMs, newestMs }: OutlookFacts, { idlePollMs }: PollSettings): boolean {
   return polledMs - newestMs >= idlePollMs;
 }
 
@@ -271,7 +271,7 @@ function wasSilent({ polledMs, newestMs }: DeviceFacts, { idlePollMs }: PollSett
  * Whether a device has to be polled for its rate to be known: after a start nothing else shows when the next reading of
  * a device is due that the listing does not follow.
  */
-function isToLearn(facts: DeviceFacts, rules: OutlookRules): boolean {
+function isToLearn(facts: OutlookFacts, rules: OutlookRules): boolean {
   return needsRate(facts, rules) && !facts.isQuiet && !wasSilent(facts, rules.polls);
 }
 
@@ -279,7 +279,7 @@ function isToLearn(facts: DeviceFacts, rules: OutlookRules): boolean {
  * Whether the next page of a device is to show how often it reports: it has more than the newest readings then, where
  * these are few.
  */
-export function needsRate(facts: DeviceFacts, rules: Pick<OutlookRules, 'isUnlisted'>): boolean {
+export function needsRate(facts: OutlookFacts, rules: Pick<OutlookRules, 'isUnlisted'>): boolean {
   return facts.rate.intervalMs === null && !isFollowed(facts, rules);
 }
 
@@ -290,7 +290,7 @@ export function needsRate(facts: DeviceFacts, rules: Pick<OutlookRules, 'isUnlis
  *
  * @returns a time; `null` for a device that the listing follows, and where none is known.
  */
-export function nextReadingMs(facts: DeviceFacts, polls: PollSettings): number | null {
+export function nextReadingMs(facts: OutlookFacts, polls: PollSettings): number | null {
   const { newestMs, polledMs, isActive, isQuiet, emptiesInARow, failures, liveGap } = facts;
   const isKnown = newestMs !== NEVER_MS && isActive && isRegular(facts.rate);
   if (!isKnown || isHinted(facts) || failures > 0 || liveGap !== null) return null;
@@ -303,7 +303,7 @@ export function idlePollDueMs(polledMs: EpochMs, { idlePollMs }: PollSettings): 
   return polledMs + idlePollMs;
 }
 
-function oldestOf(facts: DeviceFacts, rules: OutlookRules): number {
+function oldestOf(facts: OutlookFacts, rules: OutlookRules): number {
   const { intervalMs } = facts.rate;
   const byRateMs = facts.newestMs + (intervalMs ?? (isFollowed(facts, rules) ? Number.POSITIVE_INFINITY : 0));
   return hasHint(facts) ? Math.min(byRateMs, facts.hint.seenMs) : byRateMs;
@@ -315,7 +315,7 @@ function oldestOf(facts: DeviceFacts, rules: OutlookRules): number {
  * @param seenMs `last_seen_at`; `null` if it is absent.
  * @returns whether a quiet device has given a sign of life.
  */
-export function noteListed(facts: DeviceFacts, seenMs: number | null, atMs: number): boolean {
+export function noteListed(facts: OutlookFacts, seenMs: number | null, atMs: number): boolean {
   const { hint } = facts;
   const before = hint.seenMs;
   hint.listedMs = atMs;
@@ -355,7 +355,7 @@ export interface PollAnswer {
  *
  * @returns whether its hint is dropped for that.
  */
-export function notePollAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: number): boolean {
+export function notePollAnswer(facts: OutlookFacts, answer: PollAnswer, atMs: number): boolean {
   const { newReadings, instantsMs } = answer;
   const wasDropped = facts.hint.trust === 'dropped';
   const isWrong = isHintWrong(facts, instantsMs);
@@ -388,19 +388,19 @@ export function notePollAnswer(facts: DeviceFacts, answer: PollAnswer, atMs: num
 }
 
 /** Records that it could not be polled, by a fault of its own. */
-export function noteFailure(facts: DeviceFacts, atMs: number): void {
+export function noteFailure(facts: OutlookFacts, atMs: number): void {
   facts.restMs = atMs + Math.min(LONGEST_REST_MS, REST_MS * 2 ** Math.min(facts.failures, 16));
   facts.failures += 1;
 }
 
 /** Records that its signs of life come without readings: until it has a reading again, only its idle poll remains. */
-export function noteSilent(facts: DeviceFacts): void {
+export function noteSilent(facts: OutlookFacts): void {
   facts.isQuiet = true;
   facts.emptiesInARow = Number.MAX_SAFE_INTEGER;
   facts.hint.trust = 'dropped';
 }
 
-function noteFound(facts: DeviceFacts): void {
+function noteFound(facts: OutlookFacts): void {
   facts.isQuiet = false;
   facts.emptiesInARow = 0;
   facts.hint.falseSigns = 0;
@@ -411,7 +411,7 @@ function noteFound(facts: DeviceFacts): void {
  * before the next reading of a device that reports seldom.
  */
 function isExpectedEmpty(
-  { rate, newestMs }: DeviceFacts,
+  { rate, newestMs }: OutlookFacts,
   { wasUnknown, hadHint, atMs }: { readonly wasUnknown: boolean; readonly hadHint: boolean; readonly atMs: number },
 ): boolean {
   return rate.intervalMs !== null && (wasUnknown || (!hadHint && atMs < newestMs + certainWithinMs(rate)));
@@ -419,7 +419,7 @@ function isExpectedEmpty(
 
 /** @param isExpected whether no reading was due. */
 function noteEmpty(
-  facts: DeviceFacts,
+  facts: OutlookFacts,
   { hadHint, isExpected }: { readonly hadHint: boolean; readonly isExpected: boolean },
 ): void {
   const { hint } = facts;
@@ -435,7 +435,7 @@ function noteEmpty(
 }
 
 /** Whether the last listing should have shown a reading that is in the page and was not covered. */
-function isHintWrong(facts: DeviceFacts, instantsMs: readonly number[]): boolean {
+function isHintWrong(facts: OutlookFacts, instantsMs: readonly number[]): boolean {
   const { hint, newestMs } = facts;
   if (!isHinted(facts) || newestMs === NEVER_MS) return false;
   if (hint.seenMs > newestMs + RESOLUTION_MS) return false;

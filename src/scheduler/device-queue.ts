@@ -33,7 +33,6 @@
 
 import { MINUTE_MS } from '../core/time.ts';
 import {
-  type DeviceFacts,
   idlePollDueMs,
   type LiveGap,
   NEVER_MS,
@@ -44,6 +43,7 @@ import {
   notePollAnswer,
   noteSilent,
   type Outlook,
+  type OutlookFacts,
   type OutlookRules,
   outlookOf,
   type PollAnswer,
@@ -55,7 +55,7 @@ import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from './h
 import type { ReportRate } from './report-rate.ts';
 
 /** Where a device is in the queue. */
-export type DeviceState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'polling';
+export type QueueState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'polling';
 
 /** `left`: it is gone, excluded or removed; `reordered`: the rules changed, or its rest ended before its time. */
 export type DeviceEvent =
@@ -72,7 +72,7 @@ export type DeviceEvent =
 
 /** The table of the header. */
 // biome-ignore format: a row for each event
-const TRANSITIONS: Readonly<Record<DeviceEvent, Readonly<Record<DeviceState, DeviceState | 'placed'>>>> = {
+const TRANSITIONS: Readonly<Record<DeviceEvent, Readonly<Record<QueueState, QueueState | 'placed'>>>> = {
   stored:    { absent: 'placed', idle: 'placed',  waiting: 'placed',  ready: 'placed',  full: 'placed',  polling: 'polling' },
   listed:    { absent: 'placed', idle: 'placed',  waiting: 'placed',  ready: 'placed',  full: 'placed',  polling: 'polling' },
   left:      { absent: 'absent', idle: 'absent',  waiting: 'absent',  ready: 'absent',  full: 'absent',  polling: 'absent' },
@@ -88,7 +88,7 @@ const TRANSITIONS: Readonly<Record<DeviceEvent, Readonly<Record<DeviceState, Dev
 type HeapName = 'idle' | 'waiting' | 'ready' | 'filling' | 'full';
 
 /** The heaps that a device is in. */
-const HEAPS_OF: Readonly<Record<DeviceState, readonly HeapName[]>> = {
+const HEAPS_OF: Readonly<Record<QueueState, readonly HeapName[]>> = {
   absent: [],
   idle: ['idle'],
   waiting: ['waiting'],
@@ -107,8 +107,8 @@ const NOTHING_EXPECTED: Outlook = {
 interface QueuedDevice {
   readonly deviceId: string;
   readonly slot: number;
-  state: DeviceState;
-  readonly facts: DeviceFacts;
+  state: QueueState;
+  readonly facts: OutlookFacts;
   /** The outlook at its last placement. */
   outlook: Outlook;
 }
@@ -166,7 +166,7 @@ export interface StoredDevice {
 }
 
 /** A device as a listing has it. */
-export interface ListedDevice {
+export interface PlannedDevice {
   readonly deviceId: string;
   /** `last_seen_at`; `null` if the listing has none. */
   readonly seenMs: number | null;
@@ -201,7 +201,7 @@ export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: S
  */
 export function noteDeviceListed(
   queue: DeviceQueue,
-  { deviceId, seenMs, isActive, isOffline = false }: ListedDevice,
+  { deviceId, seenMs, isActive, isOffline = false }: PlannedDevice,
   nowMs: number,
 ): boolean {
   const device = deviceOf(queue, deviceId);

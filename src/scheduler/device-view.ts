@@ -10,11 +10,11 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { DAY_NS, type EpochMs, type EpochNs, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
 import type { LiveGap } from './device-outlook.ts';
-import type { ListedDevice } from './device-queue.ts';
+import type { PlannedDevice } from './device-queue.ts';
 import { NOTHING_OPEN, type OpenHistory, type Recency } from './history-queue.ts';
 
 /** A device as the planner sees it. Times are in ms. */
-export interface DeviceView {
+interface DeviceView {
   /** The newest archived reading; without one, the end of the range known to be empty; `null`: never requested. */
   readonly newestMs: number | null;
   /** The watermark: up to when the device is complete. */
@@ -108,14 +108,14 @@ export function recencyRange({ state, view, wanted }: Viewed, recency: Recency):
 export function fromBefore(
   device: KnownDevice,
   { nowMs, polls }: { readonly nowMs: EpochMs; readonly polls: PollSettings },
-): ListedDevice {
+): PlannedDevice {
   const listed = toListed(device);
   const isReporting = listed.seenMs === null || device.lastListedMs - listed.seenMs < polls.idlePollMs;
   return { ...listed, seenMs: isReporting ? nowMs : listed.seenMs };
 }
 
 /** Returns a device of the current listing in the planner's form. */
-export function toListed({ record }: KnownDevice): ListedDevice {
+export function toListed({ record }: KnownDevice): PlannedDevice {
   const { deviceId, lastSeenAt, lifecycleStatus, online } = record;
   return {
     deviceId,

@@ -27,7 +27,7 @@ import {
   msToNs,
 } from '../core/time.ts';
 import { SLACK_NS } from '../ingest/page-request.ts';
-import { afterRequest, deficitAt, fillRate, spareAt, unlimitedDay, withFigures } from './day-budget.ts';
+import { budgetAfterRequest, deficitAt, fillRate, spareAt, unlimitedDay, withFigures } from './day-budget.ts';
 import type { DemandInput } from './demand.ts';
 import type { DaySupply } from './planner-types.ts';
 
@@ -253,7 +253,7 @@ export function daySupplyOf(
   nowMs: EpochMs,
 ): Omit<DaySupply, 'backfillReserve'> {
   let day = withFigures(unlimitedDay(share), { limit, budget, spent: 0, others }, nowMs - DAY_MS);
-  for (const atMs of sentMs) day = afterRequest(day, atMs);
+  for (const atMs of sentMs) day = budgetAfterRequest(day, atMs);
   return { spare: spareAt(day, nowMs), deficit: deficitAt(day, nowMs), fillPerMs: fillRate(day) };
 }
 

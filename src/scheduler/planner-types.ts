@@ -5,7 +5,7 @@
 import type { HISTORY_LANES, PollSettings, Purpose } from '../core/ports.ts';
 import type { DayFigures } from './day-budget.ts';
 import type { PollAnswer } from './device-outlook.ts';
-import type { ListedDevice, Rates, StoredDevice } from './device-queue.ts';
+import type { PlannedDevice, Rates, StoredDevice } from './device-queue.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';
 import type { WholeStream } from './streams.ts';
 
@@ -120,7 +120,7 @@ export interface Planner {
   notePollCommitted(decision: PollDecision, answer: PollAnswer, nowMs: number): void;
   noteHistoryCommitted(decision: HistoryDecision, open: OpenHistory): void;
   /** Records the device list. */
-  noteDevicesListed(devices: readonly ListedDevice[], nowMs: number): void;
+  noteDevicesListed(devices: readonly PlannedDevice[], nowMs: number): void;
   /** Records that the list is out of date: until the next one, devices are polled without it. */
   noteUnlisted(): void;
   /** Records that the alerts or the account were read to their end. */

@@ -11,7 +11,15 @@
 
 import type { Purpose } from '../core/ports.ts';
 import { MINUTE_MS } from '../core/time.ts';
-import { afterRequest, type DayFigures, deficitAt, fillRate, requestRate, spareAt, withFigures } from './day-budget.ts';
+import {
+  budgetAfterRequest,
+  type DayFigures,
+  deficitAt,
+  fillRate,
+  requestRate,
+  spareAt,
+  withFigures,
+} from './day-budget.ts';
 import { admitHistories, bestListEveryMs, decide, type PlannerState, queuesOf, requestIn } from './decide.ts';
 import type { PollAnswer } from './device-outlook.ts';
 import {
@@ -19,12 +27,12 @@ import {
   beginDevice,
   dropDevice,
   endDeviceRest,
-  type ListedDevice,
   nextReadingOf,
   noteDeviceAnswer,
   noteDeviceFailure,
   noteDeviceListed,
   noteDeviceStored,
+  type PlannedDevice,
   pickLive,
   ratesOf,
   readingsPerMs,
@@ -51,7 +59,7 @@ import {
   type Rest,
 } from './planner-types.ts';
 import { bookRequest, NARROW_RESERVES, type Reserves, renewCommitment, rulesOf, USUAL_RESERVES } from './reserves.ts';
-import { learnChanges, type Stream as StreamState, streamEvents, WHOLE_STREAMS, type WholeStream } from './streams.ts';
+import { learnChanges, type PlannedStream, streamEvents, WHOLE_STREAMS, type WholeStream } from './streams.ts';
 
 /** The lag at which devices are polled moves by this part with each poll. */
 const LEARN_LAG = 0.02;
@@ -116,7 +124,7 @@ export function noteHistoryCommitted(
 }
 
 /** Records a complete listing: from now on devices are polled by it. */
-export function noteDevicesListed(state: PlannerState, devices: readonly ListedDevice[], nowMs: number): void {
+export function noteDevicesListed(state: PlannerState, devices: readonly PlannedDevice[], nowMs: number): void {
   for (const device of devices) if (noteDeviceListed(state.devices, device, nowMs)) state.changes.count += 1;
   state.listFailingFromMs = null;
   setUnlisted(state.devices, false);
@@ -196,7 +204,7 @@ export function noteDeviceLeft(state: PlannerState, deviceId: string): void {
 
 /** Counts a booked request against the day's budget and the reserve of its lane. */
 export function noteRequestBooked(state: PlannerState, purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void {
-  state.budget = afterRequest(state.budget, nowMs);
+  state.budget = budgetAfterRequest(state.budget, nowMs);
   admitHistories(state, nowMs);
   bookRequest(state.credit, purpose, (lane) => requestIn(state, lane, nowMs) !== null, reservesNow(state));
 }
@@ -250,7 +258,11 @@ export function turnOff(state: PlannerState, stream: WholeStream | 'telemetry', 
   else changeStream(state, stream, (each) => streamEvents.off(each, untilMs));
 }
 
-function changeStream({ streams }: PlannerState, kind: WholeStream, event: (stream: StreamState) => StreamState): void {
+function changeStream(
+  { streams }: PlannerState,
+  kind: WholeStream,
+  event: (stream: PlannedStream) => PlannedStream,
+): void {
   streams[kind] = event(streams[kind]);
 }
 
@@ -269,7 +281,7 @@ export function figuresOf(state: PlannerState): PlannerFigures {
 }
 
 /** The day's budget for history and backfill. */
-export function daySupplyOf(state: PlannerState, nowMs: number): DaySupply {
+export function plannerDaySupply(state: PlannerState, nowMs: number): DaySupply {
   const { budget } = state;
   return {
     spare: spareAt(budget, nowMs),
@@ -305,7 +317,7 @@ export function createPlanner(state: PlannerState): Planner {
     hastenedStreams: () => hastenedStreams(state),
     turnOff: (stream, untilMs) => turnOff(state, stream, untilMs),
     figures: () => figuresOf(state),
-    daySupply: (nowMs) => daySupplyOf(state, nowMs),
+    daySupply: (nowMs) => plannerDaySupply(state, nowMs),
     nextReadingMs: (deviceId) => nextReadingOf(state.devices, deviceId),
     rates: () => ratesOf(state.devices),
   };

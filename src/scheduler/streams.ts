@@ -16,7 +16,7 @@ const REST_MS = 5 * SECOND_MS;
 const LONGEST_REST_MS = 2 * MINUTE_MS;
 
 /** The state of a stream. */
-export interface Stream {
+export interface PlannedStream {
   /** When it was last read to its end; infinitely long ago where it never was. */
   readonly readMs: number;
   /** Not before this time, even if the stream is due. */
@@ -32,7 +32,7 @@ export interface Stream {
 }
 
 /** A stream that was never read. */
-export const UNREAD_STREAM: Stream = {
+export const UNREAD_STREAM: PlannedStream = {
   readMs: Number.NEGATIVE_INFINITY,
   restMs: Number.NEGATIVE_INFINITY,
   isUnderWay: false,
@@ -46,7 +46,7 @@ export const UNREAD_STREAM: Stream = {
 const TRY_REQUESTS = 5;
 
 /** Whether it has failed since it was last read. */
-export function isFailing({ failedMs }: Stream): boolean {
+export function isFailing({ failedMs }: PlannedStream): boolean {
   return Number.isFinite(failedMs);
 }
 
@@ -55,7 +55,7 @@ export function isFailing({ failedMs }: Stream): boolean {
  *
  * @param everyMs from its last end.
  */
-export function dueMs({ readMs, restMs, isUnderWay, isUrgent }: Stream, everyMs: number): number {
+export function dueMs({ readMs, restMs, isUnderWay, isUrgent }: PlannedStream, everyMs: number): number {
   if (isUnderWay) return Number.POSITIVE_INFINITY;
   return isUrgent ? restMs : Math.max(restMs, readMs + everyMs);
 }
@@ -64,7 +64,7 @@ export function dueMs({ readMs, restMs, isUnderWay, isUrgent }: Stream, everyMs:
  * How old it is, in periods, where it is due; else 0. While it fails, its age counts from its last try, and its period
  * is longer by the requests that a try takes: so it takes no more requests from the others than before.
  */
-export function periodsBehind(stream: Stream, everyMs: number, nowMs: number): number {
+export function periodsBehind(stream: PlannedStream, everyMs: number, nowMs: number): number {
   if (dueMs(stream, everyMs) > nowMs) return 0;
   const { readMs, failedMs } = stream;
   const periods = isFailing(stream) ? (nowMs - failedMs) / (TRY_REQUESTS * everyMs) : (nowMs - readMs) / everyMs;
@@ -73,21 +73,21 @@ export function periodsBehind(stream: Stream, everyMs: number, nowMs: number): n
 
 /** The events of a stream, each with the state after it. */
 export const streamEvents = {
-  began: (stream: Stream): Stream => ({ ...stream, isUnderWay: true }),
-  done: (nowMs: number): Stream => ({ ...UNREAD_STREAM, readMs: nowMs }),
+  began: (stream: PlannedStream): PlannedStream => ({ ...stream, isUnderWay: true }),
+  done: (nowMs: number): PlannedStream => ({ ...UNREAD_STREAM, readMs: nowMs }),
   /**
    * It failed and starts again.
    *
    * @param isOwn whether it rests first, with doubling intervals.
    */
-  failed: (stream: Stream, isOwn: boolean, nowMs: number, longestMs = LONGEST_REST_MS): Stream => {
+  failed: (stream: PlannedStream, isOwn: boolean, nowMs: number, longestMs = LONGEST_REST_MS): PlannedStream => {
     const failed = { ...stream, isUnderWay: false, failedMs: nowMs };
     if (!isOwn) return failed;
     const restMs = nowMs + Math.min(longestMs, REST_MS * 2 ** Math.min(stream.failures, 16));
     return { ...failed, restMs, failures: stream.failures + 1 };
   },
-  hastened: (stream: Stream): Stream => ({ ...stream, isUrgent: true, isHastened: true }),
-  off: (stream: Stream, untilMs: number): Stream => ({
+  hastened: (stream: PlannedStream): PlannedStream => ({ ...stream, isUrgent: true, isHastened: true }),
+  off: (stream: PlannedStream, untilMs: number): PlannedStream => ({
     ...stream,
     isUnderWay: false,
     isUrgent: false,

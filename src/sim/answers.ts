@@ -41,7 +41,7 @@ export function pageText({ kind, deviceId, records, nextCursor }: SimPage, seed:
 }
 
 /** The body of a refusal: a single member `error`, with additive members of its code. */
-export function refusalText(refusal: Refusal, seed: Seed, settings: SimSettings): string {
+export function refusalJson(refusal: Refusal, seed: Seed, settings: SimSettings): string {
   const members: Member[] = [
     ['code', JSON.stringify(refusal.code)],
     ['message', JSON.stringify(refusal.message)],
@@ -137,7 +137,7 @@ function unknownMember(seed: Seed): Member {
 }
 
 /** A device (API document, "Device"). */
-export function deviceText(device: SimDevice, how: Decoration): string {
+export function deviceJson(device: SimDevice, how: Decoration): string {
   const members: Member[] = [
     ['device_id', text(device.deviceId)],
     ['name', text(device.name)],

@@ -23,7 +23,7 @@ import {
   alertText,
   createReadingText,
   type Decoration,
-  deviceText,
+  deviceJson,
   invalidRequest,
   notFound,
   Refusal,
@@ -94,7 +94,7 @@ function listDevices(call: Call, how: Decoration): SimPage {
   const shown = ids.slice(0, limit);
   const records = shown.flatMap((id) => {
     const device = world.device(id, nowMs);
-    return device === null ? [] : [deviceText(device, how)];
+    return device === null ? [] : [deviceJson(device, how)];
   });
   const nextCursor = ids.length > limit ? nextOf(call, 'devices', { position: [shown.at(-1) ?? ''] }) : null;
   return { kind: 'devices', deviceId: null, records, nextCursor };
@@ -104,7 +104,7 @@ function oneDevice(id: string, call: Call, how: Decoration): SimPage {
   checkParameters(call, []);
   const device = call.world.device(id, call.nowMs);
   if (device === null) throw notFound(call.settings);
-  return { kind: 'device', deviceId: id, records: [deviceText(device, how)], nextCursor: null };
+  return { kind: 'device', deviceId: id, records: [deviceJson(device, how)], nextCursor: null };
 }
 
 function listAlerts(call: Call, how: Decoration): SimPage {

@@ -20,7 +20,7 @@ import {
   quotaHeaders,
   Refusal,
   refusalHeaders,
-  refusalText,
+  refusalJson,
   type SimAnswer,
   type SimPage,
 } from './answers.ts';
@@ -254,7 +254,7 @@ function refuse(service: Service, refusal: Refusal): SimAnswer {
   if (settings.quota.refusals === 'counted' && status !== 401 && status !== 429) service.spend(1);
   const state = service.quota();
   const waitMs = Math.max(state.minute.waitMs, state.day.waitMs);
-  return jsonAnswer(status, refusalText(refusal, world.seed, settings), {
+  return jsonAnswer(status, refusalJson(refusal, world.seed, settings), {
     ...quotaHeaders(state, settings),
     ...refusalHeaders(status, waitMs, settings),
   });
@@ -266,7 +266,7 @@ function serverError(
 ): SimAnswer {
   const { settings, world } = service.simulator;
   const refusal = new Refusal(status, settings.codes.internal, 'A fault on our side.');
-  return jsonAnswer(status, refusalText(refusal, world.seed, settings), {
+  return jsonAnswer(status, refusalJson(refusal, world.seed, settings), {
     ...quotaHeaders(service.quota(), settings),
     ...(waitSeconds === undefined ? {} : { [settings.headerNames.wait]: String(waitSeconds) }),
   });

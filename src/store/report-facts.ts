@@ -11,7 +11,7 @@ import type { SentRequest, StateFacts, StreamFacts } from '../core/state/state.t
 import type { LaneStatus } from '../core/status.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type PackedBlock, release, unpack } from './archive/block-codec.ts';
-import { type AlertRow, toKnownAlert } from './device/inventory.ts';
+import { type AlertTableRow, toKnownAlert } from './device/inventory.ts';
 import type { Unwritten } from './ledger.ts';
 
 /** Counting a day of bookings takes a while where there are many, and the status page needs it often. */
@@ -42,7 +42,7 @@ export function createStateFacts(db: Database.Database, unwritten: () => Unwritt
   const days = db.prepare<[string, number], { day: bigint; readings: bigint }>(
     'SELECT day, readings FROM day_sum WHERE device_id = ? AND day >= ? AND readings > 0 ORDER BY day',
   );
-  const alertsOf = db.prepare<[string, number], AlertRow>(
+  const alertsOf = db.prepare<[string, number], AlertTableRow>(
     'SELECT * FROM alert WHERE device_id = ? ORDER BY is_open DESC, opened_ns DESC, alert_id DESC LIMIT ?',
   );
   return {
@@ -182,7 +182,7 @@ function createSeenAlerts(db: Database.Database): StateFacts['alertsSeen'] {
   const counts = db.prepare<[], { alerts: bigint; open: bigint }>(
     'SELECT count(*) AS alerts, ifnull(sum(is_open), 0) AS open FROM alert',
   );
-  const first = db.prepare<[number], AlertRow>(
+  const first = db.prepare<[number], AlertTableRow>(
     'SELECT * FROM alert ORDER BY is_open DESC, opened_ns DESC, alert_id DESC LIMIT ?',
   );
   return (count) => {

@@ -34,7 +34,7 @@ import {
 import { createAlerts, createInventory } from './device/inventory.ts';
 import {
   createCoverageOfAll,
-  dropDevice,
+  dropTelemetry,
   newestNs,
   prepareTelemetry,
   rememberCommit,
@@ -190,7 +190,7 @@ export function prepareParts(db: Database.Database, path: string, nowMs?: StoreO
     items,
     facts,
     dropDevice: (deviceId) => {
-      dropDevice(telemetry, deviceId);
+      dropTelemetry(telemetry, deviceId);
       overlaps.dropMemory(deviceId);
       empties.dropMemory(deviceId);
       gaps.clearGaps(deviceId);

@@ -6,7 +6,7 @@ import {
   createGroups,
   createMatcher,
   isNarrow,
-  missingOf,
+  missingAfterDrop,
   type QuarantineFilter,
 } from '../../src/core/quarantine.ts';
 import { filterArgs, filterOf, isFilterArgs, isForgetArgs } from '../../src/core/state/job-args.ts';
@@ -157,11 +157,14 @@ describe('groups', () => {
 });
 
 test('a dropped item is one point at its exact instant', () => {
-  const tagged = missingOf('telemetry,device_id=a/b~0011aabb,sensor=s value=1 77', (tag) =>
+  const tagged = missingAfterDrop('telemetry,device_id=a/b~0011aabb,sensor=s value=1 77', (tag) =>
     tag === 'a/b~0011aabb' ? 'a\\b' : '?',
   );
   expect(tagged).toEqual({ deviceId: 'a\\b', fromNs: 77n, toNs: 78n, reason: 'dropped', points: 1 });
-  expect(missingOf('workspace,workspace_id=w devices=1 5', () => '?')).toMatchObject({ deviceId: '', fromNs: 5n });
-  expect(missingOf('rubbish', () => '?')).toBeNull();
+  expect(missingAfterDrop('workspace,workspace_id=w devices=1 5', () => '?')).toMatchObject({
+    deviceId: '',
+    fromNs: 5n,
+  });
+  expect(missingAfterDrop('rubbish', () => '?')).toBeNull();
   expect(aboutItem(record({ source: 'devices' })).deviceTag).toBeNull();
 });

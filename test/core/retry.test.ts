@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';
-import { backoffMs, isListedAgain, verdictOf } from '../../src/core/retry.ts';
+import { backoffMs, isListedAgain, retryVerdict } from '../../src/core/retry.ts';
 
 const policies = fc
   .record({ baseMs: fc.integer({ min: 1, max: 60_000 }), maxMs: fc.integer({ min: 1, max: 3_600_000 }) })
@@ -53,14 +53,15 @@ describe('backoffMs', () => {
 });
 
 test('faults that can pass are retried, refusals for quota wait for it, and the rest stops', () => {
-  expect(['unreachable', 'server-fault', 'malformed'].map((kind) => verdictOf(kind as 'malformed'))).toEqual([
+  expect(['unreachable', 'server-fault', 'malformed'].map((kind) => retryVerdict(kind as 'malformed'))).toEqual([
     'retry',
     'retry',
     'retry',
   ]);
-  expect(verdictOf('throttled')).toBe('wait');
+  expect(retryVerdict('throttled')).toBe('wait');
   const stopping = ['unauthorized', 'scope-missing', 'no-api-access', 'not-found', 'bad-cursor'] as const;
-  for (const kind of [...stopping, 'range-too-large', 'invalid-request'] as const) expect(verdictOf(kind)).toBe('stop');
+  for (const kind of [...stopping, 'range-too-large', 'invalid-request'] as const)
+    expect(retryVerdict(kind)).toBe('stop');
 });
 
 test('a listing is begun three times where its cursor is refused, and once after any other fault', () => {

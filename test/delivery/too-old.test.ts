@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { WriteAnswer } from '../../src/core/ports.ts';
 import { HOUR_MS, msToNs } from '../../src/core/time.ts';
 import { judge, type Verdict } from '../../src/delivery/destination.ts';
-import { findTooOld, missingOf, timeOf } from '../../src/delivery/too-old.ts';
+import { findTooOld, missingForAge, timeOf } from '../../src/delivery/too-old.ts';
 
 const NOW = msToNs(100 * HOUR_MS);
 const ACCEPTED: WriteAnswer = { kind: 'accepted' };
@@ -83,7 +83,7 @@ describe('the lines that are too old', () => {
 
 test('missing points are one range for each device, half-open, with the id behind its tag', () => {
   const lines = ['m,device_id=a v=1 30', 'm,device_id=b~0a1b2c3d v=1 5', 'm,device_id=a v=1 10', 'm v=1 7'];
-  expect(missingOf(lines, (tag) => (tag.startsWith('b') ? 'b,c' : tag))).toEqual([
+  expect(missingForAge(lines, (tag) => (tag.startsWith('b') ? 'b,c' : tag))).toEqual([
     { deviceId: 'a', fromNs: 10n, toNs: 31n, reason: 'beyond_retention', points: 2 },
     { deviceId: 'b,c', fromNs: 5n, toNs: 6n, reason: 'beyond_retention', points: 1 },
     { deviceId: '', fromNs: 7n, toNs: 8n, reason: 'beyond_retention', points: 1 },

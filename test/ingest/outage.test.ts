@@ -5,10 +5,10 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {
   afterAttempt,
   afterFailure,
-  afterRequest,
   createFailingDevices,
   createOutageWatch,
   isOfOneStream,
+  outageAfterRequest,
   takeTurn,
   WELL,
 } from '../../src/ingest/outage.ts';
@@ -96,12 +96,12 @@ describe('the turns of the streams', () => {
   test('one without a request leaves its turn to the next, one with a request does not', () => {
     const taken = takeTurn(down, 1500) ?? WELL;
     expect(takeTurn(afterAttempt(taken, 1600), 1600)).not.toBeNull();
-    expect(takeTurn(afterAttempt(afterRequest(taken, 'unreachable', 1550), 1600), 1600)).toBeNull();
+    expect(takeTurn(afterAttempt(outageAfterRequest(taken, 'unreachable', 1550), 1600), 1600)).toBeNull();
     expect(afterAttempt(WELL, 1600)).toBe(WELL);
   });
 
   test('a failure is of one stream where another was answered lately, or where the service has understood it', () => {
-    const answered = afterRequest(down, 'not-found', 2000);
+    const answered = outageAfterRequest(down, 'not-found', 2000);
     expect([answered.failures, answered.problem]).toEqual([0, null]);
     const lately = (nowMs: number): boolean => isOfOneStream(answered, 'unreachable', nowMs);
     expect([lately(2000 + 89 * SECOND_MS), lately(2000 + 90 * SECOND_MS)]).toEqual([true, false]);

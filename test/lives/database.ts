@@ -4,7 +4,7 @@
  */
 import { gunzipSync } from 'node:zlib';
 import type { ServerAnswer } from '../../src/influx/answers.ts';
-import type { Call, Send } from '../../src/influx/connection.ts';
+import type { DatabaseCall, Send } from '../../src/influx/connection.ts';
 import { asVersion2, FAULTS, type Fault, type UpstreamAnswer } from '../support/v2-proxy.ts';
 
 /** A database of a story. */
@@ -25,7 +25,7 @@ export function openDatabase(parts: DatabaseParts): (token: string) => Send {
   };
 }
 
-async function textOf(body: Call['body']): Promise<string> {
+async function textOf(body: DatabaseCall['body']): Promise<string> {
   return typeof body === 'string' || !('gzip' in body) ? String(body) : gunzipSync(await body.gzip).toString();
 }
 

@@ -5,7 +5,7 @@
 import type { DeviceReport } from '../../src/core/page-facts.ts';
 import {
   DEVICES_A_PAGE,
-  type DevicePage,
+  type DevicePageFacts,
   type DeviceRow,
   type DevicesPage,
   type DevicesQuery,
@@ -256,7 +256,7 @@ function pageOf(rows: readonly DeviceRow[], query: DevicesQuery): DevicesPage {
 
 const CELLS = 300;
 
-function devicePageOf(row: DeviceRow, rangeSeconds: number, hostile?: string): DevicePage {
+function devicePageOf(row: DeviceRow, rangeSeconds: number, hostile?: string): DevicePageFacts {
   const toS = Math.floor(NOW_MS / 1000);
   const times = Array.from(
     { length: CELLS },

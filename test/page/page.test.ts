@@ -10,7 +10,7 @@ import type { DevicesPage } from '../../src/core/page-facts.ts';
 import { windowText } from '../../src/core/quota.ts';
 import { PARAMETERS } from '../../src/observe/server.ts';
 import { readPeriod } from '../../src/page/device.ts';
-import { devicesTarget, readDevicesQuery } from '../../src/page/devices.ts';
+import { devicesLink, readDevicesQuery } from '../../src/page/devices.ts';
 import { ago, barText, figure, momentText } from '../../src/page/html.ts';
 import { patient } from '../support/patience.ts';
 import { factsOf, HOSTILE, NOW, REPORT, rowOf } from './facts.ts';
@@ -697,7 +697,7 @@ describe('addresses', () => {
   test('a query is the same after it went through a link', () => {
     for (const search of ['', 'a&b=c #?%', '"><script>', '\u202e', "it's"]) {
       const query = { search, state: 'live', sort: 'covered', reversed: true, page: 3 } as const;
-      const link = devicesTarget(query).html.replaceAll('&amp;', '&').replaceAll('&#39;', "'");
+      const link = devicesLink(query).html.replaceAll('&amp;', '&').replaceAll('&#39;', "'");
       expect(link).not.toMatch(/[<>"]/);
       expect(readDevicesQuery(new URL(link, 'http://x').searchParams)).toEqual(query);
     }

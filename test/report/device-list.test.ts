@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DEVICE_SORTS, DEVICES_A_PAGE, type DevicesQuery } from '../../src/core/page-facts.ts';
 import type { DeviceState } from '../../src/core/status.ts';
-import { type DeviceSummary, type ListedDevice, listByName, pickDevices } from '../../src/report/device-list.ts';
+import { type DeviceSummary, type ListEntry, listByName, pickDevices } from '../../src/report/device-list.ts';
 
 const ALL: DevicesQuery = { search: '', state: null, sort: 'name', reversed: false, page: 1 };
 const STATES: readonly DeviceState[] = ['live', 'catching-up', 'silent', 'unreachable', 'excluded'];
@@ -26,7 +26,7 @@ function look(deviceId: string, changes: Partial<DeviceSummary> = {}): DeviceSum
   };
 }
 
-const ids = (rows: readonly ListedDevice[]): string[] => rows.map(({ deviceId }) => deviceId);
+const ids = (rows: readonly ListEntry[]): string[] => rows.map(({ deviceId }) => deviceId);
 
 /** The ids of the first page. */
 function found(looks: readonly DeviceSummary[], changes: Partial<DevicesQuery>): string[] {

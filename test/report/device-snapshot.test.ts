@@ -5,7 +5,7 @@ import { type CoverageNow, NOTHING_COVERED } from '../../src/core/state/telemetr
 import { formatExact, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import type { SyncSettings } from '../../src/ingest/context.ts';
 import { wantedAt } from '../../src/ingest/wanted-range.ts';
-import { type DeviceSnapshot, type DeviceView, snapshotDevice, sumUp } from '../../src/report/device-snapshot.ts';
+import { type DeviceSnapshot, type SnapshotView, snapshotDevice, sumUp } from '../../src/report/device-snapshot.ts';
 import { device } from '../store/support.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
@@ -14,11 +14,11 @@ function viewAt(
   range: Pick<SyncSettings, 'history' | 'gracePeriodMs'>,
   nowMs: number,
   openSeconds: number,
-): DeviceView {
+): SnapshotView {
   const filter = createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true });
   const settings = { ...range, filter };
   const wantedRange = wantedAt(settings, { nowMs, passedMs: nowMs });
-  const context = { settings, nextReadingMs: () => null } as unknown as DeviceView['context'];
+  const context = { settings, nextReadingMs: () => null } as unknown as SnapshotView['context'];
   return { context, wantedRange, openSeconds };
 }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import {
-  afterRequest,
+  budgetAfterRequest,
   type DayBudget,
   type DayFigures,
   deficitAt,
@@ -29,7 +29,7 @@ function sendAll(first: DayBudget, [fromMs, untilMs]: readonly [number, number],
       nowMs = freeMs;
       continue;
     }
-    day = afterRequest(day, nowMs);
+    day = budgetAfterRequest(day, nowMs);
     sent.push(nowMs);
     nowMs += 1000;
   }
@@ -47,7 +47,7 @@ describe("the day's budget", () => {
 
   test('gathers at the rate of its time: a larger budget counts from when it is known', () => {
     let day = dayOf(FIGURES);
-    for (let count = 0; count < 120; count += 1) day = afterRequest(day, 0);
+    for (let count = 0; count < 120; count += 1) day = budgetAfterRequest(day, 0);
     // Half an hour brings 81 requests by the old budget. By the new one it would be 8,000, more than the reserve.
     day = withFigures(day, { ...FIGURES, limit: 500_000, budget: 400_000 }, HOUR_MS / 2);
     expect(spareAt(day, HOUR_MS / 2)).toBe(0);
@@ -97,7 +97,7 @@ describe("the day's budget", () => {
     expect(first.sent).toHaveLength(1);
     for (let count = 1; freeAtMs(day, false, 0) === 0; count += 1) {
       expect(count).toBeLessThan(100);
-      day = afterRequest(day, 0);
+      day = budgetAfterRequest(day, 0);
     }
     expect(freeAtMs(day, true, 0), 'live work goes on').toBe(0);
   });

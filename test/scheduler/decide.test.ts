@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { afterRequest, freeAtMs, withFigures } from '../../src/scheduler/day-budget.ts';
+import { budgetAfterRequest, freeAtMs, withFigures } from '../../src/scheduler/day-budget.ts';
 import { createPlannerState, decide, type PlannerState } from '../../src/scheduler/decide.ts';
 import { noteDeviceStored } from '../../src/scheduler/device-queue.ts';
 import { NOTHING_OPEN, setOpenHistory } from '../../src/scheduler/history-queue.ts';
@@ -127,7 +127,7 @@ describe('the order of decisions', () => {
     state.credit.account = 0;
     state.budget = withFigures(state.budget, { limit: 1000, budget: 1000, spent: 0, others: null }, NOW);
     const spend = (requests: number) => {
-      for (let count = 0; count < requests; count += 1) state.budget = afterRequest(state.budget, NOW);
+      for (let count = 0; count < requests; count += 1) state.budget = budgetAfterRequest(state.budget, NOW);
     };
     spend(20);
     for (const stream of ['account', 'alerts', 'devices'] as const) read(state, stream);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { type DemandInput, demandOf, totalOf, usableBudget } from '../../src/scheduler/demand.ts';
+import { type DemandInput, demandOf, totalRequests, usableBudget } from '../../src/scheduler/demand.ts';
 import { FULL_PAGE } from '../../src/scheduler/reserves.ts';
 import { POLLS } from '../support/defaults.ts';
 
@@ -57,7 +57,7 @@ describe('where the demand of the schedules exceeds the budget', () => {
     fc.assert(
       fc.property(FLEETS, (fleet) => {
         const demand = demandOf({ ...USUAL, ...fleet });
-        const spent = totalOf(demand.planned);
+        const spent = totalRequests(demand.planned);
         expect(demand.slowdown).toBeGreaterThanOrEqual(1);
         if (!demand.readingsFit) return;
         expect(spent).toBeLessThanOrEqual(demand.budget * 1.001);
@@ -88,7 +88,7 @@ describe('where the demand of the schedules exceeds the budget', () => {
     const tight = demandOf({ ...USUAL, perDay: 5000 });
     expect(tight.fits).toBe(false);
     expect(tight.leftForHistory).toBeCloseTo(0.15 * 4000);
-    expect(demandOf(USUAL).leftForHistory).toBeCloseTo(160_000 - totalOf(demandOf(USUAL).needed));
+    expect(demandOf(USUAL).leftForHistory).toBeCloseTo(160_000 - totalRequests(demandOf(USUAL).needed));
   });
 });
 
@@ -102,7 +102,7 @@ describe('where the readings alone exceed the budget', () => {
     expect(demand.readingsCovered / (4000 * 200)).toBeGreaterThan(0.97);
     expect(demand.readingsCovered / (4000 * 200)).toBeLessThan(1);
     expect(demand.freshness.medianMs / HOUR_MS, '1,000 devices by 4,000 requests a day').toBeCloseTo(6, 0);
-    expect(totalOf(demand.planned)).toBeCloseTo(4000);
+    expect(totalRequests(demand.planned)).toBeCloseTo(4000);
   });
 
   test('the readings that are read stay within the budget, in a fleet of any size', () => {

@@ -2,7 +2,6 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {
-  type DeviceFacts,
   idlePollDueMs,
   NEVER_MS,
   needsRate,
@@ -11,6 +10,7 @@ import {
   noteListed,
   notePollAnswer,
   noteSilent,
+  type OutlookFacts,
   type OutlookRules,
   outlookOf,
   stopOf,
@@ -35,7 +35,7 @@ const RULES: OutlookRules = {
 const EVERY_TEN = { intervalMs: 10 * SECOND_MS, deviationMs: 0 };
 
 /** A device that reported every ten seconds until it was polled just now. */
-function reporting(changes: Partial<DeviceFacts> = {}): DeviceFacts {
+function reporting(changes: Partial<OutlookFacts> = {}): OutlookFacts {
   return { ...unknownDevice(), newestMs: NOW, polledMs: NOW, rate: EVERY_TEN, ...changes };
 }
 
@@ -50,7 +50,7 @@ describe('the outlook', () => {
   });
 
   test('of a device that was never polled and that the list does not show as seen: due once, unless it is offline', () => {
-    const unseen = (changes: Partial<DeviceFacts>) => {
+    const unseen = (changes: Partial<OutlookFacts>) => {
       const facts = Object.assign(unknownDevice(), changes);
       noteListed(facts, null, NOW);
       return outlookOf(facts, RULES);
@@ -107,7 +107,7 @@ describe('the outlook', () => {
 });
 
 describe('a device that the listing does not follow', () => {
-  const started = (changes: Partial<DeviceFacts> = {}) =>
+  const started = (changes: Partial<OutlookFacts> = {}) =>
     reporting({ newestMs: NOW - MINUTE_MS, rate: UNKNOWN_RATE, ...changes });
 
   test('is polled at once after a start, as nothing else shows when its next reading is due', () => {
@@ -147,7 +147,7 @@ describe('a device that the listing does not follow', () => {
   });
 
   test('may have one at any time where nothing shows when it reports', () => {
-    const others: Partial<DeviceFacts>[] = [
+    const others: Partial<OutlookFacts>[] = [
       { newestMs: NEVER_MS },
       { rate: UNKNOWN_RATE },
       { rate: { intervalMs: 10 * SECOND_MS, deviationMs: 2 * SECOND_MS } },
@@ -253,7 +253,7 @@ describe('answers and failures', () => {
 describe('where a request stops', () => {
   const later = (pages: number) => NOW + pages * 200 * 10 * SECOND_MS;
   const stopMs = NOW + 0.97 * 200 * 10 * SECOND_MS;
-  test.each<[string, number, Partial<DeviceFacts>, number | null]>([
+  test.each<[string, number, Partial<OutlookFacts>, number | null]>([
     ['not while it is all on one page', 0.97, {}, null],
     ['at a page where a little more is there', 1.2, {}, stopMs],
     ['not where that is so much that its newest should not wait', 2.5, {}, null],
@@ -304,7 +304,7 @@ test('the idle poll is due when its interval has passed since the last request',
 describe('without a device list', () => {
   const rules = { ...RULES, isUnlisted: true };
   /** Until when a device waits that the list followed before. */
-  const waitMs = (changes: Partial<DeviceFacts>): number | null => {
+  const waitMs = (changes: Partial<OutlookFacts>): number | null => {
     const facts = reporting(changes);
     noteListed(facts, facts.newestMs, NOW);
     const dueMs = outlookOf(Object.assign(facts, changes), rules)?.dueMs ?? null;

@@ -8,7 +8,6 @@ import {
   createDeviceQueue,
   type DeviceEvent,
   type DeviceQueue,
-  type DeviceState,
   dropDevice,
   endDeviceRest,
   nextIdleMs,
@@ -19,6 +18,7 @@ import {
   noteDeviceStored,
   pickIdle,
   pickLive,
+  type QueueState,
   type QuotaRules,
   ratesOf,
   readingsPerMs,
@@ -44,7 +44,7 @@ const NOW = 100 * DAY_MS;
 const RATE = { intervalMs: 10 * SECOND_MS, deviationMs: 0 };
 
 /** The rows of the table in the header of the source: what each event makes of each state. */
-function documented(): ReadonlyMap<DeviceEvent, ReadonlyMap<DeviceState, DeviceState | 'placed'>> {
+function documented(): ReadonlyMap<DeviceEvent, ReadonlyMap<QueueState, QueueState | 'placed'>> {
   const source = readFileSync(new URL('../../src/scheduler/device-queue.ts', import.meta.url), 'utf8');
   const rows = source
     .slice(0, source.indexOf('*/'))
@@ -57,13 +57,13 @@ function documented(): ReadonlyMap<DeviceEvent, ReadonlyMap<DeviceState, DeviceS
       .slice(from + 2)
       .map((row) => [
         row[1] as DeviceEvent,
-        new Map(states.map((state, column) => [state as DeviceState, row[column + 2] as DeviceState | 'placed'])),
+        new Map(states.map((state, column) => [state as QueueState, row[column + 2] as QueueState | 'placed'])),
       ]),
   );
 }
 
 /** The states that an event may make of a state. */
-function outcomes(event: DeviceEvent, before: DeviceState): readonly (DeviceState | 'placed' | undefined)[] {
+function outcomes(event: DeviceEvent, before: QueueState): readonly (QueueState | 'placed' | undefined)[] {
   const next = TABLE.get(event)?.get(before);
   return next === 'placed' ? ['idle', 'waiting'] : [next];
 }
@@ -72,7 +72,7 @@ const TABLE = documented();
 const STATES = [...(TABLE.get('stored')?.keys() ?? [])];
 
 /** The events that bring a device to a state, in order. */
-const WAYS: Readonly<Record<DeviceState, (queue: DeviceQueue) => void>> = {
+const WAYS: Readonly<Record<QueueState, (queue: DeviceQueue) => void>> = {
   absent: () => undefined,
   idle: (queue) => noteDeviceListed(queue, { deviceId: 'd', seenMs: null, isActive: false }, NOW),
   waiting: (queue) => noteDeviceStored(queue, 'd', { newestMs: NOW, polledMs: NOW, rate: RATE }),
@@ -105,7 +105,7 @@ const EVENTS: Readonly<Record<DeviceEvent, (queue: DeviceQueue, deviceId: string
   filled: (queue, _deviceId, nowMs) => advance(queue, nowMs),
 };
 
-function stateOf(queue: DeviceQueue, deviceId = 'd'): DeviceState {
+function stateOf(queue: DeviceQueue, deviceId = 'd'): QueueState {
   return queue.devices.get(deviceId)?.state ?? 'absent';
 }
 
@@ -114,7 +114,7 @@ function heapsOf({ heaps }: DeviceQueue, slot: number): string {
   return inThem.map(([name]) => name).join(' ');
 }
 
-const PLACES: Readonly<Record<DeviceState, string>> = {
+const PLACES: Readonly<Record<QueueState, string>> = {
   absent: '',
   idle: 'idle',
   waiting: 'waiting',

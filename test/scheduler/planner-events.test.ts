@@ -6,10 +6,9 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { fillRate, spareAt } from '../../src/scheduler/day-budget.ts';
 import { createPlannerState, type PlannerState } from '../../src/scheduler/decide.ts';
-import { advance, type DeviceState, noteDeviceStored, setUnlisted } from '../../src/scheduler/device-queue.ts';
+import { advance, noteDeviceStored, type QueueState, setUnlisted } from '../../src/scheduler/device-queue.ts';
 import { nextHistoryMs, type OpenHistory, pickHistory, setOpenHistory } from '../../src/scheduler/history-queue.ts';
 import {
-  daySupplyOf,
   endRest,
   figuresOf,
   hasten,
@@ -23,6 +22,7 @@ import {
   notePollCommitted,
   noteRequestBooked,
   noteStreamRead,
+  plannerDaySupply,
   setDay,
   setPageSize,
   setReread,
@@ -57,7 +57,7 @@ function store(deviceId: string, newestMs: number): void {
   noteDeviceStored(state.devices, deviceId, { newestMs, polledMs: newestMs, rate });
 }
 
-function stateOf(deviceId: string): DeviceState {
+function stateOf(deviceId: string): QueueState {
   return state.devices.devices.get(deviceId)?.state ?? 'absent';
 }
 
@@ -337,14 +337,14 @@ test('the figures are those of the state, and do not change with it', () => {
 });
 
 test('the supply of the day is the budget for work other than live, with the reserve of a backfill', () => {
-  expect(daySupplyOf(state, NOW)).toEqual({
+  expect(plannerDaySupply(state, NOW)).toEqual({
     spare: Number.POSITIVE_INFINITY,
     deficit: 0,
     fillPerMs: Number.POSITIVE_INFINITY,
     backfillReserve: USUAL_RESERVES.backfill,
   });
   overcommit();
-  const { spare, fillPerMs, backfillReserve } = daySupplyOf(state, NOW);
+  const { spare, fillPerMs, backfillReserve } = plannerDaySupply(state, NOW);
   expect([spare, backfillReserve]).toEqual([0, NARROW_RESERVES.backfill]);
   expect(fillPerMs).toBe(fillRate(state.budget));
 });

@@ -7,7 +7,7 @@
 import { Agent, createServer, type IncomingMessage, request as openRequest, type ServerResponse } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import type { ServerAnswer } from '../../src/influx/answers.ts';
-import { type Call, createConnection, type Send } from '../../src/influx/connection.ts';
+import { createConnection, type DatabaseCall, type Send } from '../../src/influx/connection.ts';
 
 /** The fault of one write. */
 export type Fault =
@@ -144,7 +144,7 @@ export async function startV2Proxy(options: V2ProxyOptions): Promise<V2Proxy> {
 function connectStraight({ upstream, maxBytes }: V2ProxyOptions) {
   const send =
     typeof upstream === 'string' && maxBytes === undefined ? createConnection({ url: upstream, token: '' }) : null;
-  return async (call: Call, signal: AbortSignal): Promise<ServerAnswer | null> => {
+  return async (call: DatabaseCall, signal: AbortSignal): Promise<ServerAnswer | null> => {
     const { pathname, searchParams } = new URL(call.path, 'http://proxy');
     const path = pathname === WRITE_PATH ? version1Path(searchParams) : null;
     if (send === null || path === null) return null;

@@ -3,7 +3,7 @@
  * holds the state.
  */
 
-import { CONNECT_WITHIN_MS, probeConnection, proxyVariable, type Reached, type Step } from '../../api/reach.ts';
+import { CONNECT_WITHIN_MS, probeConnection, proxyVariable, type Reached, type ReachStep } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
 import type { TerminalOutput } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
@@ -129,7 +129,7 @@ interface StepText<T> {
   readonly remedy: string;
 }
 
-function noteStep<T>(notes: CheckNotes, step: Step<T> | null, { name, text, remedy }: StepText<T>): boolean {
+function noteStep<T>(notes: CheckNotes, step: ReachStep<T> | null, { name, text, remedy }: StepText<T>): boolean {
   if (step === null) return true;
   if (step.ok) notes.ok(name, text(step.found));
   else notes.fail(name, { message: step.why.message, remedy });

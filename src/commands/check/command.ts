@@ -27,7 +27,7 @@ import {
   checkReport,
   isShown,
 } from './report.ts';
-import { bookingRefusal, readStateView, stateLines } from './state.ts';
+import { bookingRefusal, inspectForCheck, stateLines } from './state.ts';
 
 /**
  * Runs all checks, prints the result and returns the exit code.
@@ -78,7 +78,7 @@ async function checkAll(parts: CheckParts, { environment, signal }: ProcessPorts
   const checks: CheckLine[] = configLines(parts, environment);
   if (state === null) return { requests: 0, checks };
   terminal.hint(`checking the state (${byteSize(stateBytes(state.dataDir))}) …`);
-  const view = readStateView(state.dataDir);
+  const view = inspectForCheck(state.dataDir);
   checks.push(...stateLines(view, state));
   let requests = 0;
   if (config !== null) {

@@ -13,7 +13,7 @@ import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { type EpochMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
-import { assumedText, type DemandInput, demandOf, type Shortfall, totalOf } from '../../scheduler/demand.ts';
+import { assumedText, type DemandInput, demandOf, type Shortfall, totalRequests } from '../../scheduler/demand.ts';
 import { periodsOf } from '../../scheduler/estimate.ts';
 import { historyText, planHistoryAdvice } from '../shared/command.ts';
 import type { CheckLine, CheckNotes } from './report.ts';
@@ -98,7 +98,7 @@ export function noteSchedules(
   };
   const { needed, budget, fits, readingsFit } = demandOf(input);
   if (fits) return;
-  const total = Math.ceil(totalOf(needed));
+  const total = Math.ceil(totalRequests(needed));
   const parts = SCHEDULE_KEYS.map(([lane, key]) => `${key} ${grouped(Math.ceil(needed[lane]))}`);
   const effect = readingsFit
     ? 'all intervals are lengthened until they fit'

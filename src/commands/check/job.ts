@@ -30,7 +30,7 @@ import {
   noteWorkspace,
   SCOPES,
 } from './findings.ts';
-import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, createNotes, exitOf } from './report.ts';
+import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, checkExit, createNotes } from './report.ts';
 
 interface CheckApiParts extends Pick<Sync, 'limitedApi' | 'learnt' | 'waits'> {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'quota' | 'settings'> & { readonly clock: Clock };
@@ -50,7 +50,7 @@ export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal:
       asking = scope;
     };
     const end = checkApi(parts, onRequest, signal).then(
-      (summary) => endWith(summary, exitOf(summary.checks)),
+      (summary) => endWith(summary, checkExit(summary.checks)),
       (error: unknown): JobEnd => {
         if (signal.aborted) return CANCELLED;
         throw error;

@@ -117,7 +117,7 @@ function endsStart({ area, name, exit_code: exitCode }: CheckLine): boolean {
 }
 
 /** The exit code for these lines. */
-export function exitOf(checks: readonly CheckLine[]): CheckExit | 0 {
+export function checkExit(checks: readonly CheckLine[]): CheckExit | 0 {
   return WORST_FIRST.find((code) => checks.some((line) => line.exit_code === code)) ?? 0;
 }
 
@@ -133,7 +133,7 @@ export function checkReport(
   isForStart = false,
 ): CheckReport {
   const deciding = isForStart ? checks.filter(endsStart) : checks;
-  const exitCode = exitOf(deciding);
+  const exitCode = checkExit(deciding);
   const ok = checks.every((line) => line.exit_code === 0);
   return { version, ok, exit_code: exitCode, requests, checks: inOrder(checks) };
 }

@@ -24,7 +24,7 @@ interface StateView {
 }
 
 /** Checks the data directory and the state file. */
-export function readStateView(dataDir: string): StateView {
+export function inspectForCheck(dataDir: string): StateView {
   const place = inspectDataDir(dataDir);
   return {
     place,

@@ -325,7 +325,8 @@ async function promptToken(
     apiKey: api.key.text,
   });
   if (found.text === '') return null;
-  if (isShort(found.text)) warn(init, { what: SHORT_TOKEN.what, remedy: `${capitalized(SHORT_TOKEN.remedy)}.` });
+  if (isShort(found.text))
+    printWarning(init, { what: SHORT_TOKEN.what, remedy: `${capitalized(SHORT_TOKEN.remedy)}.` });
   return found;
 }
 
@@ -401,7 +402,7 @@ function showDatabase(init: Init, bucket: string, facts: DestinationFacts, isUnc
   const name = `${DESTINATION_NAMES[kind ?? 'influxdb']}${shownVersion}`;
   if (facts.isMissing) {
     const { what, remedy } = missingAdvice(bucket, 'influx.bucket');
-    warn(init, { what, remedy: inOwnNames(init, remedy) });
+    printWarning(init, { what, remedy: inOwnNames(init, remedy) });
     return;
   }
   init.print(
@@ -412,13 +413,13 @@ function showDatabase(init: Init, bucket: string, facts: DestinationFacts, isUnc
 
 /** Shows what a VictoriaMetrics does with points unless it is started with other flags. */
 function showVictoria(init: Init, { dedupMs, retentionMs }: DestinationFacts): void {
-  warn(init, dedupAdvice(dedupMs));
+  printWarning(init, dedupAdvice(dedupMs));
   if (retentionMs !== null && Number.isFinite(retentionMs)) {
     init.print(`It keeps points for ${duration(retentionMs / SECOND_MS)} (-retentionPeriod).`);
   }
 }
 
 /** Prints advice as a warning; nothing for `null`. */
-export function warn({ print }: Init, advice: Advice | null): void {
+export function printWarning({ print }: Init, advice: Advice | null): void {
   if (advice !== null) print(`Warning: ${advice.what}. ${advice.remedy}`);
 }

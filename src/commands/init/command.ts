@@ -47,11 +47,11 @@ import {
   loadTriedConfig,
   obtainSecret,
   obtainText,
+  printWarning,
   promptDatabase,
   retryUntilValid,
   type TriedApi,
   type TriedDatabase,
-  warn,
 } from './answers.ts';
 import {
   type InitDatabase,
@@ -149,7 +149,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   const written = files.own.map(({ path }) => `Wrote ${path}\n`);
   const changed = files.shared.map(({ path }) => `Changed ${path}\n`);
   for (const advice of [...keyWarnings({ name, target, folder, key: api.key.text }), ...files.warnings])
-    warn(init, advice);
+    printWarning(init, advice);
   const first = files.first.map((step) => `First:     ${step}\n`).join('');
   const next = `Database:  ${files.database}\n${first}Start it:  ${files.start}\n`;
   ports.print(`${[...written, ...changed].join('')}\n${next}`);
@@ -281,9 +281,9 @@ async function promptHistory(init: Init, { key, database }: Tried, isOfBase = fa
   const nowMs = realClock.nowMs();
   const wanted = history(text, nowMs);
   if (wanted instanceof Unfit) return text;
-  warn(init, planHistoryAdvice(wanted, { maxDays: key.historyMaxDays, nowMs }));
+  printWarning(init, planHistoryAdvice(wanted, { maxDays: key.historyMaxDays, nowMs }));
   const wantedMs = nowMs - nsToMs(wantedFrom({ history: wanted }, nowMs));
-  warn(init, database?.facts == null ? null : retentionAdvice(database.facts, wantedMs));
+  printWarning(init, database?.facts == null ? null : retentionAdvice(database.facts, wantedMs));
   return text;
 }
 

@@ -10,7 +10,7 @@ import { parseAlertPage, parseDevicePage, parseTelemetryPage } from '../../api/p
 import type { ExitCode } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
-import { createMatcher, missingOf, type QuarantineFilter } from '../../core/quarantine.ts';
+import { createMatcher, missingAfterDrop, type QuarantineFilter } from '../../core/quarantine.ts';
 import type { JsonValue } from '../../core/records.ts';
 import { filterOf } from '../../core/state/job-args.ts';
 import { endWith } from '../../core/state/jobs.ts';
@@ -185,7 +185,7 @@ export async function dropQuarantine(
   const records = { done: 0, left: 0, reasons: [] };
   const takePage: TakePage = (items, outcomeOf) => {
     const missing = items.flatMap(({ destinationId, content }) => {
-      const points = destinationId === null ? null : missingOf(content, deviceBy);
+      const points = destinationId === null ? null : missingAfterDrop(content, deviceBy);
       return points === null || destinationId === null ? [] : [{ destinationId, points }];
     });
     store.quarantine.drop({ ids: items.map(({ id }) => id), missing, atMs: clock.nowMs() });

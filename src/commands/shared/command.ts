@@ -25,7 +25,7 @@ export interface CommandRun<Command, Config = StateConfig> {
 }
 
 /** An answer of a command: for programs and for people. */
-export interface Answer {
+export interface CommandAnswer {
   readonly object: unknown;
   readonly text: () => string;
 }
@@ -37,7 +37,7 @@ export function printAnswer(
     terminal,
   }: { readonly command: { readonly json: boolean }; readonly terminal: Pick<TerminalOutput, 'scrub'> },
   { print }: Pick<ProcessPorts, 'print'>,
-  { object, text }: Answer,
+  { object, text }: CommandAnswer,
 ): void {
   print(json ? `${scrubbedJson(object, terminal.scrub)}\n` : terminal.scrub(text()));
 }

@@ -13,7 +13,7 @@ import { deviceReport } from '../../report/device-report.ts';
 import { reportNow } from '../../report/report.ts';
 import { noState } from '../../store/open/read-only.ts';
 import { openToRead } from '../../store/views/read-state.ts';
-import { type Answer, printAnswer } from '../shared/command.ts';
+import { type CommandAnswer, printAnswer } from '../shared/command.ts';
 import { partsOfState, type StatusConfig } from '../shared/state-report.ts';
 import { deviceText } from './device.ts';
 import { statusText } from './text.ts';
@@ -54,7 +54,7 @@ function limitHeapGrowth(): void {
  *
  * @throws UserError
  */
-export function statusOf({ device }: Pick<StatusCommand, 'device'>, config: StatusConfig, clock: Clock): Answer {
+export function statusOf({ device }: Pick<StatusCommand, 'device'>, config: StatusConfig, clock: Clock): CommandAnswer {
   using state = openToRead(config.dataDir);
   if (state === null) throw noState(config.dataDir);
   const parts = partsOfState(state, config, clock);

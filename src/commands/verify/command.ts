@@ -24,13 +24,13 @@ import { createResender, fetchCost, repairDestination } from './repair.ts';
 import { recordMissing, runSample, type VerifyRun } from './request.ts';
 import {
   type DestinationVerdict,
-  exitOf,
   type SampleVerdict,
   sampleOutcome,
-  totalOf,
-  verdictOf,
+  sumTally,
   verdictUnread,
+  verifyExit,
   verifyText,
+  verifyVerdict,
 } from './result.ts';
 import type { Hidden } from './retention.ts';
 
@@ -66,7 +66,7 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
       sample,
     };
     const outcomes = destinations.map(({ outcome }) => outcome);
-    const exitCode = exitOf(sample === null ? outcomes : [...outcomes, sampleOutcome(sample)]);
+    const exitCode = verifyExit(sample === null ? outcomes : [...outcomes, sampleOutcome(sample)]);
     const object = { version: VERSION, ...result, exit_code: exitCode };
     printAnswer(run, ports, { object, text: () => verifyText(result) });
     return exitCode;
@@ -129,8 +129,8 @@ async function verify(
   if (resender !== null)
     return await repairDestination({ run, comparison, range, resender, onProgress }, compared, ports);
   await recordHidden(run, { name, destinationId: destination.id, hidden: compared.hidden }, ports);
-  const toFetch = fetchCost(totalOf(compared.tally).cleared, state.plan, realClock.nowMs());
-  return verdictOf(source, compared, { toFetch });
+  const toFetch = fetchCost(sumTally(compared.tally).cleared, state.plan, realClock.nowMs());
+  return verifyVerdict(source, compared, { toFetch });
 }
 
 /**

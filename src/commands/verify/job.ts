@@ -28,7 +28,7 @@ import type { JobWorker } from '../../scheduler/jobs.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { waitUntilDelivered } from '../shared/alone.ts';
 import { refusalOf } from '../shared/command.ts';
-import { exitOf, sampleOutcome } from './result.ts';
+import { sampleOutcome, verifyExit } from './result.ts';
 import { compareSample } from './sample.ts';
 
 /**
@@ -72,7 +72,7 @@ export function createSampleWorker({ context }: Pick<RepairParts, 'context'>, da
       const state = openState(dataDir);
       try {
         const summary = await compareSample({ context, state }, args, done, signal);
-        return endWith(summary, exitOf([sampleOutcome(summary)]), signal.aborted);
+        return endWith(summary, verifyExit([sampleOutcome(summary)]), signal.aborted);
       } finally {
         state.close();
       }

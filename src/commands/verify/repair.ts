@@ -17,7 +17,7 @@ import { type PointsText, type RepairArgs, rangeText } from '../../core/state/jo
 import { isRepairable, type MissingPoints } from '../../core/state/log.ts';
 import type { ArchivedDay, ReadProblem, VerifyState } from '../../core/state/verify.ts';
 import { DAY_MS, DAY_NS, dayStart, type EpochMs, msToNs } from '../../core/time.ts';
-import type { Served } from '../../delivery/destination.ts';
+import type { ServedDestination } from '../../delivery/destination.ts';
 import { createBatchSize } from '../../delivery/flow-control.ts';
 import { createControlLines, sendBatch } from '../../delivery/send-batch.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
@@ -32,9 +32,9 @@ import {
   type DestinationVerdict,
   type FetchCost,
   replaceDevices,
+  sumTally,
   type Tally,
-  totalOf,
-  verdictOf,
+  verifyVerdict,
 } from './result.ts';
 
 /** A destination that is repaired. */
@@ -63,17 +63,17 @@ export async function repairDestination(
   let { problem, hidden } = first;
   let fetched = 0;
   const verdict = (toFetch: FetchCost | null): DestinationVerdict =>
-    verdictOf(source, { tally, problem, unknown, hidden }, { fetched, refused: resender.refused(), toFetch });
+    verifyVerdict(source, { tally, problem, unknown, hidden }, { fetched, refused: resender.refused(), toFetch });
   if (problem !== null) return verdict(null);
-  const before = totalOf(tally);
+  const before = sumTally(tally);
   const deviceIds = [...new Set(before.cleared.map(({ deviceId }) => deviceId))];
   if (deviceIds.length > 0 && (await fetchCleared(repair, before.cleared, ports))) {
     const again = { range: { ...range, deviceIds, isAll: false }, onProgress };
     const compared = await compareDestination(comparison, again, ports.signal);
-    const resent = totalOf(compared.tally).repaired;
+    const resent = sumTally(compared.tally).repaired;
     // If it was interrupted, the first findings stay for devices that were not compared to their end.
     replaceDevices(tally, compared.tally, deviceIds.slice(0, compared.tally.devices));
-    fetched = Math.max(0, badPoints(before) - badPoints(totalOf(tally)) - resent);
+    fetched = Math.max(0, badPoints(before) - badPoints(sumTally(tally)) - resent);
     problem = compared.problem;
     const days = [...hidden.days, ...compared.hidden.days];
     hidden = { ...hidden, days, before: hidden.before ?? compared.hidden.before };
@@ -84,7 +84,7 @@ export async function repairDestination(
     problem = { ...others.problem, hint: '' };
     return verdict(null);
   }
-  const left = totalOf(tally).cleared;
+  const left = sumTally(tally).cleared;
   const missed = missedOf(left);
   if (others.found.length + missed.length + hidden.days.length > 0) {
     const args = { windows: [], destination: source.name, found: others.found, missed, hidden: hidden.days };
@@ -93,7 +93,7 @@ export async function repairDestination(
   return verdict(fetchCost(left, state.plan, realClock.nowMs()));
 }
 
-function badPoints({ findings: { missing, different } }: ReturnType<typeof totalOf>): number {
+function badPoints({ findings: { missing, different } }: ReturnType<typeof sumTally>): number {
   return missing + different;
 }
 
@@ -240,7 +240,7 @@ interface FoundParts {
 }
 
 interface ResendParts {
-  readonly destination: Served;
+  readonly destination: ServedDestination;
   readonly state: Pick<VerifyState, 'movedTo'>;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly batchLines: number;

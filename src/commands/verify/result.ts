@@ -182,7 +182,7 @@ export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly s
 }
 
 /** The sum over the devices. */
-export function totalOf({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & { readonly differing: number } {
+export function sumTally({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & { readonly differing: number } {
   const total = {
     findings: emptyFindings(),
     cleared: [] as ClearedRange[],
@@ -212,12 +212,12 @@ interface Repaired {
 }
 
 /** The result for a destination. */
-export function verdictOf(
+export function verifyVerdict(
   { name, kind }: Pick<DestinationVerdict, 'name' | 'kind'>,
   { tally, problem, unknown, hidden }: Compared,
   { fetched = 0, refused = { lines: 0, message: null }, toFetch = null }: Partial<Repaired> = {},
 ): DestinationVerdict {
-  const { findings, days, partly, archived, repaired, differing } = totalOf(tally);
+  const { findings, days, partly, archived, repaired, differing } = sumTally(tally);
   const { not_in_archive: _, ...counts } = findings;
   const ended = isSound(findings) ? 'equal' : 'different';
   return {
@@ -249,7 +249,7 @@ export function verdictOf(
  */
 export function verdictUnread(name: string, why: string | null): DestinationVerdict {
   const problem = why === null ? null : ({ kind: 'down', message: why, hint: '' } as const);
-  return verdictOf({ name, kind: null }, { tally: createTally(), problem, unknown: [], hidden: NOTHING_HIDDEN });
+  return verifyVerdict({ name, kind: null }, { tally: createTally(), problem, unknown: [], hidden: NOTHING_HIDDEN });
 }
 
 /**
@@ -264,7 +264,7 @@ function dayText(day: number): string {
 const EXIT_OF: Readonly<Record<VerifyOutcome, ExitCode>> = { equal: 0, different: 1, unreadable: 1, unfinished: 3 };
 
 /** The exit code: findings that need a person come before those that another run may fix. */
-export function exitOf(outcomes: readonly VerifyOutcome[]): ExitCode {
+export function verifyExit(outcomes: readonly VerifyOutcome[]): ExitCode {
   const codes = outcomes.map((outcome) => EXIT_OF[outcome]);
   return codes.includes(1) ? 1 : codes.includes(3) ? 3 : 0;
 }

@@ -17,7 +17,7 @@ import type { MissingTable } from './missing-points.ts';
 import type { QuarantineTable } from './quarantine.ts';
 
 /** The other tables, as far as the replays use them. */
-export interface ReplayParts {
+interface ReplayTables {
   readonly archive: Pick<Archive, 'linesAfter'>;
   readonly position: (destinationId: number, lane: LogLane) => LogPosition;
   /** Whether a device was removed, by its tag: work under way about it leaves nothing behind. */
@@ -35,7 +35,7 @@ interface ReplayRow {
 }
 
 /** Prepares it for an open database. `resolve` only inside a transaction. */
-export function createReplays(db: Database.Database, parts: ReplayParts): ReplayStore {
+export function createReplays(db: Database.Database, parts: ReplayTables): ReplayStore {
   const read = db.prepare<[number], ReplayRow>('SELECT * FROM replay WHERE destination_id = ?');
   const write = db.prepare(
     'INSERT OR REPLACE INTO replay (destination_id, args, position, counts, started_ms) VALUES (?, ?, ?, ?, ?)',

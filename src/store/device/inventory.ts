@@ -141,7 +141,7 @@ export function readRecord(text: string): DeviceRecord {
 }
 
 /** A row of the table of alerts. */
-export interface AlertRow {
+export interface AlertTableRow {
   readonly alert_id: bigint;
   readonly device_id: string | null;
   readonly device_name: string | null;
@@ -160,7 +160,7 @@ export interface AlertRow {
  * with the points computed from it.
  */
 export function createAlerts(db: Database.Database, archive: Archive): AlertStore {
-  const find = db.prepare<[number], AlertRow>('SELECT * FROM alert WHERE alert_id = ?');
+  const find = db.prepare<[number], AlertTableRow>('SELECT * FROM alert WHERE alert_id = ?');
   const open = db
     .prepare<[number], bigint>(
       'SELECT alert_id FROM alert WHERE is_open = 1 ORDER BY opened_ns DESC, alert_id DESC LIMIT ?',
@@ -201,7 +201,7 @@ export function createAlerts(db: Database.Database, archive: Archive): AlertStor
 }
 
 /** An alert as it is kept. */
-export function toKnownAlert(row: AlertRow): KnownAlert {
+export function toKnownAlert(row: AlertTableRow): KnownAlert {
   return {
     alertId: Number(row.alert_id),
     deviceId: row.device_id,

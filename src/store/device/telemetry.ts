@@ -144,7 +144,7 @@ export function pinDeviceName(tables: TelemetryTables, deviceId: string, name: s
 }
 
 /** Removes the coverage of a device, and drops all that is remembered of it. Only inside a transaction. */
-export function dropDevice({ coverage, states, newest, revisions }: TelemetryTables, deviceId: string): void {
+export function dropTelemetry({ coverage, states, newest, revisions }: TelemetryTables, deviceId: string): void {
   coverage.dropAll(deviceId);
   states.delete(deviceId);
   newest.delete(deviceId);

@@ -2,7 +2,7 @@
  * `--status` over the state of a rig or of a directory, and what holds of everything that it shows.
  */
 import { expect } from 'vitest';
-import type { Answer } from '../../../src/commands/shared/command.ts';
+import type { CommandAnswer } from '../../../src/commands/shared/command.ts';
 import { columnsOf } from '../../../src/commands/shared/layout.ts';
 import type { StatusConfig } from '../../../src/commands/shared/state-report.ts';
 import { statusOf } from '../../../src/commands/status/command.ts';
@@ -61,7 +61,7 @@ export function deviceOf(config: StatusConfig, clock: Clock, device: string): De
 }
 
 /** The object of an answer as a program reads it. */
-function objectOf<T>({ object }: Answer): T {
+function objectOf<T>({ object }: CommandAnswer): T {
   return JSON.parse(JSON.stringify(object));
 }
 

@@ -8,12 +8,12 @@ import {
   addDay,
   type Compared,
   createTally,
-  exitOf,
   replaceDevices,
-  totalOf,
-  verdictOf,
+  sumTally,
   verdictUnread,
+  verifyExit,
   verifyText,
+  verifyVerdict,
 } from '../../../src/commands/verify/result.ts';
 import { NOTHING_HIDDEN } from '../../../src/commands/verify/retention.ts';
 
@@ -42,7 +42,7 @@ function compared(...days: readonly FoundDay[]): Compared {
 
 describe('the findings about a destination', () => {
   test('is the sum over its days; a day without a difference is not listed', () => {
-    const verdict = verdictOf(
+    const verdict = verifyVerdict(
       INFLUX,
       compared(found('a', { missing: 2, pending: 1 }), found('b', { known_missing: 3 })),
     );
@@ -70,7 +70,7 @@ describe('the findings about a destination', () => {
 
   test('extra points before sync.history lead to the advice to backfill again, those in gaps to wait', () => {
     const textOf = (findings: Parameters<typeof found>[1]): string => {
-      const destinations = [verdictOf(INFLUX, compared(found('a', findings)))];
+      const destinations = [verifyVerdict(INFLUX, compared(found('a', findings)))];
       return verifyText({ from: null, to: null, repair: false, destinations, sample: null }).replace(/\s+/g, ' ');
     };
     expect(textOf({ extra: 9, extra_in_gaps: 9, extra_before_history: 9 })).toMatch(
@@ -83,15 +83,15 @@ describe('the findings about a destination', () => {
   });
 
   test('points that were sent again and are there now count as repaired', () => {
-    expect(totalOf(compared(found('a', { missing: 5, not_in_archive: 3 }, 10)).tally)).toMatchObject({ repaired: 8 });
+    expect(sumTally(compared(found('a', { missing: 5, not_in_archive: 3 }, 10)).tally)).toMatchObject({ repaired: 8 });
   });
 
   test('a second comparison of a device replaces the first, and keeps its repairs', () => {
     const first = compared(found('a', { missing: 5, not_in_archive: 5 }, 2), found('b', { extra: 1 }));
-    expect(totalOf(first.tally).cleared).toHaveLength(1);
+    expect(sumTally(first.tally).cleared).toHaveLength(1);
     replaceDevices(first.tally, compared(found('a', {}, 1)).tally, ['a']);
-    expect(totalOf(first.tally)).toMatchObject({ repaired: 3, cleared: [], differing: 1, days: 2 });
-    const verdict = verdictOf(INFLUX, first, { fetched: 5 });
+    expect(sumTally(first.tally)).toMatchObject({ repaired: 3, cleared: [], differing: 1, days: 2 });
+    const verdict = verifyVerdict(INFLUX, first, { fetched: 5 });
     expect(verdict).toMatchObject({ outcome: 'different', missing: 0, extra: 1, repaired: 3, fetched: 5 });
     expect(verdict.differences.map(({ device_id }) => device_id)).toEqual(['b']);
   });
@@ -102,16 +102,16 @@ describe('the findings about a destination', () => {
       { ...found('a', { missing: 4, not_in_archive: 4 }), day: 11 },
     ];
     const first = compared(...days, found('b', { missing: 3, not_in_archive: 3 }));
-    const before = verdictOf(INFLUX, first);
+    const before = verifyVerdict(INFLUX, first);
     // Broken off after the first day of the first device.
     replaceDevices(first.tally, compared(found('a', {})).tally, []);
-    expect(verdictOf(INFLUX, first)).toEqual(before);
+    expect(verifyVerdict(INFLUX, first)).toEqual(before);
   });
 
   test('a device of which nothing is there any more when it is compared once more counts no more', () => {
     const first = compared(found('a', { missing: 5, not_in_archive: 5 }), found('b', { extra: 1 }));
     replaceDevices(first.tally, compared().tally, ['a']);
-    const verdict = verdictOf(INFLUX, first);
+    const verdict = verifyVerdict(INFLUX, first);
     expect(verdict).toMatchObject({ missing: 0, extra: 1, days_compared: 1 });
     const report = { from: null, to: null, repair: false, destinations: [verdict], sample: null };
     expect(verifyText(report)).toMatch(/ {2}compared: \d+ points of \d devices? on 1 device day\n/);
@@ -123,6 +123,8 @@ describe('the findings about a destination', () => {
   });
 
   test('findings for a person come before those that another run may fix', () => {
-    expect([exitOf([]), exitOf(['equal', 'unfinished']), exitOf(['unfinished', 'unreadable'])]).toEqual([0, 3, 1]);
+    expect([verifyExit([]), verifyExit(['equal', 'unfinished']), verifyExit(['unfinished', 'unreadable'])]).toEqual([
+      0, 3, 1,
+    ]);
   });
 });

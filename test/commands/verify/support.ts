@@ -8,7 +8,12 @@ import type { SyncOptions } from '../../../src/app/open-sync.ts';
 import { realClock } from '../../../src/app/real-clock.ts';
 import { compareDestination, daysOf, type OnProgress } from '../../../src/commands/verify/compare.ts';
 import { createResender } from '../../../src/commands/verify/repair.ts';
-import { type Compared, type DestinationVerdict, totalOf, verdictOf } from '../../../src/commands/verify/result.ts';
+import {
+  type Compared,
+  type DestinationVerdict,
+  sumTally,
+  verifyVerdict,
+} from '../../../src/commands/verify/result.ts';
 import { type DestinationKind, identityOf } from '../../../src/core/lines/dialect.ts';
 import { identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { Clock, Sink } from '../../../src/core/ports.ts';
@@ -71,7 +76,7 @@ export interface VerifyOptions {
 /** The result of a destination's comparison. */
 export interface Verified {
   readonly verdict: DestinationVerdict;
-  readonly sums: ReturnType<typeof totalOf>;
+  readonly sums: ReturnType<typeof sumTally>;
   readonly hidden: Compared['hidden']['days'];
   readonly estimate: Compared['hidden']['estimate'];
 }
@@ -105,8 +110,13 @@ export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = 
       { range, onProgress: options.onProgress ?? (() => {}) },
       signal,
     );
-    const verdict = verdictOf(source, compared, resender === null ? {} : { refused: resender.refused() });
-    return { verdict, sums: totalOf(compared.tally), hidden: compared.hidden.days, estimate: compared.hidden.estimate };
+    const verdict = verifyVerdict(source, compared, resender === null ? {} : { refused: resender.refused() });
+    return {
+      verdict,
+      sums: sumTally(compared.tally),
+      hidden: compared.hidden.days,
+      estimate: compared.hidden.estimate,
+    };
   } finally {
     state.close();
   }

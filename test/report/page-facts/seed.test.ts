@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { runOnce } from '../../../src/commands/once/run.ts';
 import { identityTag } from '../../../src/core/lines/line-protocol.ts';
-import type { DevicePage, SensorSeries } from '../../../src/core/page-facts.ts';
+import type { DevicePageFacts, SensorSeries } from '../../../src/core/page-facts.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';
 import type { DeviceSpec } from '../../../src/sim/spec.ts';
@@ -26,7 +26,7 @@ interface SeedValue {
 }
 
 /** The numbers that the seed has of a device in a range, by sensor; the same one at the same instant is one. */
-function seedOf({ simulator }: Rig, deviceId: string, { from, to }: DevicePage): Map<string, SeedValue[]> {
+function seedOf({ simulator }: Rig, deviceId: string, { from, to }: DevicePageFacts): Map<string, SeedValue[]> {
   const range = [from, to].map((text) => parseTimestamp(text) ?? 0n);
   const all = new Map<string, Map<string, SeedValue>>();
   for (const { recordedAtNs: at, values } of simulator.world.readings(deviceId, range[0] ?? 0n, range[1] ?? 0n)) {

@@ -7,7 +7,7 @@ import { StaleStateError } from '../../../src/core/state/telemetry.ts';
 import { createArchive } from '../../../src/store/archive/archive.ts';
 import {
   createCoverageOfAll,
-  dropDevice,
+  dropTelemetry,
   newestNs,
   pinDeviceName,
   prepareTelemetry,
@@ -127,7 +127,7 @@ test('a removed device has no coverage, and nothing of it is cached', () => {
   writePage(tables, PAGE);
   rememberCommit(tables, PAGE);
   newestNs(tables, 'd');
-  dropDevice(tables, 'd');
+  dropTelemetry(tables, 'd');
   expect([tables.states.size, tables.newest.size]).toEqual([0, 0]);
   expect(telemetryState(tables, 'd').covered).toEqual([]);
 });
