@@ -27,17 +27,29 @@ export default defineConfig({
     // name.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
-      // `npm test`: store, pure functions and virtual time.
+      // `npm test`: store, pure functions and virtual time. They only compute, so a process more than there are cores
+      // would do no more than load and warm up the program once more.
       {
         extends: true,
         test: {
           name: 'pure',
           include: [...pure],
           setupFiles: ['test/support/no-world.ts'],
+          maxWorkers: availableParallelism(),
+          sequence: { groupOrder: 1 },
         },
       },
       // Real databases, browsers and processes of the built program.
-      { extends: true, test: { name: 'real', include: [...real], globalSetup: ['test/support/built-program.ts'] } },
+      {
+        extends: true,
+        test: {
+          name: 'real',
+          include: [...real],
+          globalSetup: ['test/support/built-program.ts'],
+          // After those of the other project: groups with different numbers of processes follow each other.
+          sequence: { groupOrder: 2 },
+        },
+      },
     ],
   },
 });
