@@ -228,9 +228,10 @@ export function createPrompter(
       try {
         write(question);
         const line = await reader();
-        if (line === null)
-          throw new UserError('Stopped before every prompt was answered. Nothing was written. Run init again.', 3);
-        return line.trim();
+        if (line !== null) return line.trim();
+        // The prompt has no answer, and so no line break, that would end its line.
+        if (!isSecret) write('\n');
+        throw new UserError('Stopped before every prompt was answered. Nothing was written. Run init again.', 3);
       } finally {
         input?.setRawMode?.(false);
         if (isSecret) write('\n');

@@ -184,8 +184,8 @@ for a check that was not run), with the remedy:
   status page     its address: free, or used by the daemon; who can read it
   dashboards      whether each database answers queries with this token
 
-It records its requests (at most 6) in the state, which it creates if there is
-none, and sends none where that would upgrade it. If a daemon runs on the same
+It records its requests (at most 6) in the state and creates a missing state. It
+sends none that would upgrade an older state. If a daemon runs on the same
 data_dir, the daemon sends them with its own key. It syncs and delivers nothing.
 
   --write-probe   write a point into each database (measurement

@@ -77,7 +77,8 @@ export async function obtainText<T>(
   let text = given;
   if (text === null && prompter.isTerminal) text = (await prompter.ask(question)) || (fallback ?? '');
   text ??= fallback ?? null;
-  if (text === null) throw new UserError(`${flag} is required without a terminal.`, 2);
+  if (text === null)
+    throw new UserError(`${flag} is required without a terminal: tidemark help init lists the flags.`, 2);
   const value = parse(text, realClock.nowMs());
   if (value instanceof Unfit) throw new UserError(inputFault(given, flag, value), 2);
   return text;

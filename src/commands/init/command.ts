@@ -194,11 +194,12 @@ async function promptKey(init: Init, url: string): Promise<AcceptedKey | UserErr
       variable: isFirst ? 'TIDEMARK_API_KEY' : '',
       question: 'Workspace API key (not shown): ',
     });
-    if (found.text === '')
-      throw new UserError(
-        'An API key is required: give --api-key-file FILE (- reads standard input) or set TIDEMARK_API_KEY.',
-        2,
-      );
+    if (found.text === '') {
+      const how = init.prompter.isTerminal
+        ? 'type or paste it here'
+        : 'give --api-key-file FILE (- reads standard input) or set TIDEMARK_API_KEY';
+      throw new UserError(`An API key is required: ${how}.`, 2);
+    }
     const historyMaxDays = await tryKey(init, { url, key: found });
     return historyMaxDays instanceof UserError ? historyMaxDays : { ...found, historyMaxDays };
   });
