@@ -19,7 +19,7 @@ const EXPECTED: Readonly<Record<string, (stdout: string) => void>> = {
     expect(good.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
   },
   'npm run lives -- --seed 40': (stdout) => expect(stdout).toMatch(/^seed 40: ok /m),
-  'npm run lives -- --seed 40 --tell --trace': (stdout) => {
+  'npm run lives -- --seed 40 --describe --trace': (stdout) => {
     expect(stdout).toMatch(/^seed 40: ok /m);
     expect(stdout.match(/^\d{4}-\S+Z life \d+ \{"type":"/gm)?.length ?? 0).toBeGreaterThan(100);
   },
