@@ -51,6 +51,13 @@ describe('the address of the API', () => {
     expect((await ask(`http://${address}`)).status).toBe(200);
   });
 
+  test('of a slow server: with a longer api.timeout', async () => {
+    const slow = await started((_request, response) => void setTimeout(() => response.end('{}'), 150));
+    const { message } = await failure(ask(`http://${slow}`, { timeoutMs: 50 }));
+    expect(message).toMatch(/no complete response within 50 ms/);
+    expect((await ask(`http://${slow}`, { timeoutMs: 60_000 })).status).toBe(200);
+  });
+
   test('at which nothing listens: corrected, or the server started', async () => {
     const closed = await closedAddress();
     expect((await failure(ask(`http://${closed}`))).message).toMatch(/check api\.url and that the server is up/);
@@ -182,6 +189,15 @@ describe('a database', () => {
     const page = await started((_request, response) => void response.end('<html>Log in</html>'));
     const own = await started((_request, response) => void response.writeHead(204).end());
     expect(await written({ url: `http://${page}` })).toMatch(/influx\.url must be the base URL of the database/);
+    expect(await written({ url: `http://${own}` })).toBe('');
+  });
+
+  test('without the path for writes: the base URL of an InfluxDB', async () => {
+    const server = await started((_request, response) => void response.writeHead(404).end('not here'));
+    const own = await started((_request, response) => void response.writeHead(204).end());
+    expect(await written({ url: `http://${server}` })).toMatch(
+      /influx\.url must be the base URL of InfluxDB 1\.8 or later/,
+    );
     expect(await written({ url: `http://${own}` })).toBe('');
   });
 

@@ -2,9 +2,11 @@
  * The texts of the program: all of them in one list, for a reader who has not seen the project, and every remedy with
  * the test that follows it.
  */
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { TRIALS } from './fixtures/remedies.ts';
+import { AROUND, TITLES, TROUBLESHOOTING } from './fixtures/remedies-around.ts';
 import {
   commentsOf,
   deployedStrings,
@@ -14,7 +16,16 @@ import {
   textsOfUnit,
   textsOfYaml,
 } from './support/deployed-strings.ts';
-import { imperatives, type PublicString, publicStrings, remedies, textsOf } from './support/public-strings.ts';
+import {
+  imperatives,
+  obligations,
+  type PublicString,
+  publicStrings,
+  remedies,
+  remediesAround,
+  remediesOfPage,
+  textsOf,
+} from './support/public-strings.ts';
 
 function listed(title: string, strings: readonly PublicString[]): string {
   let page = `# ${title}\n\nMade from the sources: \`npx vitest run test/strings.test.ts -u\`\n`;
@@ -88,14 +99,41 @@ test.each([
   expect(imperatives(text)).toEqual(sentences);
 });
 
+test.each([
+  ['the server is odd; influx.url must be the base URL of it. More', ['Influx.url must be the base URL of it']],
+  ['root is needed: sudo install.sh home', ['Root is needed: sudo install.sh home']],
+  ['--api-url is required without a terminal', ['--api-url is required without a terminal']],
+  ['nothing is lost; all must have come', []],
+])('of %s, what has to be so is found', (text, sentences) => {
+  expect(obligations(text)).toEqual(sentences);
+});
+
+test('of a table, the advice of its last column is found', () => {
+  expect(remediesOfPage('| what | do |\n| --- | --- |\n| run it | fix it and restart |\n\nRun it again.')).toEqual([
+    'Fix it and restart',
+  ]);
+});
+
+test('every advice around the program is in test/fixtures/remedies-around.ts, and none that is not given', () => {
+  const page = readFileSync(join(import.meta.dirname, '..', 'docs', 'troubleshooting.md'), 'utf8');
+  expect(Object.keys(AROUND).toSorted()).toEqual(remediesAround(deployedStrings()));
+  expect(Object.keys(TROUBLESHOOTING).toSorted()).toEqual(remediesOfPage(page));
+});
+
 test('every remedy is in test/fixtures/remedies.ts, and none that is not given', () => {
   expect(Object.keys(TRIALS).toSorted()).toEqual(remedies());
 });
 
-test('the tests that are named there exist', () => {
-  const named = Object.values(TRIALS).flatMap((trial) =>
-    'tried' in trial ? [trial.tried] : [...trial.seen.matchAll(/test\/\S+\.ts/g)].map(([file]) => file),
-  );
-  expect(named.length).toBeGreaterThan(60);
-  expect(named.filter((file) => !existsSync(file))).toEqual([]);
+test('the tests that are named there exist, and a remedy that none follows names one that shows it', () => {
+  const trials = [TRIALS, AROUND, TROUBLESHOOTING].flatMap((list) => Object.entries(list));
+  const named = trials.map(([remedy, trial]): [string, string[]] => [
+    remedy,
+    'tried' in trial
+      ? [trial.tried]
+      : [...trial.seen.matchAll(/(?:test|config)\/\S+\.(?:ts|yml)/g)].map(([file]) => file),
+  ]);
+  expect(named.length).toBeGreaterThan(300);
+  expect(named.flatMap(([, files]) => files).filter((file) => !existsSync(file))).toEqual([]);
+  const unseen = named.filter(([, files]) => files.length === 0).map(([remedy]) => remedy);
+  expect(unseen).toEqual(TITLES);
 });

@@ -167,6 +167,14 @@ describe('a destination that stands', () => {
     expect(it.types(), 'not before').toEqual([]);
     await it.pass(2 * DAY_MS, hour);
     expect(it.types()).toEqual(['destination-skipped']);
+    using longer = house({ retentionMs: 5 * DAY_MS });
+    longer.open('dead');
+    const moving = longer.open('alive');
+    await longer.pass(4 * DAY_MS, () => {
+      append(longer);
+      deliverAll(longer, moving);
+    });
+    expect(longer.types(), 'with a longer archive.retention').toEqual([]);
     expect(it.state.store.backlog(dead).pendingLines).toBeLessThan(all.length / 2);
     await it.pass(6 * DAY_MS, hour);
     const received = deliverAll(it, dead);

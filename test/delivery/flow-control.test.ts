@@ -92,6 +92,9 @@ test('a refusal for an unknown reason that has not changed for ten minutes needs
     blocks.push(blockAfter(blocks.at(-1) ?? null, why, { nowMs: minute * MINUTE_MS, random: () => 0.5 }));
   expect(blocks.map(({ hint }) => hint === RETRY_HINT)).toEqual([true, true, false, true, true]);
   expect(blocks.map(({ needsPerson }) => needsPerson)).toEqual([false, false, true, false, false]);
+  expect(blocks[0]?.hint).toBe(
+    'delivery resumes by itself when the database accepts writes, and nothing is lost meanwhile; if this lasts, check the log and the disk of the database, and any proxy in between',
+  );
   expect(blocks[2]?.hint).toMatch(/for ten minutes; check its log, and the address, the organization and the bucket/);
   expect(blocks.map(({ failures, sinceMs }) => [failures, sinceMs])).toEqual([1, 2, 3, 4, 5].map((nth) => [nth, 0]));
 });

@@ -93,7 +93,9 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     const { code, stdout, stderr } = load(['compose.yaml']);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr.trim().split('\n')).toHaveLength(1);
-    expect(stderr).toMatch(/TIDEMARK_API_URL is missing a value: put the address of the API into \.env/);
+    expect(stderr).toMatch(
+      /TIDEMARK_API_URL is missing a value: put the address of the API into \.env \(TIDEMARK_API_URL=https:/,
+    );
   });
 
   test('a daemon that cannot start is never started: a check goes first, and is not repeated', () => {

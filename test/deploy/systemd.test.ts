@@ -716,6 +716,25 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(stderr).toMatch(words);
   });
 
+  test('asks for root, for the built program and for Node 24, in that order', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-unbuilt-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const script = join(folder, 'config', 'systemd', 'install.sh');
+    mkdirSync(dirname(script), { recursive: true });
+    copyFileSync(join(place, 'config', 'systemd', 'install.sh'), script);
+    const options = { encoding: 'utf8', cwd: '/', env: { PATH: `${join(folder, 'bin')}:/usr/bin:/bin` } } as const;
+    const text = readFileSync(script, 'utf8');
+    const other = spawnSync('/bin/sh', ['-c', text, 'install.sh', 'home'], { ...options, uid: 65_534 });
+    expect(other.stderr).toBe('install.sh: root is needed: sudo config/systemd/install.sh home\n');
+    const run = (): string => spawnSync('/bin/sh', [script, '--root', join(folder, 'root'), 'home'], options).stderr;
+    expect(run()).toBe('install.sh: the program is not built: run "npm ci && npm run build" first\n');
+    mkdirSync(join(folder, 'dist'));
+    writeFileSync(join(folder, 'dist', 'main.js'), '');
+    mkdirSync(join(folder, 'bin'));
+    writeFileSync(join(folder, 'bin', 'node'), '#!/bin/sh\necho 22\n', { mode: 0o755 });
+    expect(run()).toBe('install.sh: Node 24 is needed: on x86-64 "npm ci" installs it, elsewhere install it first\n');
+  });
+
   test.each(['--help', '-h'])('%s prints the comment at the beginning of the script', (option) => {
     const script = readFileSync(join(place, 'config', 'systemd', 'install.sh'), 'utf8');
     const [, comment = ''] = /^#!.*\n((?:#.*\n)+)/.exec(script) ?? [];

@@ -278,6 +278,7 @@ describe('for Kubernetes', () => {
       ),
     ]);
     expect(values('office')).toEqual([`TIDEMARK_API_URL=${api.url}`]);
+    expect(read(folder, 'office', 'kustomization.yaml')).toContain('Keep them out of repositories.');
     // A bucket of its own there.
     await init(folder, '--workspace', 'shop', '--for', 'kubernetes', '--influx-bucket', 'shop');
     expect(values('shop')).toEqual([`TIDEMARK_API_URL=${api.url}`, 'TIDEMARK_INFLUX_BUCKET=shop']);

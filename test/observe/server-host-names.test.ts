@@ -87,6 +87,11 @@ describe('a server with a password', () => {
     { Authorization: 'Bearer pass:wörd'.normalize('NFD').replace(/[^ -~]/g, '') },
   ])('turns away %o', async (headers) => {
     const url = await serve({ password: new Secret('pass:wörd') });
-    expect((await ask(url, '/', headers)).status).toBe(401);
+    const { status, body } = await ask(url, '/', headers);
+    expect([status, body]).toEqual([
+      401,
+      expect.stringContaining('A password is required: the one in listen_password_file, with any user name.'),
+    ]);
+    expect((await ask(url, '/', basic('anybody:pass:wörd'))).status).toBe(200);
   });
 });

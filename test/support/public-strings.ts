@@ -112,12 +112,31 @@ const IMPERATIVE = new RegExp(
   'giu',
 );
 
+/** A sentence, or a part of one, about what something must be or what is needed: the reader has to provide it. */
+const OBLIGATION = /(?:^|[;:] |\. )((?:(?![;:] |\. ).)*?\b(?:must be|(?:is|are) (?:required|needed))\b.*?)(?=\. |$)/giu;
+
 /** Files whose texts describe flags, keys and metrics, and advise nothing about a problem. */
 const DESCRIPTIONS = /^src\/(?:cli\/topics|cli\/flags|config\/schema|observe\/metrics-table)\.ts$/;
 
 /** The sentences of a text that tell a person what to do, in one form wherever they stand. */
 export function imperatives(text: string): readonly string[] {
   return [...text.matchAll(IMPERATIVE)].map(([, sentence = '']) => oneForm(sentence));
+}
+
+/** The sentences of a text about what is needed, in one form wherever they stand. */
+export function obligations(text: string): readonly string[] {
+  return [...text.matchAll(OBLIGATION)].map(([, sentence = '']) => oneForm(sentence));
+}
+
+/** Every advice in the texts of the files around the program, each once, sorted. */
+export function remediesAround(strings: readonly PublicString[]): readonly string[] {
+  return [...new Set(strings.flatMap(({ text }) => [...imperatives(text), ...obligations(text)]))].sort();
+}
+
+/** Every advice in the last column of the tables of a page, each once, sorted. */
+export function remediesOfPage(page: string): readonly string[] {
+  const cells = page.split('\n').flatMap((line) => /^\| .* \| (.*) \|$/.exec(line)?.[1] ?? []);
+  return [...new Set(cells.flatMap(imperatives))].sort();
 }
 
 function oneForm(sentence: string): string {
@@ -133,7 +152,7 @@ export function remedies(): readonly string[] {
   const listed = new Set(named.map(oneForm));
   const others = publicStrings()
     .filter(({ file, text }) => !DESCRIPTIONS.test(file) && !named.includes(text))
-    .flatMap(({ text }) => imperatives(text))
+    .flatMap(({ text }) => [...imperatives(text), ...obligations(text)])
     .filter((sentence) => !listed.has(sentence));
   return [...new Set([...named, ...others])].sort();
 }

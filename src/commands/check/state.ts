@@ -250,7 +250,8 @@ function noteDisk(
   else {
     notes.warn('disk', {
       message: `${message}, but the archive may grow by ${byteSize(mayGrowBytes)}: polling would stop at ${byteSize(MIN_FREE_BYTES)} free`,
-      remedy: 'Lower archive.max_size, or move data_dir to a larger disk.',
+      // Copied while a process writes, the files do not belong together.
+      remedy: 'Lower archive.max_size, or stop Tidemark and move data_dir to a larger disk.',
       facts,
     });
   }

@@ -2,6 +2,7 @@
  * `--from all`: how far back it goes, under every reading of the API document, and that it ends.
  */
 import { describe, expect, test } from 'vitest';
+import { backfillEndText } from '../../../src/commands/backfill/result.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
@@ -121,6 +122,9 @@ describe.runIf(influxdAvailable())('--from all', () => {
     const { summary } = await backfillAlone(rig, { fromMs: NOW_MS - 200 * DAY_MS });
     expect(summary).toMatchObject({ outcome: 'gaps_remain', exit_code: 1 });
     expect(new Set(summary.missing.map(({ reason }) => reason))).toEqual(new Set(['beyond_plan']));
+    expect(backfillEndText(summary).replaceAll(/\s+/g, ' ')).toContain(
+      "older than the plan's history_max_days, and the API has never served readings that old; a larger plan may include them",
+    );
   });
 
   test('a device that never reported ends too', async () => {

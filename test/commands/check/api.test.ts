@@ -230,6 +230,10 @@ describe('the plan, the clock, the quota', () => {
     expect(report.exit_code).toBe(0);
     const { message, facts, ...reported } = line(report, 'clock');
     expect(reported.status).toBe(status);
+    if (status === 'warn')
+      expect(reported.remedy).toBe(
+        'Set the clock of this machine by NTP: timedatectl set-ntp true (in a container: on its host)',
+      );
     expect(message).toMatch(words);
     if (seconds === null) expect(facts?.['skew_seconds']).toBeNull();
     else expect(Math.abs(Number(facts?.['skew_seconds']) - seconds)).toBeLessThanOrEqual(2);
@@ -508,7 +512,16 @@ describe('the way there', () => {
         /^TLSv1\.\d; the certificate is trusted; it expires in [\d,]+(\.\d)? days/,
       );
       expect([bad(known, 'api'), known.requests]).toEqual([[], 5]);
+      // Eight days before it expires.
+      vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(2126, 9, 20) });
+      const ending = await stage.report({ ...env, TIDEMARK_API_CA_FILE: file, TIDEMARK_DATA_DIR: `${stage.dataDir}2` });
+      expect(line(ending, 'TLS')).toMatchObject({
+        status: 'warn',
+        message: expect.stringMatching(/^the certificate of the API expires in 8(\.\d)? days/),
+        remedy: 'Ask the operator of the API to renew it.',
+      });
     } finally {
+      vi.useRealTimers();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     }

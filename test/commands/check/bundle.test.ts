@@ -79,6 +79,10 @@ describe('a bundle', () => {
     const { run, text, bundle } = await bundleOf(stage, { TIDEMARK_SYNC_EXCLUDE: 'my-patterned-*' });
     expect(run.code, run.stdout).toBe(0);
     expect(run.stderr).toContain('"event":"bundle-written"');
+    expect(run.stderr).toContain('check it for private data before you send it');
+    expect(bundle.about).toMatch(
+      /Read it before you send it: it contains addresses of servers, names of buckets and paths/i,
+    );
     expectDiscreet(text);
     expect(text).not.toContain('my-patterned');
     expect(text).not.toContain('person.example');

@@ -219,6 +219,20 @@ describe('replacements for versions that are not available', () => {
     expect(line(probed, 'write')).toMatchObject({ status: 'ok', facts: { probe_written: true } });
   });
 
+  test('an InfluxDB that rejects queries: the right to read, and the mapping of version 2', async () => {
+    await using stage = await openStage();
+    await using influx2 = await serve((request, response) => {
+      const headers = { 'x-influxdb-build': 'OSS', 'x-influxdb-version': 'v2.7.11' };
+      response.writeHead(request.url?.startsWith('/api/v2/write') ? 204 : 401, headers).end();
+    });
+    const report = await destination(stage, { TIDEMARK_INFLUX_URL: influx2.url, TIDEMARK_INFLUX_BUCKET: 'b' });
+    expect(line(report, 'queries')).toMatchObject({
+      status: 'warn',
+      remedy:
+        'Give influx.token read permission for the bucket. InfluxDB 2 may also need a DBRP mapping for the bucket (docs/databases.md).',
+    });
+  });
+
   test('a database that never answers ends with its timeout', async () => {
     await using stage = await openStage();
     await using silent = await serve(() => {});
@@ -362,6 +376,9 @@ test.each([
   expect(bad(report)).toEqual([found]);
   expect(line(report, 'bucket').message).toMatch(message);
   expect(line(report, 'bucket').remedy).toMatch(/influx\.bucket/);
+  if (found === 'warn bucket')
+    expect(line(report, 'bucket').remedy).toBe('If you meant an existing database, correct influx.bucket.');
+  expect(bad(await destination(stage, { ...env, TIDEMARK_INFLUX_BUCKET: 'a' }))).toEqual([]);
   expect([...server.databases]).toEqual(databases);
 });
 

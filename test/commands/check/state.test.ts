@@ -497,7 +497,9 @@ describe('room', () => {
     expect(line(full, 'size').remedy).toMatch(/^Raise archive\.max_size/);
     const beyond = await stage.report({ ...env, TIDEMARK_ARCHIVE_MAX_SIZE: '4096GiB' });
     expect(bad(beyond, 'state')).toEqual(['warn disk']);
-    expect(line(beyond, 'disk').remedy).toBe('Lower archive.max_size, or move data_dir to a larger disk.');
+    expect(line(beyond, 'disk').remedy).toBe(
+      'Lower archive.max_size, or stop Tidemark and move data_dir to a larger disk.',
+    );
     expect(bad(await stage.report({ ...env, TIDEMARK_ARCHIVE_MAX_SIZE: '2GiB' }), 'state')).toEqual([]);
   });
 });

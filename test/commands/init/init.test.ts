@@ -387,6 +387,21 @@ test('a database that an InfluxDB 3 cannot create is an error of the bucket', as
   expect([...influx.databases]).toHaveLength(5);
 });
 
+test('an InfluxDB needs a bucket', async () => {
+  const influx = createServer((_request, response) => response.writeHead(204, { 'x-influxdb-build': 'OSS' }).end());
+  await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void influx.close());
+  const url = `http://127.0.0.1:${(influx.address() as AddressInfo).port}`;
+  const flags = ['--api-url', api.url, '--influx-url', url];
+  const without = await init(place(), flags, { env: { TIDEMARK_API_KEY: KEY } });
+  expect([without.code, without.stderr]).toEqual([
+    2,
+    expect.stringContaining('--influx-bucket is required for InfluxDB.'),
+  ]);
+  const given = await init(place(), [...flags, '--influx-bucket', 'home'], { env: { TIDEMARK_API_KEY: KEY } });
+  expect(given.code, given.stderr).toBe(0);
+});
+
 test('without a bucket, the database has to show that it is VictoriaMetrics', async () => {
   const { url: influx } = await acceptingInflux();
   const env = { TIDEMARK_API_KEY: KEY };

@@ -81,7 +81,8 @@ test('a device that was retired does not count as silent', () => {
 describe('gaps', () => {
   const REASONS: readonly [GapReason, RegExp][] = [
     ['beyond_plan', /older than the plan serves: 1 device, 6 h; limited by the plan's history_max_days/],
-    ['over_quota', /skipped for lack of quota: 1 device, 6 h; --plan shows/],
+    ['over_quota', /skipped for lack of quota: 1 device, 6 h; --plan shows what quota would be enough/],
+    ['unverified', /although the device list shows activity then; requested again/],
     ['page_rejected', /invalid responses: 1 device, 6 h; retried periodically, see the log/],
     ['unreachable', /device unreachable: 1 device, 6 h; its requests fail/],
   ];

@@ -77,9 +77,19 @@ describe('the findings about a destination', () => {
       /never deleted\. 9 of them lie before sync\.history .* Run that --backfill again, then --verify\. $/,
     );
     const both = textOf({ extra: 9, extra_in_gaps: 9, extra_before_history: 8 });
-    expect(both).toContain('1 of them lies in ranges that are not covered yet and may be correct.');
+    expect(both).toContain(
+      '1 of them lies in ranges that are not covered yet and may be correct. Run --verify again when the gaps are closed (--status).',
+    );
     expect(both).toContain('8 of them lie before sync.history');
     expect(textOf({ extra: 9, extra_in_gaps: 9 })).not.toContain('sync.history');
+  });
+
+  test('different points in VictoriaMetrics that a repair may not replace lead to the advice to delete their series', () => {
+    const destinations = [verdictOf({ name: 'vm', kind: 'victoriametrics' }, compared(found('a', { different: 2 })))];
+    const text = verifyText({ from: null, to: null, repair: true, destinations, sample: null }).replace(/\s+/g, ' ');
+    expect(text).toContain(
+      'If the next --verify still lists them, delete the series of these devices there (VictoriaMetrics deletes only whole series) and run --verify --repair again. That restores only what the archive or the API still has.',
+    );
   });
 
   test('points that were sent again and are there now count as repaired', () => {

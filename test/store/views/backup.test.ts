@@ -218,5 +218,8 @@ describe('obstacles', () => {
     });
     await expect(work).rejects.toThrow('Stopped');
     expect(readdirSync(place.path)).toEqual(['state']);
+    // Run again.
+    await backUp(directory, file);
+    expect(existsSync(file)).toBe(true);
   });
 });
