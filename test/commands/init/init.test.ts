@@ -392,7 +392,7 @@ test('an InfluxDB needs a bucket', async () => {
   await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void influx.close());
   const url = `http://127.0.0.1:${(influx.address() as AddressInfo).port}`;
-  const flags = ['--api-url', api.url, '--influx-url', url];
+  const flags = ['--api-url', api.url, '--influx-url', url, '--influx-kind', 'influxdb'];
   const without = await init(place(), flags, { env: { TIDEMARK_API_KEY: KEY } });
   expect([without.code, without.stderr]).toEqual([
     2,
