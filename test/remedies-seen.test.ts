@@ -5,11 +5,10 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { noteFault, noteLearnt, notePlan } from '../src/commands/check/findings.ts';
+import { noteFault, notePlan } from '../src/commands/check/findings.ts';
 import { createNotes } from '../src/commands/check/report.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { ApiFault, type ApiFaultKind } from '../src/core/faults.ts';
-import type { Learnt } from '../src/core/quota.ts';
 import type { Account } from '../src/core/records.ts';
 import { createPointSource } from '../src/influx/point-source.ts';
 import { openStore } from '../src/store/store.ts';
@@ -30,15 +29,12 @@ test.each<[ApiFaultKind, string]>([
   expect(notes.lines).toMatchObject([{ remedy }]);
 });
 
-test('--check: the plan has no known limits, and the answers have no headers about them', () => {
+test('--check: the plan has no known limits', () => {
   const notes = createNotes('api');
   const plan = { planId: null, name: null, requestsPerMinute: null, requestsPerDay: null, historyMaxDays: null };
   notePlan(notes, { plan: { ...plan, maxDevicesPerPage: null }, devices: null, openAlerts: null } as Account);
-  const none = { waitHeaders: [], challengeHeaders: [], rateLimit: 'none', pageTaken: null, pageRefused: null };
-  noteLearnt(notes, none as unknown as Learnt, null);
   expect(notes.lines.flatMap(({ remedy }) => remedy ?? [])).toEqual([
     'Nothing to do: Tidemark derives a conservative limit from the responses.',
-    'Nothing to do: Tidemark uses the limits of the plan, and detects the requests of other clients only when the API returns 429.',
   ]);
 });
 

@@ -93,7 +93,9 @@ async function handOn(answer: IncomingMessage, take: TakeLine): Promise<ReadProb
   const decoder = new StringDecoder('utf8');
   let rest = '';
   for await (const chunk of answer) {
-    const lines = (rest + decoder.write(chunk as Buffer)).split('\n');
+    const lines = decoder.write(chunk as Buffer).split('\n');
+    // Only what is new is searched: an answer without line breaks would be searched again with every chunk.
+    lines[0] = rest + (lines[0] ?? '');
     rest = lines.pop() ?? '';
     for (const line of lines) {
       const problem = line === '' ? null : take(line);
