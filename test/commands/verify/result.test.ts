@@ -85,7 +85,9 @@ describe('the findings about a destination', () => {
   });
 
   test('different points in VictoriaMetrics that a repair may not replace lead to the advice to delete their series', () => {
-    const destinations = [verdictOf({ name: 'vm', kind: 'victoriametrics' }, compared(found('a', { different: 2 })))];
+    const destinations = [
+      verifyVerdict({ name: 'vm', kind: 'victoriametrics' }, compared(found('a', { different: 2 }))),
+    ];
     const text = verifyText({ from: null, to: null, repair: true, destinations, sample: null }).replace(/\s+/g, ' ');
     expect(text).toContain(
       'If the next --verify still lists them, delete the series of these devices there (VictoriaMetrics deletes only whole series) and run --verify --repair again. That restores only what the archive or the API still has.',
