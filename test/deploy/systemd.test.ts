@@ -716,7 +716,7 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(stderr).toMatch(words);
   });
 
-  test('asks for root, for the built program and for Node 24, in that order', () => {
+  test('requires root, the built program and Node 24, in that order', () => {
     const folder = mkdtempSync(join(tmpdir(), 'tidemark-unbuilt-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const script = join(folder, 'config', 'systemd', 'install.sh');
