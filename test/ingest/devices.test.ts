@@ -4,6 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
+import { ApiFault } from '../../src/core/faults.ts';
 import { createFilter } from '../../src/core/filter.ts';
 import type { DeviceRecord } from '../../src/core/records.ts';
 import type { SyncContext } from '../../src/ingest/context.ts';
@@ -15,14 +16,21 @@ interface Served {
   readonly page: (nth: number) => readonly Partial<DeviceRecord>[];
   /** After how many pages the list ends. */
   readonly pages?: number;
+  /** How many requests with a cursor are refused for it. */
+  readonly refused?: number;
 }
 
-async function listed({ counted, page, pages = Number.POSITIVE_INFINITY }: Served) {
+async function listed({ counted, page, pages = Number.POSITIVE_INFINITY, refused = 0 }: Served) {
   let requests = 0;
+  let refusals = 0;
   const context = {
     api: {
-      devices: async () => {
+      devices: async (cursor: string | null) => {
         requests += 1;
+        if (cursor !== null && refusals < refused) {
+          refusals += 1;
+          throw new ApiFault('bad-cursor', 'the cursor is refused', { request: 'GET /devices' });
+        }
         const devices = page(requests).map((record) => ({ tags: [], ...record }));
         const nextCursor = requests < pages ? `page-${requests}` : null;
         return await Promise.resolve({ value: { devices, rejected: [], nextCursor }, answeredAtMs: 0, requestId: 1 });
@@ -31,6 +39,7 @@ async function listed({ counted, page, pages = Number.POSITIVE_INFINITY }: Serve
     store: { account: () => ({ devices: counted }), devices: () => [] },
     settings: { filter: createFilter({ include: [], exclude: [], excludeSensors: [], includesLocation: true }) },
     observe: () => undefined,
+    clock: { sleep: async () => await Promise.resolve() },
   } as unknown as SyncContext;
   const end = await listDevices(context, new AbortController().signal).then(
     ({ records }) => records.size,
@@ -50,6 +59,18 @@ test.each([
   expect(end).toBe('GET /devices: the list is too long: 1600 records, where the account counts 50');
   expect(requests).toBe(16);
 });
+
+test.each<[number, number, number | string]>([
+  [1, 4, 2],
+  [2, 6, 2],
+  [3, 6, 'the cursor is refused'],
+])(
+  'a list whose cursor is refused %i times is read again from its beginning, twice at most',
+  async (refused, requests, end) => {
+    const page = (nth: number): Partial<DeviceRecord>[] => ids(nth, 1);
+    expect(await listed({ counted: 3, page, pages: 2 * refused + 2, refused })).toEqual({ requests, end });
+  },
+);
 
 test('a list without an end of empty pages', async () => {
   const { requests, end } = await listed({ counted: 3, page: () => [] });
