@@ -17,7 +17,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { HOUR_MS } from '../../src/core/time.ts';
 import { ATTACKS } from '../attacks/attackers.ts';
 import { commandsOf, documentedKeys, isCommand, isUnknown, PAGES, spansOf } from '../support/documented-commands.ts';
@@ -172,6 +172,18 @@ async function inDirectory(run: (cwd: string) => Promise<void>): Promise<void> {
     rmSync(cwd, { recursive: true, force: true });
   }
 }
+
+test('a missing program is an error in CI, and leaves tests out elsewhere', () => {
+  try {
+    vi.stubEnv('CI', 'true');
+    expect(needed('sh')).toBe(true);
+    expect(() => needed('sh', 'no-such-program')).toThrow('no-such-program: not installed');
+    vi.stubEnv('CI', '');
+    expect(needed('sh', 'no-such-program')).toBe(false);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});
 
 test.runIf(needed('jq'))('commands that read a journal find the lines that the page promises', async () => {
   await inDirectory(async (cwd) => {
