@@ -8,6 +8,7 @@ import { Agent, createServer, type IncomingMessage, request as openRequest, type
 import { gunzipSync } from 'node:zlib';
 import type { ServerAnswer } from '../../src/influx/answers.ts';
 import { createConnection, type DatabaseCall, type Send } from '../../src/influx/connection.ts';
+import { openPost, type Posted } from './plain-post.ts';
 
 /** The fault of one write. */
 export type Fault =
@@ -142,20 +143,24 @@ export async function startV2Proxy(options: V2ProxyOptions): Promise<V2Proxy> {
  *   where no answer came: to write the same again does no harm.
  */
 function connectStraight({ upstream, maxBytes }: V2ProxyOptions) {
-  const send =
-    typeof upstream === 'string' && maxBytes === undefined ? createConnection({ url: upstream, token: '' }) : null;
+  const post = typeof upstream === 'string' && maxBytes === undefined ? openPost(upstream) : null;
   return async (call: DatabaseCall, signal: AbortSignal): Promise<ServerAnswer | null> => {
     const { pathname, searchParams } = new URL(call.path, 'http://proxy');
     const path = pathname === WRITE_PATH ? version1Path(searchParams) : null;
-    if (send === null || path === null) return null;
+    if (post === null || path === null) return null;
     try {
-      const { status, headers, body } = await send({ ...call, path }, signal);
+      const { status, headers, body } = await post(path, await postedOf(call.body), signal);
       const [status2, body2] = asVersion2(status, messageOf(body));
       return { status: status2, headers, body: body2 };
     } catch {
       return null;
     }
   };
+}
+
+async function postedOf(body: DatabaseCall['body']): Promise<Posted> {
+  const isPacked = typeof body !== 'string' && 'gzip' in body;
+  return { body: isPacked ? await body.gzip : body, isPacked };
 }
 
 interface Site extends V2ProxyOptions {
