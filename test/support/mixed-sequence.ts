@@ -115,8 +115,8 @@ export const SECONDS: Readonly<Record<string, number>> = {
 };
 
 /**
- * One of each in turn, the longest first, then those of `test/deploy`, then all that is short. What needs no world is a group of its own
- * (`vitest.config.ts`), and only computes: the longest first.
+ * One of each in turn, the longest first, then those of `test/deploy`, then all that is short. What needs no world is a
+ * group of its own (`vitest.config.ts`), and only computes: the longest first.
  */
 export class MixedSequence extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
