@@ -13,7 +13,8 @@ import { createServer as createTlsServer } from 'node:tls';
 
 /**
  * Brings the loopback interface up (its flags are set, IFF_UP and IFF_RUNNING), and passes each connection to a port on
- * to a socket of the file system, which servers outside of the network reach, too: `PORT=SOCKET`.
+ * to a socket of the file system, which servers outside of the network reach, too: `PORT=SOCKET`. It ends with its
+ * standard input, so when the test process dies.
  */
 const UP = `
 use Socket;
@@ -37,11 +38,11 @@ sub pass {
 }
 $SIG{CHLD} = $SIG{PIPE} = "IGNORE";
 $| = 1; print "up\\n";
-sleep 3600 unless @doors;
 for (;;) {
   my $bits = "";
-  vec($bits, fileno($_->[0]), 1) = 1 for @doors;
+  vec($bits, fileno($_), 1) = 1 for STDIN, map { $_->[0] } @doors;
   select($bits, undef, undef, undef) > 0 or next;
+  exit if vec($bits, fileno(STDIN), 1);
   for (@doors) {
     next unless vec($bits, fileno($_->[0]), 1);
     accept(my $client, $_->[0]) or next;
@@ -92,7 +93,7 @@ export async function openNetwork({ doors = {}, names = [], empty = [] }: Networ
     'unshare',
     // The connections that are passed on end with it.
     ['--net', '--mount', '--pid', '--fork', '--kill-child', '/bin/sh', '-c', script, UP, ...ports],
-    { stdio: ['ignore', 'pipe', 'ignore'] },
+    { stdio: ['pipe', 'pipe', 'ignore'] },
   );
   const isUp = await Promise.race([
     once(child.stdout, 'data').then(() => true),
