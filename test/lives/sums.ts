@@ -42,7 +42,7 @@ function median(numbers: readonly number[]): number {
 /** The figures for people. */
 export function wordsOf(total: Total): string {
   const { stories, lives, days, devices, kills, faults, requests, writes, values, medianValues, claims } = total;
-  return `${stories} stories: ${lives} lives in ${Math.round(days)} days, ${devices} devices, ${kills} kills, ${faults} misfortunes, ${requests} requests, ${writes} writes, ${values} values (median ${medianValues}), ${claims} claims`;
+  return `${stories} stories: ${lives} program runs in ${Math.round(days)} days, ${devices} devices, ${kills} kills, ${faults} faults, ${requests} requests, ${writes} writes, ${values} values (median ${medianValues}), ${claims} reported ranges`;
 }
 
 /** The stories' shortfalls against the required coverage, one by one and together. */
