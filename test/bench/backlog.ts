@@ -58,6 +58,7 @@ export async function measureBacklog(
       ...figure,
       figure: 'backlog of an hour: time to the least, from the outage on',
       values: caughtUp.map(({ tookMs, leastMs }) => tookMs / leastMs),
+      isLargest: true,
     },
     {
       ...figure,

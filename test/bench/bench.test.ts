@@ -16,7 +16,7 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { measureBacklog } from './backlog.ts';
 import { formatRows, isWithin, runFloor, runPlainClient } from './compared/compare.ts';
 import { backfill, checkLines, fewestRequests, newestMsOf, requestUse } from './figures.ts';
-import { memoryFigures } from './idle.ts';
+import { memoryFigures, requirePolls } from './idle.ts';
 import { measureKilled } from './killed.ts';
 import { measureLiveDay } from './live-day.ts';
 import { ownBytesOf, privateBytesOf, startNullInflux, startOrigin } from './parts.ts';
@@ -162,8 +162,10 @@ describe('the ratios of the bench', () => {
   });
 
   test.runIf(influxdAvailable())('compare the delivery with the same bodies, which hold every value', async () => {
-    const [rate] = await measureRealInflux({ program: PROGRAM, size: SIZE, runs: 1, say });
-    expect(rate?.values[0]).toBeGreaterThan(0);
+    const said: string[] = [];
+    const rates = await measureRealInflux({ program: PROGRAM, size: SIZE, runs: 1, say: (text) => said.push(text) });
+    expect(rates.map(({ values }) => values.every((value) => value > 0))).toEqual([true, true]);
+    expect(said.filter((text) => /ms to an answer, .* front \d.* database \d/.test(text))).toHaveLength(4);
   });
 });
 
@@ -217,6 +219,11 @@ describe('the memory of an idle daemon', () => {
     expect(most).toMatchObject({ figure: 'idle: most private memory', measured: 43, isMet: false });
     expect(middle).toMatchObject({ figure: 'idle: median private memory', measured: 41, isMet: true });
   });
+});
+
+test('a daemon that polls less than its fleet reports is no figure', () => {
+  expect(() => requirePolls({ pollsPerHour: 1700 }, 30)).toThrow('1700 polls an hour, where 1800 are due');
+  expect(() => requirePolls({ pollsPerHour: 1790 }, 30)).not.toThrow();
 });
 
 describe('the table of the bench', () => {

@@ -79,10 +79,14 @@ async function measureIdle({ program, idleDevices, idleMs, say }: GrowthPlan): P
     ratio('idle: private memory per device, 10 × devices', memoryOf(devices) / TIMES, small.map(memoryOf)),
     ratio('idle: CPU, 10 × history', median(history.map(cpuOf)), small.map(cpuOf)),
     ratio('idle: private memory, 10 × history', median(history.map(memoryOf)), small.map(memoryOf)),
+    ratio('idle: most private memory, 10 × history', median(history.map(mostOf)), small.map(mostOf)),
   ];
 }
 
-/** The middle one of the looks: the largest of them is one collection that came late. */
+/** The largest of the looks, which is that before a late collection. */
+const mostOf = ({ privateBytes }: Idle): number => privateBytes;
+
+/** The middle one of the looks. */
 const memoryOf = ({ privateLooks }: Idle): number => median(privateLooks);
 
 function ratio(figure: string, large: number, small: readonly number[]): Measured {

@@ -196,8 +196,8 @@ async function watch(
   };
 }
 
-/** The unit of `/proc/PID/stat` is 10 ms on every Linux that Node runs on. */
-function cpuMsOf(pid: number | undefined): number {
+/** User and system time of a process, in ms: the unit of `/proc/PID/stat` is 10 ms on every Linux that Node runs on. */
+export function cpuMsOf(pid: number | undefined): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * 10;
@@ -226,6 +226,7 @@ export async function measureIdle(
   for (const { devices, cpuS, privateMb } of IDLE_FLEETS) {
     const of = { devices, warmMs: Math.min(measuredMs, 2 * MINUTE_MS), measuredMs };
     const [one, least] = await Promise.all([idle({ ...of, program }), idleFloor(of)]);
+    requirePolls(one, devices);
     const times = one.cpuSPerHour / least.cpuSPerHour;
     say(
       `idle, ${devices} devices: ${one.cpuSPerHour.toFixed(1)} s of processor time an hour, ${times.toFixed(2)} times the floor's ${least.cpuSPerHour.toFixed(1)} s; ${(one.privateBytes / 1e6).toFixed(1)} MB private, the floor ${(least.privateBytes / 1e6).toFixed(1)} MB`,
@@ -235,6 +236,16 @@ export async function measureIdle(
     measured.push({ ...cpu, values: [one.cpuSPerHour] }, ...memoryFigures(name, one, privateMb));
   }
   return [...measured, ...(await measureLargest(program, measuredMs, say))];
+}
+
+/**
+ * Each device reports once a minute, so that each is polled as often.
+ *
+ * @throws Error where a daemon polls less, which would cost less.
+ */
+export function requirePolls({ pollsPerHour }: Pick<Idle, 'pollsPerHour'>, devices: number): void {
+  const due = devices * (HOUR_MS / MINUTE_MS);
+  if (pollsPerHour < 0.95 * due) throw new Error(`${pollsPerHour.toFixed(0)} polls an hour, where ${due} are due`);
 }
 
 async function measureLargest(program: string, measuredMs: number, say: (text: string) => void): Promise<Measured[]> {

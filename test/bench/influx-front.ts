@@ -3,13 +3,16 @@
  * came, and counts the connections and the time from the first write to the last answer. Keeps the bodies in a
  * directory where one is given.
  *
- * Started by `parts.ts` with the address of the database; reports its port, and on request its counts.
+ * Started by `parts.ts` with the address of the database; reports its port, and on request its counts. `wait:14` in place
+ * of an address stands for a database that takes 14 ms for each write and no processor time.
  */
 import { writeFileSync } from 'node:fs';
 import { Agent, createServer, type IncomingMessage, request as openRequest, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { median } from './table.ts';
 
 /** The traffic so far. */
 export interface FrontCounts {
@@ -20,6 +23,11 @@ export interface FrontCounts {
   readonly most: number;
   /** From the first write to the last answer. */
   readonly tookMs: number;
+  /** The median of the times from a whole body to its answer, and from an answer to the next whole body; 0 without any. */
+  readonly answerMs: number;
+  readonly restMs: number;
+  /** The processor time of the front itself, from the first write on. */
+  readonly frontCpuMs: number;
 }
 
 const [, , upstream = '', directory] = process.argv;
@@ -27,6 +35,9 @@ const [, , upstream = '', directory] = process.argv;
 const PACKED = '.gz';
 const agent = new Agent({ keepAlive: true });
 const counts = { writes: 0, failed: 0, underWay: 0, most: 0, firstMs: 0, lastMs: 0 };
+const answersMs: number[] = [];
+const restsMs: number[] = [];
+let cpu = process.cpuUsage();
 
 const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
   if (request.method === 'POST') {
@@ -37,16 +48,33 @@ const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) =
 });
 
 async function pass(request: IncomingMessage, response: ServerResponse): Promise<void> {
-  if (counts.writes === 0) counts.firstMs = performance.now();
+  if (counts.writes === 0) {
+    counts.firstMs = performance.now();
+    cpu = process.cpuUsage();
+  }
   counts.writes += 1;
   const number = counts.writes;
   counts.underWay += 1;
   counts.most = Math.max(counts.most, counts.underWay);
   const body = await buffer(request);
+  const bodyMs = performance.now();
+  if (number > 1) restsMs.push(bodyMs - counts.lastMs);
   const isPacked = request.headers['content-encoding'] === 'gzip';
   if (directory !== undefined) {
     writeFileSync(join(directory, `${String(number).padStart(6, '0')}${isPacked ? PACKED : ''}`), body);
   }
+  const status = upstream.startsWith('wait:')
+    ? await sleep(Number(upstream.slice('wait:'.length)), 204)
+    : await statusOf(request, body, isPacked);
+  if (status !== 204) counts.failed += 1;
+  counts.underWay -= 1;
+  counts.lastMs = performance.now();
+  answersMs.push(counts.lastMs - bodyMs);
+  response.writeHead(status).end();
+}
+
+/** Passes a body on to the database. */
+async function statusOf(request: IncomingMessage, body: Buffer, isPacked: boolean): Promise<number> {
   const bucket = new URL(request.url ?? '', 'http://front').searchParams.get('bucket') ?? '';
   const target = `${upstream}/write?${new URLSearchParams({ db: bucket, precision: 'n' })}`;
   const headers = { 'content-length': body.length, ...(isPacked ? { 'content-encoding': 'gzip' } : {}) };
@@ -54,15 +82,21 @@ async function pass(request: IncomingMessage, response: ServerResponse): Promise
   openRequest(target, { method: 'POST', agent, headers }, resolve).on('error', reject).end(body);
   const answer = await promise;
   await buffer(answer);
-  if (answer.statusCode !== 204) counts.failed += 1;
-  counts.underWay -= 1;
-  counts.lastMs = performance.now();
-  response.writeHead(answer.statusCode ?? 500).end();
+  return answer.statusCode ?? 500;
 }
 
 process.on('message', () => {
   const { writes, failed, most, firstMs, lastMs } = counts;
-  process.send?.({ writes, failed, most, tookMs: lastMs - firstMs } satisfies FrontCounts);
+  const used = process.cpuUsage(cpu);
+  process.send?.({
+    writes,
+    failed,
+    most,
+    tookMs: lastMs - firstMs,
+    answerMs: answersMs.length === 0 ? 0 : median(answersMs),
+    restMs: restsMs.length === 0 ? 0 : median(restsMs),
+    frontCpuMs: (used.user + used.system) / 1000,
+  } satisfies FrontCounts);
 });
 process.on('disconnect', () => process.exit(0));
 server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }));

@@ -5,7 +5,7 @@
  * when the test process ends without that, however it ends.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,6 +36,8 @@ export type Cell = bigint | number | string | boolean | null;
 export interface Influxd extends AsyncDisposable {
   /** Base URL of its own API (`/write`, `/query`): for `/api/v2/write` put `startV2Proxy` before it. */
   readonly url: string;
+  /** Its process; `undefined` while it is ended. */
+  pid(): number | undefined;
   /**
    * Runs one InfluxQL statement.
    *
@@ -108,6 +110,8 @@ export async function startInfluxd({ databases = ['tidemark'], env = {} }: Influ
   const close = async (): Promise<void> => await end('remove');
   return {
     url,
+    pid: () =>
+      child === null ? undefined : Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')),
     query,
     series,
     write,

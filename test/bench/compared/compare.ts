@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MINUTE_MS } from '../../../src/core/time.ts';
 import { backfill } from '../figures.ts';
-import { type Idle, idle, idleFloor } from '../idle.ts';
+import { type Idle, idle, idleFloor, requirePolls } from '../idle.ts';
 import { type Ended, runProgram, startNullInflux, startOrigin } from '../parts.ts';
 import { median } from '../table.ts';
 import { oldestMs, SENSORS, type WorkspaceSize } from '../workspace.ts';
@@ -79,6 +79,7 @@ export async function compare(plan: ComparePlan): Promise<Row[]> {
     each(async () => await idleFloor(fleet)),
     each(async () => await idle({ ...fleet, program: earlier.program })),
   ]);
+  for (const one of own) requirePolls(one, fleet.devices);
   rows.push(...idleRows({ own, floor, [earlier.version]: then }));
   // CPU first, then what one waits for.
   return rows.toSorted((a, b) => Number(b.figure.includes('CPU')) - Number(a.figure.includes('CPU')));
