@@ -100,7 +100,11 @@ export function createFailingDevices({ monoMs }: Pick<Clock, 'monoMs'>): Failing
   };
 }
 
-const BACKOFF = { baseMs: 10 * SECOND_MS, maxMs: 5 * MINUTE_MS };
+/**
+ * The longest wait, and 30 s until a stream looks, are a sixth of the 12.5 minutes that the quota wants for the backlog of
+ * an hour.
+ */
+const BACKOFF = { baseMs: 10 * SECOND_MS, maxMs: 1.5 * MINUTE_MS };
 
 /** Faults that show that the service itself does not answer. */
 export const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'server-fault', 'malformed', 'throttled']);

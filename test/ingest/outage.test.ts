@@ -57,12 +57,12 @@ describe('a service in an outage', () => {
     expect(reported).toEqual(['api-outage', 'api-recovered']);
   });
 
-  test('is tried at growing intervals, up to five minutes, or as often as the server requests', () => {
+  test('is tried at growing intervals, up to 90 seconds, or as often as the server requests', () => {
     const daemon = rig();
     const oneOff = rig();
     oneOff.outage.limitWaits(MINUTE_MS);
     for (const { fails } of [daemon, oneOff]) for (let time = 0; time < 8; time += 1) fails('unreachable');
-    expect(daemon.waitsMs.map((ms) => ms / SECOND_MS)).toEqual([7.5, 15, 30, 60, 120, 225, 225, 225]);
+    expect(daemon.waitsMs.map((ms) => ms / SECOND_MS)).toEqual([7.5, 15, 30, 60, 67.5, 67.5, 67.5, 67.5]);
     expect(oneOff.waitsMs.map((ms) => ms / SECOND_MS)).toEqual([7.5, 15, 30, 45, 45, 45, 45, 45]);
   });
 });
