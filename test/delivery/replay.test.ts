@@ -6,6 +6,7 @@ import { createReplayWorker, openReplays, RATE_BESIDE, requireDestination } from
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import type { ReplayArgs } from '../../src/core/state/job-args.ts';
+import { OTHER_VERSION_REMEDY } from '../../src/core/state/job-args.ts';
 import { JOB_RULES } from '../../src/core/state/jobs.ts';
 import type { ReplaySummary } from '../../src/core/state/replay.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
@@ -466,7 +467,7 @@ describe('arguments', () => {
     await expect(end).rejects.toMatchObject({
       name: 'UserError',
       exitCode: 3,
-      message: expect.stringMatching(/Restart/),
+      message: expect.stringContaining(OTHER_VERSION_REMEDY),
     });
   });
 
