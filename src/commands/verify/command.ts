@@ -15,6 +15,7 @@ import { dayStart, formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/point-source.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
+import type { WorkFacts } from '../../observe/progress.ts';
 import { noState } from '../../store/open/read-only.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { chosenDevices, printAnswer } from '../shared/command.ts';
@@ -119,18 +120,22 @@ async function verify(
     : null;
   const historyFrom = wantedFrom(run.config.sync, realClock.nowMs());
   const comparison = { state, source, destination, clock: realClock, historyFrom, resender };
-  const onProgress = ({ share, devices, points }: Progress): void =>
-    run.terminal.showWork(() => ({
-      share,
-      text: `${devices}/${range.deviceIds.length} devices of ${name}, ${counted(points, 'point')}`,
-      rate: { done: points, text: (perSecond) => `${rateText(perSecond)} points/s` },
-    }));
+  const onProgress = (progress: Progress): void => run.terminal.showWork(() => comparisonWork(name, progress));
   const compared = await compareDestination(comparison, { range, onProgress }, ports.signal);
   if (resender !== null)
     return await repairDestination({ run, comparison, range, resender, onProgress }, compared, ports);
   await recordHidden(run, { name, destinationId: destination.id, hidden: compared.hidden }, ports);
   const toFetch = fetchCost(sumTally(compared.tally).cleared, state.plan, realClock.nowMs());
   return verifyVerdict(source, compared, { toFetch });
+}
+
+/** How far the comparison of a database is, as the terminal shows it. */
+export function comparisonWork(name: string, { share, devices, of, points }: Progress): WorkFacts {
+  return {
+    share,
+    text: `${devices}/${of} devices of ${name}, ${counted(points, 'point')}`,
+    rate: { done: points, text: (perSecond) => `${rateText(perSecond)} points/s` },
+  };
 }
 
 /**

@@ -35,6 +35,8 @@ export interface Progress {
   /** 0 to 1: devices, and days within one. */
   readonly share: number;
   readonly devices: number;
+  /** The devices of this comparison: after a repair, only those that are compared again. */
+  readonly of: number;
   /** Archived points that were compared. */
   readonly points: number;
 }
@@ -122,13 +124,13 @@ async function allDevices(
       points += found.archived.points;
       // A day that only the database has comes after later ones.
       share = Math.max(share, (tally.devices + (found.day - range.fromDay) / (range.toDay - range.fromDay)) / of);
-      onProgress({ share, devices: tally.devices, points });
+      onProgress({ share, devices: tally.devices, of, points });
     };
     const problem = await compareDevice(comparison, { ...range, deviceId, take }, signal);
     if (problem !== null) return problem;
     tally.devices += 1;
     share = tally.devices / of;
-    onProgress({ share, devices: tally.devices, points });
+    onProgress({ share, devices: tally.devices, of, points });
   }
   return null;
 }

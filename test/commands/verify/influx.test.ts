@@ -5,6 +5,8 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { comparisonWork } from '../../../src/commands/verify/command.ts';
+import type { Progress } from '../../../src/commands/verify/compare.ts';
 import { verifyText } from '../../../src/commands/verify/result.ts';
 import type { Sink } from '../../../src/core/ports.ts';
 import { Secret } from '../../../src/core/secret.ts';
@@ -72,7 +74,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
   test('is equal, with ties, flags, texts and names that need every escape', async () => {
     const { rig, place } = whole;
     const before = requestsOf(rig);
-    const shown: { share: number; devices: number; points: number }[] = [];
+    const shown: Progress[] = [];
     const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
     expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
     expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
@@ -90,6 +92,18 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(requestsOf(rig)).toBe(before);
   });
 
+  test('the progress of a comparison of some devices counts these alone', async () => {
+    const { rig, place } = whole;
+    const shown: Progress[] = [];
+    const { verdict } = await verifyAt(rig, place, {
+      deviceIds: ['fast', 'tied'],
+      onProgress: (far) => shown.push(far),
+    });
+    const last = shown.map((each) => comparisonWork('influx', each)).at(-1);
+    const points = verdict.points_compared.toLocaleString('en-US');
+    expect(last).toMatchObject({ share: 1, text: `2/2 devices of influx, ${points} points` });
+  });
+
   test('deleted points are found by device and day, and repaired from the archive without a request', async () => {
     const { rig, place } = whole;
     const before = requestsOf(rig);
@@ -104,7 +118,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
       rig.database,
       `DELETE FROM telemetry WHERE device_id = 'tied' AND time > ${ns(NOW_MS - HOUR_MS)}`,
     );
-    const shown: { share: number; devices: number; points: number }[] = [];
+    const shown: Progress[] = [];
     const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
     expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
     expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
@@ -240,7 +254,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     const { sensor, device_name, workspace_id, time, value } = row ?? {};
     const series = `telemetry,device_id=fast,sensor=${sensor},device_name=${device_name},workspace_id=${workspace_id}`;
     expect(await bench.influxd.write(rig.database, `${series} value=${Number(value) + 1e-9} ${time}`)).toBe(204);
-    const shown: { share: number; devices: number; points: number }[] = [];
+    const shown: Progress[] = [];
     const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
     expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
     expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
@@ -338,7 +352,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
       `INSERT INTO quarantine (destination_id, source, content, reason, at_ms) VALUES (1, 'destination', '${refused}', 'no', 1);
        INSERT INTO missing VALUES (1, 'tied', 'beyond_retention', 0, ${ns(NOW_MS - 30 * HOUR_MS)}, 100000);`,
     );
-    const shown: { share: number; devices: number; points: number }[] = [];
+    const shown: Progress[] = [];
     const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
     expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
     expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
