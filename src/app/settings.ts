@@ -14,7 +14,7 @@ import { type Schedules, STREAMS } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
 import { createFactNote, type Store } from '../core/state/state.ts';
 import type { DestinationCandidate } from '../core/state/verify.ts';
-import { capitalized, nearest } from '../core/text.ts';
+import { capitalized, nearest, shellText } from '../core/text.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { sectionOf } from '../influx/answers.ts';
 import { createUnknownServer } from '../influx/probe.ts';
@@ -170,7 +170,7 @@ function readableText(file: string): string {
   // As install.sh sets them.
   const workspace = /^\/etc\/tidemark\/([a-z0-9-]+)\/\w+$/.exec(file)?.[1];
   if (workspace !== undefined)
-    return `Let the daemon read it: sudo chgrp tidemark-${workspace} ${file} && sudo chmod 0640 ${file}`;
+    return `Let the daemon read it: sudo chgrp tidemark-${workspace} ${shellText(file)} && sudo chmod 0640 ${shellText(file)}`;
   return 'Let the user of the daemon read this file and enter its directory: change owner, group or mode.';
 }
 

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { StateFullError } from '../core/archive-room.ts';
 import { type Advice, codeOf, UserError } from '../core/faults.ts';
 import { isRecord } from '../core/json.ts';
-import { plainText } from '../core/text.ts';
+import { plainText, shellText } from '../core/text.ts';
 
 /** The state does not hold together: what was read is not what was written. */
 export class DamageError extends Error {
@@ -116,7 +116,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
     if (isMissing(directory)) {
       return {
         what: `this user (${user}) cannot create '${directory}' (${message})`,
-        remedy: `As root: mkdir -p ${inQuotes(directory)} && chown ${user} ${inQuotes(directory)}; or set data_dir to another directory.`,
+        remedy: `As root: mkdir -p ${shellText(directory)} && chown ${user} ${shellText(directory)}; or set data_dir to another directory.`,
       };
     }
     return {
@@ -179,10 +179,11 @@ function placeRemedy(path: string, user: string): string {
   if (names === null || names.some((name) => name.startsWith('tidemark.')))
     return `${rightsText(path, user)}, or set data_dir to another directory.`;
   return !hasOtherFiles(directory)
-    ? `Make this user the owner: chown ${user} ${inQuotes(directory)} (in a container: of the mounted volume or directory), or set data_dir to another directory.`
+    ? `Make this user the owner: chown ${user} ${shellText(directory)} (in a container: of the mounted volume or directory), or set data_dir to another directory.`
     : OWN_DIRECTORY_REMEDY;
 }
 
+/** In place of the `chown` of a directory that another program may need. */
 export const OWN_DIRECTORY_REMEDY = 'That directory has other files in it: set data_dir to a directory of its own.';
 
 /** Whether files that are none of a state are in a directory: it may belong to another program, or to the system. */
@@ -206,19 +207,14 @@ function rightsText(file: string, user: string): string {
   const path = existsSync(file) ? file : directory;
   const owner = ownerOf(path);
   if (owner === user) {
-    const place = inQuotes(directory);
+    const place = shellText(directory);
     return `Give this user write permission: chmod u+rwx ${place} && chmod u+rw ${place}/tidemark.*`;
   }
   // A process of the other owner would have made its lock there; without that, somebody has copied the file.
   const lockOwner = ownerOf(join(directory, 'tidemark.lock'));
   const isCopy = path === file && ownerOf(directory) === user && (lockOwner === null || lockOwner === user);
-  if (isCopy) return `As root: chown ${user} ${inQuotes(file)}`;
+  if (isCopy) return `As root: chown ${user} ${shellText(file)}`;
   return `Run Tidemark as the user that owns ${path}${owner === null ? '' : ` (${owner})`}`;
-}
-
-/** A path for a shell. */
-function inQuotes(path: string): string {
-  return `'${path.replaceAll("'", "'\\''")}'`;
 }
 
 function ownerOf(path: string): string | null {

@@ -109,7 +109,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'chmod 0644 secrets/tidemark_api_key': SHELL,
   'chmod 0700 secrets': SHELL,
   'chown -R': names('test/deploy/systemd.test.ts runs it for a directory'),
-  "chown 1000 '/data'": INSIDE,
+  'chown 1000 /data': INSIDE,
   'chown -R tidemark-NAME: …': names('test/deploy/systemd.test.ts runs it for a directory'),
   'cp -p newer/tidemark.db.version-4 tidemark.db': MACHINE,
   'cp -r config/kubernetes/workspaces/home config/kubernetes/workspaces/office': MANIFESTS,

@@ -23,6 +23,7 @@ import { dirname, extname, join, parse, resolve } from 'node:path';
 import Database from 'better-sqlite3';
 import { codeOf, UserError } from '../../core/faults.ts';
 import type { StateUpgrade } from '../../core/state/state.ts';
+import { shellText } from '../../core/text.ts';
 import { adviceOn, DamageError, explained } from '../explain.ts';
 import { createWriter, guardCommits, prepareLate } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
@@ -342,7 +343,7 @@ function copyBeforeMigration(db: Database.Database, path: string, upgrade: State
 export function copyRemedy(path: string, copy: string, error: unknown): string {
   const found = adviceOn(path, error);
   if (found !== null && ['read-only', 'unwritable', 'io'].includes(found.problem)) return found.remedy;
-  const link = `link it to the name that is expected (ln -s FILE ${copy}), and start again.`;
+  const link = `link it to the name that is expected (ln -s FILE ${shellText(copy)}), and start again.`;
   return found?.problem === 'full'
     ? `Free space on that disk and start again, or write the copy to another disk (--backup FILE), ${link}`
     : `Write the copy to another directory (--backup FILE), ${link}`;

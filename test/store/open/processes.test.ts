@@ -72,11 +72,11 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
 
 describe('a user without the right to write', () => {
   const WORDS =
-    /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write the state \(.*\)\. Make this user the owner: chown \d+ '/;
+    /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write the state \(.*\)\. Make this user the owner: chown \d+ \//;
   // A state that is there may be in use: another owner would take it away from its process.
   const ELSEWHERE =
     NOBODY.uid === undefined
-      ? /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write .*\. Give this user write permission: chmod u\+rwx '/
+      ? /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write .*\. Give this user write permission: chmod u\+rwx \//
       : /^UserError 1 .*tidemark\.db: this user \(\d+\) cannot write .*\. Run Tidemark as the user that owns .*tidemark\.db \(0\)/;
 
   function forNobody(): Scratch {
@@ -91,7 +91,7 @@ describe('a user without the right to write', () => {
     expect(openAsNobody(place.path)).toMatch(WORDS);
     // One that is not there cannot get another owner.
     expect(openAsNobody(join(place.path, 'new'))).toMatch(
-      /cannot create '.*new' \(.*\)\. As root: mkdir -p '.*new' && chown \d+ '.*new'; or set data_dir/,
+      /cannot create '.*new' \(.*\)\. As root: mkdir -p \/\S+new && chown \d+ \/\S+new; or set data_dir/,
     );
   });
 
@@ -114,7 +114,7 @@ describe('a user without the right to write', () => {
     if (NOBODY.uid !== undefined) chownSync(place.path, NOBODY.uid, NOBODY.gid);
     else chmodSync(place.path, 0o555);
     // Copied there by root, as a restored backup is: nobody else can work with it.
-    const remedy = NOBODY.uid === undefined ? ELSEWHERE : /\. As root: chown 65534 '.*tidemark\.db', or set data_dir/;
+    const remedy = NOBODY.uid === undefined ? ELSEWHERE : /\. As root: chown 65534 \/\S+tidemark\.db, or set data_dir/;
     expect(openAsNobody(place.path)).toMatch(remedy);
     chmodSync(place.path, 0o755);
   });
