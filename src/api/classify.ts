@@ -52,7 +52,7 @@ export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Cla
     return { kind: 'fault', fault: malformed(context.request, message, { isTooLarge: true }) };
   }
   // An error object has a few members: what is larger is none.
-  const body = hasTooMany ? undefined : parseJson(answer.body);
+  const body = hasTooMany ? undefined : parseBody(answer.body);
   if (answer.status === 200) {
     if (body !== undefined) return { kind: 'ok', body };
     return { kind: 'fault', fault: malformed(context.request, 'the response is not JSON') };
@@ -194,7 +194,7 @@ function endOfText(body: Uint8Array, from: number): number {
  * Parses the JSON of a body; `undefined` if it is none. UTF-8 is read strictly: replacement characters could make two
  * names equal.
  */
-function parseJson(body: Uint8Array): unknown {
+function parseBody(body: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
   } catch {

@@ -8,7 +8,7 @@ import { fileProblem, shownPath } from '../config/sources.ts';
 import { secretText, Unfit } from '../config/values.ts';
 import { codeOf, UserError } from '../core/faults.ts';
 import { createFilter, type FilterSpec } from '../core/filter.ts';
-import { areRecords, isRecord } from '../core/json.ts';
+import { areRecords, isRecord, parseJson } from '../core/json.ts';
 import { DESTINATION_KINDS, identityOf } from '../core/lines/dialect.ts';
 import { type Schedules, STREAMS } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
@@ -260,9 +260,9 @@ export function saveSettings({
   saveRunsWith(store, settings.filter.spec, deliverers);
 }
 
-/** The filter and the databases of the daemon of a state; `null` where they are not kept. */
+/** The filter and the databases of the daemon of a state; `null` where they are not kept, or cannot be read. */
 export function readRunsWith({ fact }: Pick<Store, 'fact'>): RunsWith | null {
-  const kept: unknown = JSON.parse(fact(RUNS_WITH) ?? 'null');
+  const kept: unknown = parseJson(fact(RUNS_WITH));
   if (!isRecord(kept)) return null;
   const fits = areRecords(kept['destinations'], ['name']) && [kept['include'], kept['exclude']].every(Array.isArray);
   return fits ? (kept as unknown as RunsWith) : null;
@@ -276,7 +276,7 @@ export function saveSchedules(store: Pick<Store, 'fact' | 'saveFact'>, schedules
 
 /** The schedules that the daemon of a state runs with; `null` where they are not kept, or cannot be read. */
 export function readSchedules({ fact }: Pick<Store, 'fact'>): Schedules | null {
-  const texts: unknown = JSON.parse(fact(SCHEDULES) ?? 'null');
+  const texts: unknown = parseJson(fact(SCHEDULES));
   if (!isRecord(texts)) return null;
   const read = STREAMS.flatMap((stream) => {
     const text = texts[stream];

@@ -5,7 +5,7 @@
  * that the function does not know keeps the lines. Servers differ (InfluxDB 1.8, 2, 3, the clouds, VictoriaMetrics,
  * proxies in between); the patterns below cover what all of them are known to send.
  */
-import { isRecord } from '../core/json.ts';
+import { isRecord, parseJson } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 import { createScrub, Secret } from '../core/secret.ts';
@@ -198,13 +198,11 @@ interface ServerMessage {
 function readBody(body: string): ServerMessage {
   const text = body.trim();
   if (!text.startsWith('{')) return { text: withoutMarkup(text), influxdb: false };
-  try {
-    return readError(JSON.parse(text)) ?? { text, influxdb: false };
-  } catch {
-    // A body that was too long to be read completely: InfluxDB 1 quotes every line that it could not parse.
-    const begun = /^\{\s*(?:"code"\s*:\s*"[^"]*"\s*,\s*)?"(?:error|message)"\s*:\s*"/.exec(text);
-    return begun === null ? { text, influxdb: false } : { text: text.slice(begun[0].length), influxdb: true };
-  }
+  const json = parseJson(text);
+  if (json !== null) return readError(json) ?? { text, influxdb: false };
+  // A body that was too long to be read completely: InfluxDB 1 quotes every line that it could not parse.
+  const begun = /^\{\s*(?:"code"\s*:\s*"[^"]*"\s*,\s*)?"(?:error|message)"\s*:\s*"/.exec(text);
+  return begun === null ? { text, influxdb: false } : { text: text.slice(begun[0].length), influxdb: true };
 }
 
 function readError(json: unknown): ServerMessage | null {

@@ -191,12 +191,8 @@ function createPieces(name: string, take: TakeSeries) {
   let isOpen = true;
   return {
     take: (line: string): ReadProblem | null => {
-      let piece: Piece;
-      try {
-        piece = JSON.parse(line);
-      } catch {
-        return notUnderstood(name, NO_INFLUX);
-      }
+      const piece = parseJson(line) as Piece | null;
+      if (piece === null) return notUnderstood(name, NO_INFLUX);
       const result = piece.results?.[0];
       const error = piece.error ?? result?.error;
       if (error !== undefined) return problemOf(name, error);

@@ -8,6 +8,7 @@
  */
 
 import { createHmac } from 'node:crypto';
+import { parseJson } from '../core/json.ts';
 import {
   DAY_NS,
   type EpochMs,
@@ -390,12 +391,7 @@ export function openCursor(text: string, signature: CursorSignature): CursorCont
 }
 
 function parsePayload(json: string): CursorContent | null {
-  let parts: unknown;
-  try {
-    parts = JSON.parse(json);
-  } catch {
-    return null;
-  }
+  const parts = parseJson(json);
   if (!Array.isArray(parts) || parts[0] !== VERSION) return null;
   const [, kind, workspaceId, deviceId, issuedAtMs, parameters, ...position] = parts.map(String);
   if (kind !== 'devices' && kind !== 'alerts' && kind !== 'telemetry') return null;

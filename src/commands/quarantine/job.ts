@@ -305,6 +305,7 @@ function notUnderstood(why: string): Reparsed {
   return { kind: 'not-understood', why };
 }
 
+/** Not `parseJson`: a record may be `null`, and only one that was cut is `undefined`. */
 function jsonOf(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text);
