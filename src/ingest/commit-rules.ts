@@ -208,7 +208,8 @@ function createWriter(input: CommitInput, extent: Interval): Writer {
   };
 }
 
-function dayOf({ days }: Writer, at: EpochNs): GrowingSum {
+/** Returns the sums of the day of an instant, empty at first. */
+function openDay({ days }: Writer, at: EpochNs): GrowingSum {
   const day = Number(at / DAY_NS);
   let sum = days.get(day);
   if (sum === undefined) {
@@ -255,7 +256,7 @@ function writeReading(writer: Writer, served: Reading): ReadingOutcome {
   if (dropped.size > 0) writer.rejected.push(rejectedReading(reading, dropped));
   const at = reading.recordedAt;
   const stamp = `${at}`;
-  const instant = { at, stamp, end: ` ${stamp}`, day: dayOf(writer, at), seriesOf: writer.seriesAt(at) };
+  const instant = { at, stamp, end: ` ${stamp}`, day: openDay(writer, at), seriesOf: writer.seriesAt(at) };
   const fresh = values.filter((value) => writeValue(writer, instant, value) === 'new');
   const outcome = readingOutcome(writer.input, at, { fresh, known: values.length - fresh.length });
   if (outcome !== 'stored' && outcome !== 'addition') instant.day.readings += 1;
@@ -288,7 +289,7 @@ function writeValue(writer: Writer, instant: Instant, value: SensorValue): Value
   if (writer.firstNs === null || at < writer.firstNs) writer.firstNs = at;
   if (writer.lastNs === null || at > writer.lastNs) writer.lastNs = at;
   if (hasNoOffset && isCleared(writer.input, at)) return 'unverifiable';
-  const day = hasNoOffset ? instant.day : dayOf(writer, at);
+  const day = hasNoOffset ? instant.day : openDay(writer, at);
   addPoint(day, stamp, identity, field);
   if (value.field === 'text') writer.texts.set(day.day, (writer.texts.get(day.day) ?? 0) + 1);
   return 'new';

@@ -2,10 +2,9 @@
  * The scan of one gap in the coverage of a device, page by page, newest first: a part of a page scan (`page-scan.ts`).
  *
  * `page-request.ts` makes the requests, `judge-page.ts` determines the range that an answer covers, and
- * `rejected-answers.ts` decides about an answer that covers nothing. This file requests, commits and requests again. It
- * commits every page before the next request, so an interruption costs at most the page in flight.
- *
- * Two records hold its state: a `RangeScan` lasts for one task, a `GapScan` for the requests of one gap.
+ * `rejected-answers.ts` decides about an answer that covers nothing. Every page is committed before the next request,
+ * so an interruption costs at most the page in flight. A `RangeScan` is the state of one task, a `GapScan` that of the
+ * requests of one gap.
  */
 import { type CoveredRange, type Edge, overlapsOf } from '../core/coverage.ts';
 import { hullOf, type Interval } from '../core/intervals.ts';
@@ -85,6 +84,7 @@ export interface ScanResult {
   readonly isUnderstood: boolean;
 }
 
+/** The result where no page was requested. */
 export const NOTHING_SCANNED: ScanResult = {
   pages: 0,
   lastReadings: [],

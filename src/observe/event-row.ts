@@ -117,7 +117,6 @@ function codes(names: readonly string[]): string {
  * type checker rejects any other field.
  */
 // biome-ignore format: a table, a row a field
-/** All fields of log lines, with their meaning. */
 export const FIELDS = {
   after: field('text', 'the new value'),
   after_lines: field('points', 'the points sent before the interruption'),

@@ -33,9 +33,8 @@ function timing<L extends string>(labels: readonly L[], buckets: readonly number
 const REQUEST_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const WRITE_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** The metrics that are always served. */
+/** The metrics of `/metrics` with their help, without the additional ones of each device. */
 // biome-ignore format: a table, a row a metric
-/** All metrics of `/metrics`, with their help. */
 export const METRICS = {
   // The program
   tidemark_build_info: gauge('always 1', ['version'], 'The version of Tidemark.'),

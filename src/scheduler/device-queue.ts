@@ -180,7 +180,7 @@ export interface PlannedDevice {
 
 /** Adds a device with its stored facts. */
 export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: StoredDevice): void {
-  const device = deviceOf(queue, deviceId);
+  const device = openDevice(queue, deviceId);
   Object.assign(device.facts, {
     newestMs: stored.newestMs ?? NEVER_MS,
     polledMs: stored.polledMs ?? NEVER_MS,
@@ -204,7 +204,7 @@ export function noteDeviceListed(
   { deviceId, seenMs, isActive, isOffline = false }: PlannedDevice,
   nowMs: number,
 ): boolean {
-  const device = deviceOf(queue, deviceId);
+  const device = openDevice(queue, deviceId);
   Object.assign(device.facts, { isActive, isOffline });
   const hasNewReadings = noteListed(device.facts, seenMs, nowMs);
   move(queue, device, 'listed');
@@ -325,7 +325,8 @@ function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: Qu
   }
 }
 
-function deviceOf(queue: DeviceQueue, deviceId: string): QueuedDevice {
+/** Returns a device of the queue, and adds it if it is not there. */
+function openDevice(queue: DeviceQueue, deviceId: string): QueuedDevice {
   const known = queue.devices.get(deviceId);
   if (known !== undefined) return known;
   const slot = queue.freeSlots.pop() ?? queue.bySlot.length;

@@ -60,7 +60,7 @@ export function createHistoryQueue(): HistoryQueue {
 
 /** Sets the missing history of a device; without any it is removed. */
 export function setOpenHistory(queue: HistoryQueue, deviceId: string, open: OpenHistory): void {
-  const entry = entryOf(queue, deviceId);
+  const entry = openEntry(queue, deviceId);
   count(queue, entry.open, open);
   entry.open = open;
   if (isDone(entry) && !entry.isPaused) remove(queue, entry);
@@ -129,7 +129,8 @@ export function nextHistoryMs(queue: HistoryQueue): number {
   return headKey(queue.resting);
 }
 
-function entryOf(queue: HistoryQueue, deviceId: string): Entry {
+/** Returns the entry of a device, and adds it if there is none. */
+function openEntry(queue: HistoryQueue, deviceId: string): Entry {
   const known = queue.entries.get(deviceId);
   if (known !== undefined) return known;
   const slot = queue.freeSlots.pop() ?? queue.bySlot.length;
