@@ -90,7 +90,7 @@ export interface RateLimiter {
    * Resolves when a request could go at once and no other waits, so that the caller can decide then what to request.
    * It books nothing.
    */
-  untilTurn(signal: AbortSignal): Promise<void>;
+  waitUntilTurn(signal: AbortSignal): Promise<void>;
   /** Completes a booking and records the quota headers of the answer. */
   answered(answer: Answered): void;
   figures(): RateLimiterFigures;
@@ -98,7 +98,7 @@ export interface RateLimiter {
 
 /** The account is one request an hour, and all other requests depend on it. */
 const ACCOUNT_PRIORITY = REQUEST_LANES.length;
-/** The priority of `untilTurn`: all requests that are known already go first. */
+/** The priority of `waitUntilTurn`: all requests that are known already go first. */
 const LAST_PRIORITY = -1;
 
 /** A higher number goes first. */
@@ -135,7 +135,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   loadLedger(state);
   return {
     acquire: async (purpose, signal) => await acquire(state, queue, purpose, signal),
-    untilTurn: async (signal) => await passQueue(queue, () => {}, LAST_PRIORITY, signal),
+    waitUntilTurn: async (signal) => await passQueue(queue, () => {}, LAST_PRIORITY, signal),
     answered: (answer) => complete(state, queue, answer),
     figures: () => figuresOf(state),
   };

@@ -192,7 +192,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     outage,
     planning,
     apiState: base.apiState,
-    untilTurn: limiter.untilTurn,
+    waitUntilTurn: limiter.waitUntilTurn,
     onRest: () => void runUnlessFull(ledger.writeRest, context.stateFull),
     heartbeats,
     pulse,

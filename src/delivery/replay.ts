@@ -336,7 +336,7 @@ async function sendLoad(sender: Sender, lines: readonly string[], signal: AbortS
   let movedMs = clock.monoMs();
   for (let from = 0; from < lines.length; ) {
     const batch = lines.slice(from, from + sender.batchSize.lines());
-    await untilTurn(sender, batch.length, signal);
+    await waitUntilTurn(sender, batch.length, signal);
     const { resolved, blocked } = await sendSome(sender, batch, { from, sent, signal });
     from += resolved;
     if (resolved > 0) movedMs = clock.monoMs();
@@ -370,7 +370,7 @@ async function sendSome(
 }
 
 /** Waits until the lines may be sent: after live delivery, and within the allowed rate. */
-async function untilTurn(sender: Sender, lines: number, signal: AbortSignal): Promise<void> {
+async function waitUntilTurn(sender: Sender, lines: number, signal: AbortSignal): Promise<void> {
   const { store, clock, maxRate, isBeside, target } = sender;
   signal.throwIfAborted();
   const beganMs = clock.monoMs();

@@ -93,8 +93,8 @@ interface ProbeOptions extends InfluxSinkOptions {
  * @throws the signal's reason when that aborts, and TypeError as `createInfluxSink` does
  */
 export async function probeDestination(options: ProbeOptions, signal: AbortSignal): Promise<DestinationFacts> {
-  const isAsked = options.kind !== 'victoriametrics' && options.point === null;
-  const write = isAsked ? await probeMissing(options, signal) : null;
+  const isListRead = options.kind !== 'victoriametrics' && options.point === null;
+  const write = isListRead ? await probeMissing(options, signal) : null;
   if (write !== null) return { ...NOTHING, kind: 'influxdb', write, isMissing: true };
   return await probeByWrite(options, signal);
 }

@@ -67,14 +67,14 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
 
 class Silence extends Error {}
 
-interface Asking extends Pick<RequestOptions, 'agent' | 'headers' | 'signal'> {
+interface GetOptions extends Pick<RequestOptions, 'agent' | 'headers' | 'signal'> {
   readonly timeoutMs: number;
 }
 
 async function answerTo(
   begin: ReturnType<typeof beginOf>,
   url: string,
-  { timeoutMs, ...options }: Asking,
+  { timeoutMs, ...options }: GetOptions,
 ): Promise<IncomingMessage> {
   return await new Promise((resolve, reject) => {
     // The timeout limits the silence of the socket, before and during the answer.

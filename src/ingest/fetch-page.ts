@@ -169,7 +169,7 @@ function forgetDoubtfulWidth(learnt: LearntWindows): void {
 }
 
 /** The parts that every telemetry request needs. */
-export interface Asking {
+export interface FetchParts {
   readonly context: SyncContext;
   readonly windows: LearntWindows;
 }
@@ -183,7 +183,7 @@ type PageAnswer = { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> 
  * @throws ApiFault where the fault concerns more (unreachable, throttled, key, plan, scope, server fault).
  */
 export async function fetchPage(
-  { context, windows }: Asking,
+  { context, windows }: FetchParts,
   { request, lane }: { readonly request: PageRequest; readonly lane: RequestLane },
   signal: AbortSignal,
 ): Promise<PageAnswer> {
@@ -222,19 +222,19 @@ function noteNotFound({ notFound, answers, serverClock }: LearntWindows, deviceI
  *
  * @throws ApiFault
  */
-async function fetchNewest(asking: Asking, deviceId: string, signal: AbortSignal): Promise<Reply<TelemetryPage>> {
+async function fetchNewest(parts: FetchParts, deviceId: string, signal: AbortSignal): Promise<Reply<TelemetryPage>> {
   const purpose = { lane: 'live', stream: 'telemetry', deviceId } as const;
   try {
-    return await asking.context.api.telemetry({ deviceId, after: null, before: null, cursor: null }, purpose, signal);
+    return await parts.context.api.telemetry({ deviceId, after: null, before: null, cursor: null }, purpose, signal);
   } catch (error) {
     if (!(error instanceof ApiFault) || error.kind !== 'invalid-request') throw error;
-    return await fetchWidest(asking, purpose, signal);
+    return await fetchWidest(parts, purpose, signal);
   }
 }
 
 /** Requests the widest window up to now. Where the plan is unknown, refusals show how wide that is. */
 async function fetchWidest(
-  { context, windows }: Asking,
+  { context, windows }: FetchParts,
   purpose: Purpose & { readonly deviceId: string },
   signal: AbortSignal,
 ): Promise<Reply<TelemetryPage>> {
@@ -260,9 +260,9 @@ async function fetchWidest(
  *
  * @returns whether it had readings.
  */
-export async function peek(asking: Asking, deviceId: string, signal: AbortSignal): Promise<boolean> {
-  const { context } = asking;
-  const reply = await fetchNewest(asking, deviceId, signal);
+export async function peek(parts: FetchParts, deviceId: string, signal: AbortSignal): Promise<boolean> {
+  const { context } = parts;
+  const reply = await fetchNewest(parts, deviceId, signal);
   if (reply.value.deviceId !== null && reply.value.deviceId !== deviceId) return false;
   const { readings } = reply.value;
   try {

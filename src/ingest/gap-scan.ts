@@ -24,7 +24,7 @@ import {
   signToExplain,
   windowToCheck,
 } from './empty-ranges.ts';
-import { type Asking, fetchPage, noteOpenEnd, noteServed, windowRules } from './fetch-page.ts';
+import { type FetchParts, fetchPage, noteOpenEnd, noteServed, windowRules } from './fetch-page.ts';
 import { emptyPart, type Judgement, judgePage } from './judge-page.ts';
 import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
 import {
@@ -67,7 +67,7 @@ export interface ScanTask {
   /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
   readonly isPaused?: () => boolean;
   /** Resolves when a request could be sent at once and nothing else waits to send one. */
-  readonly untilTurn?: (signal: AbortSignal) => Promise<void>;
+  readonly waitUntilTurn?: (signal: AbortSignal) => Promise<void>;
 }
 
 /** The result of a page scan. */
@@ -105,7 +105,7 @@ export function addScans(first: ScanResult, second: ScanResult): ScanResult {
 }
 
 /** The parts that all page scans share. */
-export interface Scanning extends Asking {
+export interface Scanning extends FetchParts {
   readonly served: ServedReadings;
 }
 
@@ -175,7 +175,7 @@ export async function scanGap(
   const scan = beginGap(whole, task, gap);
   let next: Next = requestBelow(scan, scan.gap.to, scan.near);
   for (let pages = 1; next !== null && next !== 'gone' && !isStopped(scan.whole); pages += 1) {
-    if (pages > PAGES_AT_ONCE && !whole.result.extendsCoverage) await task.untilTurn?.(signal);
+    if (pages > PAGES_AT_ONCE && !whole.result.extendsCoverage) await task.waitUntilTurn?.(signal);
     const answer = await fetchPage(scan, { request: next, lane: scan.task.lane }, signal);
     next =
       answer.kind === 'page' ? await handlePage(scan, next, answer.reply, signal) : handleRefusal(scan, next, answer);

@@ -17,7 +17,7 @@ import { type EpochNs, maxNs, minNs, msToNs } from '../core/time.ts';
 import { nameGap } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { nothingServed } from './empty-ranges.ts';
-import { type Asking, createLearntWindows, forgetDoubtfulAge, peek, windowRules } from './fetch-page.ts';
+import { createLearntWindows, type FetchParts, forgetDoubtfulAge, peek, windowRules } from './fetch-page.ts';
 import {
   addScans,
   isStopped,
@@ -46,24 +46,24 @@ export interface PageScanner extends Peeking {
 /** A scanner over the ports of a sync. */
 export function createPageScanner(context: SyncContext): PageScanner {
   forgetDoubtfulAge(context);
-  const asking: Scanning = { context, windows: createLearntWindows(context), served: nothingServed() };
+  const scanning: Scanning = { context, windows: createLearntWindows(context), served: nothingServed() };
   return {
-    scan: async (task, signal) => await scanRange(asking, task, signal),
-    peek: async (deviceId, signal) => await peek(asking, deviceId, signal),
+    scan: async (task, signal) => await scanRange(scanning, task, signal),
+    peek: async (deviceId, signal) => await peek(scanning, deviceId, signal),
   };
 }
 
-async function scanRange(asking: Scanning, task: ScanTask, signal: AbortSignal): Promise<ScanResult> {
-  const { context } = asking;
+async function scanRange(scanning: Scanning, task: ScanTask, signal: AbortSignal): Promise<ScanResult> {
+  const { context } = scanning;
   const { deviceId } = task;
   const gracePeriodMs = gracePeriodNow(context, deviceId);
-  const scan: RangeScan = { ...asking, task, reopened: null, result: NOTHING_SCANNED };
+  const scan: RangeScan = { ...scanning, task, reopened: null, result: NOTHING_SCANNED };
   let last: Interval | null = null;
   let lowered = task;
   for (;;) {
     lowered = lower(lowered, limitNow(context, task, gracePeriodMs));
     const { reopened } = scan;
-    const gap = takeNextGap(asking, lowered) ?? (reopened && takeNextGap(asking, { ...lowered, range: reopened }));
+    const gap = takeNextGap(scanning, lowered) ?? (reopened && takeNextGap(scanning, { ...lowered, range: reopened }));
     if (gap === null || isStopped(scan)) return scan.result;
     // A scan that changes nothing would continue forever.
     if (last?.from === gap.from && last.to === gap.to) {
@@ -104,7 +104,7 @@ function lower(task: ScanTask, limit: EpochNs): ScanTask {
 }
 
 /** Takes the newest gap of the task that no name keeps closed for now. Names its part that the plan does not serve. */
-function takeNextGap({ context, windows }: Asking, { deviceId, range, lane }: ScanTask): Interval | null {
+function takeNextGap({ context, windows }: FetchParts, { deviceId, range, lane }: ScanTask): Interval | null {
   const { store, serverClock } = context;
   const open = gapsIn(range, store.telemetry(deviceId).covered);
   if (open.length === 0) return null;

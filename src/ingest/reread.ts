@@ -20,7 +20,7 @@ import { DAY_MS, DAY_NS, type EpochMs, HOUR_MS, HOUR_NS, maxNs, msToNs } from '.
 import { commitJudged } from './commit.ts';
 import type { SyncContext } from './context.ts';
 import { confirmEmpty, confirmWindow, isCheckDue } from './empty-ranges.ts';
-import { type Asking, createLearntWindows, fetchPage, windowRules } from './fetch-page.ts';
+import { createLearntWindows, type FetchParts, fetchPage, windowRules } from './fetch-page.ts';
 import { exclusionNow } from './filter.ts';
 import { judgePage } from './judge-page.ts';
 import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
@@ -281,7 +281,7 @@ export interface RangePage {
 }
 
 /** A range that is being read. */
-export interface RereadScan extends Asking {
+export interface RereadScan extends FetchParts {
   readonly deviceId: string;
   readonly range: Interval;
   readonly take: (page: RangePage) => void;

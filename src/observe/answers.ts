@@ -28,7 +28,7 @@ export interface Answer extends Omit<Served, 'body'> {
 }
 
 /** A client. */
-export interface Asking {
+export interface Client {
   /** The request, if the response is the same for all clients; `null`: it is made for this one alone. */
   readonly key: string | null;
   /** Whether the client has gone. */
@@ -40,7 +40,7 @@ export interface Asking {
  *
  * @returns `null` where there was no place for it, or where the client has gone.
  */
-export type AnswerMaker = (asking: Asking, make: () => Promise<Served>) => Promise<Answer | null>;
+export type AnswerMaker = (client: Client, make: () => Promise<Served>) => Promise<Answer | null>;
 
 /** A request that waits for its place. */
 interface Waiting {

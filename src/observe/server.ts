@@ -253,8 +253,8 @@ async function answerSafely(serving: Serving, request: IncomingMessage, isGone: 
     const atOnce = refusalOf(request, options) ?? healthAt(url, options);
     if (atOnce !== null) return encodeAnswer(atOnce);
     const make = splitAt(url, '?')[0] === '/metrics' ? makeMetrics : makePage;
-    const asking = { key: sharedKey(url), isGone };
-    return (await make(asking, async () => await answerTo(url, options))) ?? encodeAnswer(BUSY);
+    const client = { key: sharedKey(url), isGone };
+    return (await make(client, async () => await answerTo(url, options))) ?? encodeAnswer(BUSY);
   } catch (error) {
     options.onError(error instanceof Error ? error.message : 'unknown error');
     return encodeAnswer(

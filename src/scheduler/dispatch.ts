@@ -58,7 +58,7 @@ export interface DispatchParts {
   readonly scanner: PageScanner;
   readonly outage: OutageWatch;
   /** Resolves when a request could be sent at once and nothing else waits to send one. */
-  readonly untilTurn: (signal: AbortSignal) => Promise<void>;
+  readonly waitUntilTurn: (signal: AbortSignal) => Promise<void>;
   readonly rereading: Rereading;
   /** Called when no request is due for a second or longer. */
   readonly onRest: () => void;
@@ -121,7 +121,7 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
     pulse.beat(LONGEST_REST_MS);
     await waitForRoom(context, signal, pulse);
     await outage.waitUntilOver(signal, pulse.beat);
-    await parts.untilTurn(signal);
+    await parts.waitUntilTurn(signal);
     signal.throwIfAborted();
     const next = planning.planner.next(advancePlanning(planning));
     setRest(planning, next.kind === 'rest' ? next : null);
@@ -270,9 +270,9 @@ function nameUnreachable({ context, planning }: DispatchParts, decision: PollDec
 }
 
 async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal: AbortSignal): Promise<void> {
-  const { planning, scanner, untilTurn } = parts;
+  const { planning, scanner, waitUntilTurn } = parts;
   const task = liveTaskOf(planning, decision);
-  const result = task === null ? NOTHING_SCANNED : await scanner.scan({ ...task, untilTurn }, signal);
+  const result = task === null ? NOTHING_SCANNED : await scanner.scan({ ...task, waitUntilTurn }, signal);
   const { planner } = planning;
   // No request was possible, or no answer was understood: the gap has a name now, and rests.
   if (!result.isUnderstood) planner.noteDecisionFailed(decision, { isOwn: true }, plannedMs(planning));
@@ -296,14 +296,14 @@ async function requestHistory(parts: DispatchParts, decision: HistoryDecision, s
 
 /** @returns whether a page was understood. */
 async function readGap(
-  { planning, scanner, untilTurn }: DispatchParts,
+  { planning, scanner, waitUntilTurn }: DispatchParts,
   decision: HistoryDecision,
   signal: AbortSignal,
 ): Promise<boolean> {
   const gap = nextGoalGap(planning, decision);
   if (gap?.readAgain !== undefined) return await gap.readAgain(signal);
   const task = gap && scanTaskOf(planning, decision, gap);
-  return task !== null && (await scanner.scan({ ...task, untilTurn }, signal)).pages > 0;
+  return task !== null && (await scanner.scan({ ...task, waitUntilTurn }, signal)).pages > 0;
 }
 
 /** `--once` alone closes the complete range; a backfill keeps its pace between two requests. */

@@ -152,7 +152,9 @@ test('settings in the state are read as they were written; a text that was cut t
     saveFact: (key: string, value: string): void => void facts.set(key, value),
   };
   saveSchedules(store, SCHEDULES);
-  saveRunsWith(store, { include: ['a'], exclude: [], excludeSensors: [], includesLocation: true }, [{ name: 'influx', destinationId: 1 }]);
+  saveRunsWith(store, { include: ['a'], exclude: [], excludeSensors: [], includesLocation: true }, [
+    { name: 'influx', destinationId: 1 },
+  ]);
   expect(readSchedules(store)).toMatchObject({
     devices: { text: SCHEDULES.devices.text },
     telemetry: { text: SCHEDULES.telemetry.text },

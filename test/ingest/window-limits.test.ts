@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_NS, msToNs, SECOND_NS } from '../../src/core/time.ts';
-import { type Asking, createLearntWindows, fetchPage, peek, windowRules } from '../../src/ingest/fetch-page.ts';
+import { createLearntWindows, type FetchParts, fetchPage, peek, windowRules } from '../../src/ingest/fetch-page.ts';
 import { type PageRequest, requestFor } from '../../src/ingest/page-request.ts';
 import {
   learnFromRefusal,
@@ -37,7 +37,7 @@ function rig(clock: { passedMs: () => number | null } = CLOCK) {
     store,
     serverClock: { ...CLOCK, passedMs: () => clock.passedMs() },
     api: { telemetry },
-  } as unknown as Asking['context'];
+  } as unknown as FetchParts['context'];
   const windows = createLearntWindows(context);
   const request = (): PageRequest => {
     const to = msToNs(NOW_MS);
@@ -186,7 +186,7 @@ describe('the newest page of a device', () => {
       return Promise.resolve({ value: { deviceId: 'another', readings: [], rejected: [], nextCursor: null } });
     };
     const store = { account: () => null, fact: () => null };
-    const context = { store, serverClock: CLOCK, api: { telemetry } } as unknown as Asking['context'];
+    const context = { store, serverClock: CLOCK, api: { telemetry } } as unknown as FetchParts['context'];
     await peek({ context, windows: createLearntWindows(context) }, 'd', NEVER);
     return widths;
   }

@@ -101,11 +101,11 @@ async function live({
   };
   const pulse = { beat: () => {}, rest: () => void log.push(`rests ${clock.monoMs()}`) };
   const apiState = createApiState({ observe: () => {}, serverNowMs: clock.nowMs, monoMs: clock.monoMs });
-  const untilTurn = async (signal: AbortSignal): Promise<void> =>
+  const waitUntilTurn = async (signal: AbortSignal): Promise<void> =>
     await clock.sleep(turnMs, isTurnSure ? undefined : signal);
   const reportedRests: number[] = [];
   const own = { scanner: {}, rereading: {}, onRest: () => void reportedRests.push(clock.monoMs()) };
-  const parts = { context, planning, apiState, outage, untilTurn, pulse, readStream, ...own };
+  const parts = { context, planning, apiState, outage, waitUntilTurn, pulse, readStream, ...own };
   const stop = new AbortController();
   if (stopMs !== undefined) void clock.sleep(stopMs).then(() => stop.abort(new Error('stopped')));
   const end = followPlan(parts as unknown as DispatchParts, stop.signal);

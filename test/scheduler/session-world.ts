@@ -112,7 +112,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
       },
     },
     outage,
-    untilTurn: async () => await Promise.resolve(),
+    waitUntilTurn: async () => await Promise.resolve(),
     onRest: nothing,
     pulse: { beat: nothing, rest: nothing },
   } as unknown as SessionParts;

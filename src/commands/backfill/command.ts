@@ -34,7 +34,7 @@ export async function runBackfillCommand(
   const { command, config, terminal } = parts;
   const options = readBackfillOptions(command, realClock.nowMs());
   const args = argsOf(options, chosenDevices(config.dataDir, command.devices, false), command);
-  const ask = async (wanted: BackfillArgs, onFound?: () => void): Promise<BackfillSummary> =>
+  const request = async (wanted: BackfillArgs, onFound?: () => void): Promise<BackfillSummary> =>
     await doOrFollow(
       {
         kind: 'backfill',
@@ -49,7 +49,7 @@ export async function runBackfillCommand(
       { dataDir: config.dataDir, terminal },
       ports,
     );
-  const summary = await requestWholeRange(ask, args);
+  const summary = await requestWholeRange(request, args);
   printAnswer({ command, terminal }, ports, { object: summary, text: () => backfillEndText(summary) });
   return summary.exit_code;
 }
@@ -59,20 +59,20 @@ export async function runBackfillCommand(
  * not know newer devices. So after its end the backfill is requested once more; what is covered takes no request. A
  * recheck would read all again: only a range of a day or more that follows the range of that job is requested.
  *
- * @param ask requests it, and calls `onFound` where there is such a job.
+ * @param request requests it, and calls `onFound` where there is such a job.
  * @returns the summary of that job if the request after it had nothing to read.
  */
 export async function requestWholeRange(
-  ask: (wanted: BackfillArgs, onFound?: () => void) => Promise<BackfillSummary>,
+  request: (wanted: BackfillArgs, onFound?: () => void) => Promise<BackfillSummary>,
   args: BackfillArgs,
 ): Promise<BackfillSummary> {
   let isFound = false;
-  const found = await ask(args, () => {
+  const found = await request(args, () => {
     isFound = true;
   });
   const rest = isFound && found.outcome !== 'interrupted' ? restAfter(found, args) : null;
   if (rest === null) return found;
-  const last = await ask(rest);
+  const last = await request(rest);
   return last.requests === 0 && last.exit_code === found.exit_code ? found : last;
 }
 

@@ -57,7 +57,7 @@ interface Started {
 
 async function work(parts: BackfillWorkParts, { args, begun, save }: Started, signal: AbortSignal): Promise<JobEnd> {
   const { context, planning } = parts;
-  const wantedRange = await untilStarted(parts, signal);
+  const wantedRange = await waitUntilStarted(parts, signal);
   const sentMs = parts.backfill.sentMs();
   const begin = (own: BackfillArgs): Backfill =>
     beginBackfill(context, { args: own, wantedRange, sentMs, budgets: parts.backfill.budgets, isBeside: true });
@@ -98,7 +98,7 @@ function alreadyReadTo(context: SyncContext, backfill: Backfill): EpochNs | null
 }
 
 /** Waits until the daemon has read the account and the devices. */
-async function untilStarted(parts: BackfillWorkParts, signal: AbortSignal): Promise<WantedRange> {
+async function waitUntilStarted(parts: BackfillWorkParts, signal: AbortSignal): Promise<WantedRange> {
   const { context, planning, apiState } = parts;
   const look = (): WantedRange | null => {
     throwIfRefused(apiState);

@@ -82,7 +82,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
   return {
     summary,
     toItsEnd: async (signal) => {
-      const outcome = await untilClosed(parts, { backfill, seen }, signal);
+      const outcome = await waitUntilClosed(parts, { backfill, seen }, signal);
       const end = await outcomeAfterDelivery(parts, outcome, signal);
       if (end === 'complete' || end === 'gaps_remain') backfill.recheck?.end();
       return summary(end);
@@ -115,7 +115,7 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
 }
 
 /** Waits until no gap can be closed any more. */
-async function untilClosed(
+async function waitUntilClosed(
   parts: BackfillWorkParts,
   { backfill, seen }: { readonly backfill: Backfill; readonly seen: Seen },
   signal: AbortSignal,
@@ -192,8 +192,8 @@ export async function runBackfill(
 ): Promise<BackfillSummary> {
   const begun: Started = { run: null };
   const works = [
-    async (stop: AbortSignal) => await ask(parts, { args, begun }, stop),
-    async (stop: AbortSignal) => await (await untilStarted(parts, begun, stop)).toItsEnd(stop),
+    async (stop: AbortSignal) => await runSession(parts, { args, begun }, stop),
+    async (stop: AbortSignal) => await (await waitUntilStarted(parts, begun, stop)).toItsEnd(stop),
   ];
   const fill = async (both: AbortSignal): Promise<BackfillSummary> =>
     await runUntilFirst(works, { signal: both, reason: 'the backfill has ended' });
@@ -211,7 +211,7 @@ interface Started {
 }
 
 /** Sends the planner's requests. */
-async function ask(
+async function runSession(
   parts: BackfillParts,
   { args, begun }: { args: BackfillArgs; begun: Started },
   signal: AbortSignal,
@@ -234,7 +234,7 @@ async function ask(
   return await runLoneSession(parts, { begin, mayGoUnlisted: false }, signal);
 }
 
-async function untilStarted(parts: BackfillParts, begun: Started, signal: AbortSignal): Promise<BackfillRun> {
+async function waitUntilStarted(parts: BackfillParts, begun: Started, signal: AbortSignal): Promise<BackfillRun> {
   const failure = (): string => {
     const text = parts.apiState.fault ?? 'the archive is full';
     return `Nothing could be read for ten minutes: ${text}. Run the command again when the API answers.`;

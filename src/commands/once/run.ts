@@ -103,8 +103,8 @@ export function endingOf({ apiState }: { readonly apiState: ApiState }, run: Onc
 async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
   const { context } = parts;
   const works = [
-    async (stop: AbortSignal) => await ask(parts, run, stop),
-    async (stop: AbortSignal) => await untilClosed(parts, run, stop),
+    async (stop: AbortSignal) => await runSession(parts, run, stop),
+    async (stop: AbortSignal) => await waitUntilClosed(parts, run, stop),
   ];
   const outcome = await runUntilFirst(works, { signal, reason: 'finished' });
   saveCoverageNotes(context, run);
@@ -112,7 +112,7 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
 }
 
 /** Sends the planner's requests. */
-async function ask(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<never> {
+async function runSession(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<never> {
   const begin = (areListed: boolean): LoneWork => {
     beginOnceRun(parts.context, run);
     return { lane: 'first-history', goal: run.goal, streams: areListed ? ['alerts'] : ['alerts', 'devices'] };
@@ -135,7 +135,7 @@ export interface WatchParts extends WaitingParts {
 }
 
 /** Waits until no gap is left, no gap can be closed, or there is no progress. */
-async function untilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
+async function waitUntilClosed(parts: WatchParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
   const { context } = parts;
   const rate = { everyMs: RUN_CHECK_MS, wakeUp: parts.planning.rested };
   const state = createRunState(context);

@@ -79,7 +79,7 @@ function ageFacts(
   const refused = resender?.refused() ?? null;
   return {
     // VictoriaMetrics reports its retention.
-    isAsked: of.isDone && source.kind === 'influxdb',
+    isSearched: of.isDone && source.kind === 'influxdb',
     beganMs: of.beganMs,
     endedMs: clock.nowMs(),
     isResent: refused !== null && refused.lines === refused.tooOld,

@@ -109,7 +109,7 @@ export const NOTHING_HIDDEN: Hidden = { days: [], before: null, estimate: null }
 /** The facts by which the days of a search are counted. */
 export interface AgeFacts {
   /** Whether a retention is looked for: not where something was not compared. */
-  readonly isAsked: boolean;
+  readonly isSearched: boolean;
   /** When the comparison began and ended, by the local clock. */
   readonly beganMs: EpochMs;
   readonly endedMs: EpochMs;
@@ -126,7 +126,7 @@ export interface AgeFacts {
 
 /** Counts the pending days: points that are surely hidden for their age as known to be missing. */
 export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
-  const parting = facts.isAsked ? partingOf(search, facts) : null;
+  const parting = facts.isSearched ? partingOf(search, facts) : null;
   const before = parting?.before ?? null;
   const estimate = parting?.estimate ?? null;
   const earlier = estimate === null ? null : agreeing(facts, estimate);

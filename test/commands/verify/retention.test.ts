@@ -42,7 +42,7 @@ function search(days: readonly FoundDay[], facts: Partial<AgeFacts> = {}) {
   const counted = days.filter((day) => !searchDay(ages, day));
   const count = (day: FoundDay): void => void counted.push(day);
   const hidden = countSearched(ages, {
-    isAsked: true,
+    isSearched: true,
     beganMs: NOW_MS,
     endedMs: NOW_MS,
     isResent: true,
@@ -169,7 +169,7 @@ describe('two comparisons that send nothing', () => {
 });
 
 test('where something was not compared, nothing is concluded', () => {
-  expect(search([OLD, EQUAL], { isAsked: false })).toMatchObject({ before: null, sums: { missing: 50 } });
+  expect(search([OLD, EQUAL], { isSearched: false })).toMatchObject({ before: null, sums: { missing: 50 } });
 });
 
 test('the text has a remedy, or the meaning', () => {
