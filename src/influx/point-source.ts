@@ -11,7 +11,7 @@ import type { DestinationKind } from '../core/lines/dialect.ts';
 import { encodeFieldValue } from '../core/lines/line-protocol.ts';
 import type { PointSource, ReadProblem, TakePoint } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
-import { DAY_NS, type EpochNs, MINUTE_NS, parseTimestamp } from '../core/time.ts';
+import { DAY_NS, type EpochNs, MINUTE_NS, nsToMs, parseTimestamp } from '../core/time.ts';
 import { sectionOf } from './answers.ts';
 import { createReader, mayRead, type ReadLines } from './reader.ts';
 import type { InfluxSinkOptions } from './sink.ts';
@@ -337,7 +337,7 @@ function createVictoriaSource({ name, workspace }: Omit<BucketTags, 'bucket'>, r
 
 /** Unix time in seconds, to the millisecond. */
 function seconds(at: EpochNs): string {
-  const ms = `${at / 1_000_000n}`.padStart(4, '0');
+  const ms = `${nsToMs(at)}`.padStart(4, '0');
   return `${ms.slice(0, -3)}.${ms.slice(-3)}`;
 }
 

@@ -2,7 +2,7 @@
  * Represents times of the simulated world as milliseconds and the nanoseconds within one. Two plain numbers are faster
  * than a bigint, which would be most of the cost of a search.
  */
-import { DAY_MS, type EpochMs, type EpochNs, MS_NS } from '../core/time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, MS_NS, SECOND_NS } from '../core/time.ts';
 
 /** How many digits of a time are served. */
 export type Precision = 's' | 'ms' | 'us' | 'ns';
@@ -13,7 +13,7 @@ export interface Instant {
   readonly subNs: number;
 }
 
-const STEP_NS: Record<Precision, bigint> = { s: 1_000_000_000n, ms: 1_000_000n, us: 1000n, ns: 1n };
+const STEP_NS: Record<Precision, bigint> = { s: SECOND_NS, ms: MS_NS, us: 1000n, ns: 1n };
 
 /** The instant as the API stores it: digits beyond the precision are cut off. */
 export function truncate({ ms, subNs }: Instant, precision: Precision): Instant {

@@ -15,7 +15,7 @@ import type {
   VerifiedDestination,
   VerifyState,
 } from '../../core/state/verify.ts';
-import { DAY_NS, dayStart, type EpochNs, SECOND_MS, SECOND_NS } from '../../core/time.ts';
+import { DAY_NS, dayStart, type EpochNs, MS_NS, SECOND_MS, SECOND_NS } from '../../core/time.ts';
 import {
   beginExamination,
   collectInto,
@@ -201,7 +201,7 @@ async function compareRange(
   const reach = isMoved ? { from: range.from - MOVED_NS, to: range.to + MOVED_NS } : range;
   const looked = state.range({ deviceId, destinationId: destination.id, ...reach }, acknowledged);
   const gone = isMoved
-    ? looked.cleared.map(({ from, to }) => ({ from: from - (from % 1_000_000n), to }))
+    ? looked.cleared.map(({ from, to }) => ({ from: from - (from % MS_NS), to }))
     : looked.cleared;
   cleared.push(...intersect(gone, [range]));
   examineRange(examination, {
@@ -240,7 +240,7 @@ function rangesOf({ day, size }: { readonly day: number; readonly size: number }
 /** Whole milliseconds: a database that keeps those has nothing across an edge. */
 function edge(nth: bigint, parts: bigint): EpochNs {
   const ns = (DAY_NS * nth) / parts;
-  return ns - (ns % 1_000_000n);
+  return ns - (ns % MS_NS);
 }
 
 /** How long is waited before each further try. */

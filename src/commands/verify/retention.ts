@@ -10,7 +10,7 @@
 import type { Interval } from '../../core/intervals.ts';
 import type { PointsText } from '../../core/state/job-args.ts';
 import type { MissingPoints, RetentionEstimate } from '../../core/state/log.ts';
-import { DAY_NS, dayStart, type EpochMs, type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../../core/time.ts';
+import { DAY_NS, dayStart, type EpochMs, type EpochNs, HOUR_MS, maxNs, minNs, msToNs, nsToMs } from '../../core/time.ts';
 import type { FoundDay } from './examine.ts';
 
 /** The points of a destination that a comparison has seen, day by day. */
@@ -67,7 +67,7 @@ function partingOf(
   if (found.length === 0) return isResent ? { before: newest + 1n, estimate: null } : null;
   if (oldestFound !== null && oldestFound <= newest) return null;
   if (oldestEqualDay !== null && oldestEqualDay < Number(newest / DAY_NS)) return null;
-  const ageMs = (at: EpochNs, nowMs: EpochMs): number => nowMs - Number(at / 1_000_000n);
+  const ageMs = (at: EpochNs, nowMs: EpochMs): number => nowMs - nsToMs(at);
   const shortestMs = Math.max(0, ageMs(found.reduce(minNs), beganMs) - 1);
   return { before: newest + 1n, estimate: { beganMs, endedMs, shortestMs, longestMs: ageMs(newest, endedMs) } };
 }

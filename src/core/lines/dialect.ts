@@ -6,7 +6,7 @@
  */
 
 import { parseJson } from '../json.ts';
-import type { EpochNs } from '../time.ts';
+import { type EpochNs, MS_NS } from '../time.ts';
 import { identityTag } from './line-protocol.ts';
 import { isTelemetryLine, readLine, seriesOf } from './line-reader.ts';
 
@@ -40,8 +40,6 @@ interface Translation {
   /** For each of `lines` the index of its line in the batch; ascending. */
   readonly origins: readonly number[];
 }
-
-const NS_PER_MS = 1_000_000n;
 
 /** Translates lines of the log for a database of a kind. Lines that it cannot store are left out. */
 export function translate(kind: DestinationKind, lines: readonly string[], findMoved: FindMoved): Translation {
@@ -104,8 +102,8 @@ function numberOf(raw: string): string {
 
 /** Downwards, also before 1970. */
 function floorToMs(at: EpochNs): bigint {
-  const ms = at / NS_PER_MS;
-  return at < 0n && ms * NS_PER_MS !== at ? ms - 1n : ms;
+  const ms = at / MS_NS;
+  return at < 0n && ms * MS_NS !== at ? ms - 1n : ms;
 }
 
 /** The identity of a destination: if any of it changes, the log is delivered to it from the beginning. */
