@@ -170,7 +170,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     blockedForMs: patience.blockedForMs,
     resend: async (lines, signal) => {
       const served = await destination.open(signal);
-      return 'sink' in served ? await sendBatch(delivery, served, lines, signal) : served;
+      return 'sink' in served ? await sendBatch(delivery, served, { lines }, signal) : served;
     },
   };
 }
@@ -241,7 +241,7 @@ function sendNext(delivery: Delivery, served: ServedDestination, signal: AbortSi
   delivery.prepared = null;
   if (next === null) return false;
   const startedMs = clock.monoMs();
-  const result = sendKept(delivery, served, next.batch, signal, next.packed).then((sent) => ({
+  const result = sendKept(delivery, served, next, signal).then((sent) => ({
     sent,
     tookMs: clock.monoMs() - startedMs,
   }));

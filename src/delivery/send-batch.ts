@@ -31,24 +31,24 @@ interface BatchParts {
  * Sends a batch of the log as it is kept, in one request. Its lines are looked at only if the database refuses some of
  * them, or if some may not be sent as they are.
  *
- * @param packed the text of the batch, where it was packed ahead
+ * @param of.packed the text of the batch, where it was packed ahead
  * @returns the result, by lines of the log
  */
 export async function sendKept(
   parts: BatchParts,
   served: ServedDestination,
-  batch: KeptLines,
+  { batch, packed }: { readonly batch: KeptLines; readonly packed?: PackedText | undefined },
   signal: AbortSignal,
-  packed?: PackedText,
 ): Promise<Sent> {
   const { kind, sink } = served;
   const isWhole = kind === 'influxdb' && isSendable(batch.extent, parts.latestNs?.() ?? null);
-  if (!isWhole || sink.writeText === undefined) return await sendBatch(parts, served, batch.lines, signal);
+  if (!isWhole || sink.writeText === undefined) return await sendBatch(parts, served, batch, signal);
   const answer = await sink.writeText(packed ?? batch.text, signal);
   const verdict = judge(answer);
   // The answer was about no line.
   if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);
-  if (verdict.does !== 'accept') return await sendBatch(parts, served, batch.lines, signal, answer);
+  if (verdict.does !== 'accept')
+    return await sendBatch(parts, served, { lines: batch.lines, answered: answer }, signal);
   parts.controls.remember(lastLines(batch.text, CONTROLS_FROM));
   return noneRejected(batch.count, null);
 }
@@ -81,15 +81,14 @@ const MAX_REQUESTS = 1000;
 /**
  * Sends a batch.
  *
- * @param answered the answer of the database to all of the lines at once, if there is one already
+ * @param of.answered the answer of the database to all of the lines at once, if there is one already
  * @returns the result, by lines of the log
  */
 export async function sendBatch(
   { store, clock, controls, latestNs }: BatchParts,
   { kind, sink }: ServedDestination,
-  lines: readonly string[],
+  { lines, answered }: { readonly lines: readonly string[]; readonly answered?: WriteAnswer },
   signal: AbortSignal,
-  answered?: WriteAnswer,
 ): Promise<Sent> {
   const latest = latestNs?.() ?? null;
   const storable = lines.flatMap((line, index) => (unsendable(line, latest) === null ? [index] : []));

@@ -26,7 +26,7 @@ for (const kind of ['influxdb', 'victoriametrics'] as const) {
     };
     const clock = createVirtualClock(Number(AT_NS / 1_000_000n));
     const parts = { store: state.store, clock, controls: createControlLines() };
-    const { resolution, rejected } = await sendBatch(parts, { kind, sink }, lines, new AbortController().signal);
+    const { resolution, rejected } = await sendBatch(parts, { kind, sink }, { lines }, new AbortController().signal);
     expect(resolution.resolved).toBe(4);
     expect(rejected.map((each) => each.line)).toEqual([line(3)]);
   });
@@ -58,7 +58,7 @@ test('a line of a time that no clock has reached goes to quarantine once the clo
   const send = async (latest: bigint | null) => {
     sent.length = 0;
     const parts = { store: state.store, clock, controls: createControlLines(), latestNs: () => latest };
-    return await sendBatch(parts, served, lines, new AbortController().signal);
+    return await sendBatch(parts, served, { lines }, new AbortController().signal);
   };
   const { resolution, rejected } = await send(AT_NS + 1n);
   expect(resolution).toMatchObject({ resolved: 3, blocked: null });
@@ -82,7 +82,7 @@ test('a line with a time that no database can store goes to quarantine, and the 
   const served = { kind: 'influxdb', sink: { name: 'influx', write } } as const;
   for (const part of [lines, lines.slice(1, 2)]) {
     sent.length = 0;
-    const { resolution, rejected } = await sendBatch(parts, served, part, new AbortController().signal);
+    const { resolution, rejected } = await sendBatch(parts, served, { lines: part }, new AbortController().signal);
     expect(resolution).toMatchObject({ resolved: part.length, blocked: null });
     expect(sent).toEqual(part.filter((each) => each !== lines[1]));
     expect(rejected).toMatchObject([{ line: lines[1], message: expect.stringContaining('1677 to 2262') }]);
@@ -133,7 +133,9 @@ for (const [name, answer] of [
       const served = { kind: 'influxdb', sink } as const;
       const { signal } = new AbortController();
       const sent =
-        way === 'kept' ? await sendKept(parts, served, batch, signal) : await sendBatch(parts, served, lines, signal);
+        way === 'kept'
+          ? await sendKept(parts, served, { batch }, signal)
+          : await sendBatch(parts, served, { lines }, signal);
       const remembered = [controls.newest(), controls.latestLike(lines[0] ?? '')];
       outcomes.push({ sent, remembered, requests: requests.map((each) => each.lines) });
       expect(requests[0]?.by).toBe(way === 'kept' ? 'text' : 'lines');
@@ -154,7 +156,12 @@ test('the lines of a batch are not read again and again while the database is do
   const parts = { store: state.store, clock: createVirtualClock(0), controls: createControlLines() };
   const kept = { ...batch, lines: [] };
   const lines = vi.spyOn(kept, 'lines', 'get');
-  const { resolution } = await sendKept(parts, { kind: 'influxdb', sink }, kept, new AbortController().signal);
+  const { resolution } = await sendKept(
+    parts,
+    { kind: 'influxdb', sink },
+    { batch: kept },
+    new AbortController().signal,
+  );
   expect(resolution).toMatchObject({ resolved: 0, blocked: { message: 'down' } });
   expect(requests).toHaveLength(1);
   expect(lines).not.toHaveBeenCalled();
@@ -169,7 +176,7 @@ test('a batch is sent line by line if one time may not be sent, or to another di
   const send = async (kind: 'influxdb' | 'victoriametrics', latest: bigint | null) => {
     requests.length = 0;
     const parts = { store: state.store, clock, controls: createControlLines(), latestNs: () => latest };
-    return await sendKept(parts, { kind, sink }, batch, new AbortController().signal);
+    return await sendKept(parts, { kind, sink }, { batch }, new AbortController().signal);
   };
   const { rejected } = await send('influxdb', late - 1n);
   expect(rejected.map((each) => each.line)).toEqual(lines.slice(-1));

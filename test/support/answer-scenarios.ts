@@ -305,7 +305,8 @@ export const pointsOfOtherTimes: BorderScenario = async ({ sendKept, createContr
     const parts = { store: state.store, clock: { nowMs: () => START_MS }, controls: createControlLines(), latestNs };
     const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
     const extent = { first: AT_NS, last: at };
-    const { resolution, rejected } = await sendKept(parts, served, { text, count: 3, extent, lines }, SIGNAL);
+    const batch = { text, count: 3, extent, lines };
+    const { resolution, rejected } = await sendKept(parts, served, { batch }, SIGNAL);
     found.push(...unless('sent', sent, [lines[0], lines[2]]));
     found.push(
       ...unless('resolved and set aside', [resolution.resolved, rejected.map(({ line }) => line)], [3, [lines[1]]]),

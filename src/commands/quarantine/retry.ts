@@ -66,7 +66,7 @@ async function retrySome(
   items: readonly QuarantinedItem[],
   { sum, signal }: { sum: LinesRetried; signal: AbortSignal },
 ): Promise<number> {
-  const send: Send = async (lines) => await sendBatch({ store, clock, controls }, destination, lines, signal);
+  const send: Send = async (lines) => await sendBatch({ store, clock, controls }, destination, { lines }, signal);
   const lines = items.map(({ content }) => newestCount(store, content));
   const { resolution, missing } = await send(lines);
   const unsettled = await sendCorrected(store, lines.slice(0, resolution.resolved), send);

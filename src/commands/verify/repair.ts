@@ -258,7 +258,7 @@ export function createResender({ destination, state, clock, batchLines }: Resend
       let done = 0;
       while (done < lines.length) {
         const batch = lines.slice(done, done + batchSize.lines());
-        const { resolution } = await sendBatch({ store, clock, controls }, destination, batch, signal);
+        const { resolution } = await sendBatch({ store, clock, controls }, destination, { lines: batch }, signal);
         const { resolved, rejected, blocked, tooLarge } = resolution;
         batchSize.sent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
         done += resolved;
