@@ -302,7 +302,10 @@ function onlyDevice(given: Given, mode: Mode): string | null {
 const INFLUX_FLAGS = ['influx-url', 'influx-token-file', 'influx-org', 'influx-bucket', 'influx-kind'] as const;
 
 /** All kinds, by their type alone: the code that translates lines is not loaded here. */
-const INFLUX_KINDS = ['influxdb', 'victoriametrics'] as const satisfies readonly DestinationKind[];
+const INFLUX_KINDS = Object.keys({
+  influxdb: true,
+  victoriametrics: true,
+} satisfies Record<DestinationKind, true>) as DestinationKind[];
 
 /** The kind of the database that `init` is given. */
 function influxKind(given: Given): InitCommand['influxKind'] {

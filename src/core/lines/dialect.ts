@@ -11,10 +11,8 @@ import { identityTag } from './line-protocol.ts';
 import { isTelemetryLine, readLine, seriesOf } from './line-reader.ts';
 
 /** The kinds of database that points can go to. */
-export type DestinationKind = 'influxdb' | 'victoriametrics';
-
-/** All kinds. */
-export const DESTINATION_KINDS: readonly DestinationKind[] = ['influxdb', 'victoriametrics'];
+export const DESTINATION_KINDS = ['influxdb', 'victoriametrics'] as const;
+export type DestinationKind = (typeof DESTINATION_KINDS)[number];
 
 /** The name of each kind, for people. */
 export const DESTINATION_NAMES: Readonly<Record<DestinationKind, string>> = {
