@@ -2,8 +2,8 @@
  * Coverage: the time ranges of a device that are stored in full, with the readings at their edges.
  *
  * Pages arrive newest first, so the newest time seen would be no checkpoint: an interruption between two pages would
- * lose the readings between them. The state keeps this set of ranges instead. What is left to read is the wanted range
- * minus the set, so gaps can be closed piece by piece and in any order.
+ * lose the readings between them. The state keeps this set of ranges instead. The wanted range minus the set is left to
+ * read, so gaps can be closed piece by piece and in any order.
  */
 import { type Interval, type Intervals, normalize, subtract } from './intervals.ts';
 import { DAY_NS, type EpochNs } from './time.ts';

@@ -1,9 +1,9 @@
 /**
  * Signs of life of the loops: how `/healthz` distinguishes a loop that is stuck from one that rests.
  *
- * With each turn, a loop announces the longest time that it will rest. What is overdue by more than `STILL_AFTER_MS` is
- * stuck: it waits for something that does not come, and a restart repairs that. A loop that has not begun, or has
- * ended in good order, is not watched. All times are those of the monotonic clock.
+ * With each turn, a loop announces the longest time that it will rest. A loop that is overdue by more than
+ * `STILL_AFTER_MS` is stuck: it waits for something that does not come, and a restart repairs that. A loop that has not
+ * begun, or has ended in good order, is not watched. All times are those of the monotonic clock.
  */
 import type { Clock } from './ports.ts';
 import type { HealthReport } from './status.ts';

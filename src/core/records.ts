@@ -2,8 +2,8 @@
  * The records of the API as the program uses them. `api/` validates them, so the types can be relied on everywhere
  * else.
  *
- * The API document explains the members ("Resources and their fields"). What may be null or absent there is `null`
- * here.
+ * The API document explains the members ("Resources and their fields"). A member that may be null or absent there is
+ * `null` here.
  */
 import type { EpochNs } from './time.ts';
 

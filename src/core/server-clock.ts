@@ -11,8 +11,8 @@
  *    clock has made the same jump (the host slept, and the monotonic clock stood still): then earlier answers are
  *    dropped. Otherwise the answer is ignored, until such answers have agreed three times, over ten minutes, with a
  *    time that the API serves meanwhile, or within two minutes with the local wall clock or with the server's time from
- * before it fell back: then the server's clock was corrected. Not so while the newest time that the API serves
- * continues by the clock from before: then the local clock is wrong too.
+ *    before it fell back: then the server's clock was corrected. Not so while the newest time that the API serves
+ *    continues by the clock from before: then the local clock is wrong too.
  * 3. `highestPassedMs` never falls back. It stands still until the server's clock has caught up. Once the last two
  *    answers say that the clock has fallen back (`presentAtMostMs`), `nowMs` falls back too, and ingest takes back the
  *    coverage of every device beyond the time to which the clock fell (`fellToMs`) and reads that range again.

@@ -98,8 +98,8 @@ const SHORTEST_NS = 10n * MINUTE_NS;
 type ReadRange = (range: Interval) => Promise<ReadProblem | null>;
 
 /**
- * Creates what reads a range in one query, until a database refuses that for its files: then in steps of a day, halved
- * as often as it refuses. What was learnt holds for the ranges that follow.
+ * Creates a function that reads a range in one query, until a database refuses that for its files: then in steps of a
+ * day, halved as often as it refuses. The steps that it has found hold for the ranges that follow.
  */
 function createSteps(): (range: Interval, read: ReadRange) => Promise<ReadProblem | null> {
   let stepNs: bigint | null = null;

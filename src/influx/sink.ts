@@ -62,8 +62,8 @@ export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKi
 type Refusal = Extract<WriteAnswer, { readonly kind: 'refused' }>;
 
 /**
- * Sends a line that an InfluxDB 3 refused again by its own path, which names the column and the reason. What the
- * refusal means does not change by that, only its words.
+ * Sends a line that an InfluxDB 3 refused again by its own path, which names the column and the reason. Only the words
+ * of the refusal change by that, not its meaning.
  */
 async function withReason(
   client: DatabaseClient,

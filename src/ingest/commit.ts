@@ -91,7 +91,7 @@ export function commitJudged(context: SyncContext, page: JudgedPage): Committed 
   return { newReadings, reopened };
 }
 
-/** How many values are committed at a time. What the commit of a larger page takes would hold up all other work. */
+/** How many values are committed at a time. The commit of a larger page would hold up all other work. */
 const VALUES_AT_ONCE = 5000;
 
 /**

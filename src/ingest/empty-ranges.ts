@@ -148,8 +148,8 @@ export function confirmWindow(window: EmptyWindow, nowMs: EpochMs): EmptyWindow 
 }
 
 /**
- * Whether what is due then is to be requested now. What is due more than a day later was recorded by a clock that was
- * ahead.
+ * Whether a check that is due at this time is to be requested now. A clock that was ahead has recorded the time if it
+ * is more than a day away.
  */
 export function isCheckDue(dueMs: EpochMs | null, nowMs: EpochMs): boolean {
   return dueMs !== null && (dueMs <= nowMs || dueMs > nowMs + DAY_MS);

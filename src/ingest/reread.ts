@@ -169,9 +169,9 @@ async function recheckEmpty(context: SyncContext, deviceId: string, signal: Abor
 const DUE_AT_ONCE = 0;
 
 /**
- * Requests an empty window again. What its readings show to be missing below them is a gap again; the windows next to
- * it, which were called empty at the same time, are due at once. One that was due so itself has to have new readings
- * for that: otherwise two windows with readings would make each other due for ever.
+ * Requests an empty window again. A range that its readings show to be missing below them is a gap again; the windows
+ * next to it, which were called empty at the same time, are due at once. One that was due so itself has to have new
+ * readings for that: otherwise two windows with readings would make each other due for ever.
  *
  * @returns whether its answers could be used.
  * @throws ApiFault

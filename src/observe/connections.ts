@@ -1,10 +1,10 @@
 /**
  * The connections of the HTTP server: what one of them may cost, and which is dropped where there are too many.
  *
- * A connection passes its bytes on to the parser one request at a time. What comes while a request is being answered is
- * read once and not passed on; the rest of a burst of pipelined requests waits in the kernel of its sender. A client
- * that closes its side before its answer is made has gone. Where the bytes are cut has no meaning for the parser, so
- * nothing depends on whether a head ends where this file thinks that it does.
+ * A connection passes its bytes on to the parser one request at a time. While it answers a request, it reads the next
+ * bytes once and does not pass them on; the rest of a burst of pipelined requests waits in the kernel of its sender. A
+ * client that closes its side before its answer is made has gone. Where the bytes are cut has no meaning for the
+ * parser, so nothing depends on whether a head ends where this file thinks that it does.
  *
  * Of too many connections those go first that wait for a slow client, then those that are idle. An address with few
  * connections keeps them while others have more. Of clients that do not read large responses the slowest are dropped.

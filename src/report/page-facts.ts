@@ -3,7 +3,8 @@
  * devices, a page at a time; one device with the values of its sensors over a range; the alerts.
  *
  * The list of devices is that of the last scan of the fleet (`fleet.ts`): states, lags and shares are as old as that, a
- * few seconds at ten thousand devices. What is expensive (the bar, the values) is read for the rows of the page alone.
+ * few seconds at ten thousand devices. The bar and the values are expensive: they are read for the rows of the page
+ * alone.
  *
  * The page of a device reads the archive in its order, each block once, step by step: a range may hold a million lines.
  * Other work has a turn between any two steps, and pages take their steps in rotation, so that a small one does not

@@ -2,8 +2,8 @@
  * The state of the API: which streams were read, which fail or are off, and whether the key is refused.
  *
  * The record has one writer for each fact: the functions below. They report a change as an event, once. `--once`, a
- * backfill and a job read the record; `--status`, the metrics and readiness read the `StreamReport` of it. What keeps
- * the API from being read is written to the state as well, for a `--status` beside the daemon.
+ * backfill and a job read the record; `--status`, the metrics and readiness read the `StreamReport` of it. The reason
+ * why the API cannot be read is written to the state as well, for a `--status` beside the daemon.
  *
  * | call | the stream afterwards | event |
  * | --- | --- | --- |

@@ -114,7 +114,7 @@ const LATE_INTERVALS = 3;
 
 /**
  * Where the readings of a device are expected to begin within the range, by the devices that were read as far back or
- * further: the product-limit estimator of survival. What no device was read as far back as counts as filled.
+ * further: the product-limit estimator of survival. A time to which no device was read back counts as filled.
  *
  * @returns a function of a device and its missing ranges, ascending.
  */

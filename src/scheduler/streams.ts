@@ -111,11 +111,11 @@ export function listPages(devices: number, pageSize: number): number {
 /**
  * The time between two listings that is worth its requests, in ms.
  *
- * A listing costs a request for every page of devices. What it brings is that quiet devices which report again are
- * noticed, in the mean after half the time between two listings. With `s` such devices in a time and a listing every
- * `L`, that comes to `s * L² / 6` of lag; a request spent on live work instead would save `T² / 2`, where `T` is the
- * lag that devices are polled at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to
- * spare, a request costs nothing, and the list is read as often as devices are checked.
+ * A listing costs a request for every page of devices. It shows which quiet devices report again, in the mean after
+ * half the time between two listings. With `s` such devices in a time and a listing every `L`, that comes to
+ * `s * L² / 6` of lag; a request spent on live work instead would save `T² / 2`, where `T` is the lag that devices are
+ * polled at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to spare, a request costs
+ * nothing, and the list is read as often as devices are checked.
  *
  * @param input `lagMs`: the lag at which devices are polled; `changesPerMs`: of all devices together; `leastMs`: the
  * interval of the schedules.

@@ -1,6 +1,6 @@
 /**
  * Where the answers of `init` come from: flags, files and the environment first, then a person on a terminal, or the
- * lines of a pipe. What is typed for a secret is not echoed. The answers about the database are tried together.
+ * lines of a pipe. A secret is not echoed as it is typed. The answers about the database are tried together.
  */
 import { resolve } from 'node:path';
 import { realClock } from '../../app/real-clock.ts';

@@ -2,8 +2,8 @@
  * `--once`: closes every gap from now − `sync.history` to the coverage limit at its start, reads the alerts to their
  * end, delivers, and exits. It is the scheduler running alone until nothing is left to do.
  *
- * Exit codes: 0 if everything is complete; 3 if it was interrupted or made no progress for ten minutes; 1 if running
- * it again will not help. What it has archived stays in every case.
+ * Exit codes: 0 if everything is complete; 3 if it was interrupted or made no progress for ten minutes; 1 if running it
+ * again will not help. Its archived readings stay in every case.
  */
 
 import type { MaintenanceParts } from '../../archive/maintenance.ts';

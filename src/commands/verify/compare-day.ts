@@ -200,9 +200,7 @@ async function compareRange(
   if ('message' in returned) return returned;
   const reach = isMoved ? { from: range.from - MOVED_NS, to: range.to + MOVED_NS } : range;
   const looked = state.range({ deviceId, destinationId: destination.id, ...reach }, acknowledged);
-  const gone = isMoved
-    ? looked.cleared.map(({ from, to }) => ({ from: from - (from % MS_NS), to }))
-    : looked.cleared;
+  const gone = isMoved ? looked.cleared.map(({ from, to }) => ({ from: from - (from % MS_NS), to })) : looked.cleared;
   cleared.push(...intersect(gone, [range]));
   examineRange(examination, {
     kind: source.kind,

@@ -4,13 +4,23 @@
  *
  * It is concluded from acknowledged points only: all of them before one instant are missing and all later ones are
  * there, and that is so although they were just sent again and accepted, or in two comparisons that lie an hour apart
- * and that one retention explains. Where not one point is there, only sending them again shows it. What was concluded
- * is recorded, and holds from then on.
+ * and that one retention explains. Where not one point is there, only sending them again shows it. The conclusion is
+ * recorded, and holds from then on.
  */
 import type { Interval } from '../../core/intervals.ts';
 import type { PointsText } from '../../core/state/job-args.ts';
 import type { MissingPoints, RetentionEstimate } from '../../core/state/log.ts';
-import { DAY_NS, dayStart, type EpochMs, type EpochNs, HOUR_MS, maxNs, minNs, msToNs, nsToMs } from '../../core/time.ts';
+import {
+  DAY_NS,
+  dayStart,
+  type EpochMs,
+  type EpochNs,
+  HOUR_MS,
+  maxNs,
+  minNs,
+  msToNs,
+  nsToMs,
+} from '../../core/time.ts';
 import type { FoundDay } from './examine.ts';
 
 /** The points of a destination that a comparison has seen, day by day. */

@@ -8,17 +8,17 @@
  */
 
 import type { TimestampOffset } from '../state/telemetry.ts';
-import type { EpochNs } from '../time.ts';
+import { type EpochNs, MS_NS } from '../time.ts';
 import { readSeries, seriesOf } from './line-reader.ts';
 
 /** The largest offset: how far beyond a range its values may be written, in ns. */
-export const MAX_OFFSET_NS = 1_000_000n;
+export const MAX_OFFSET_NS = MS_NS;
 
 /** The used timestamps of one device in one range. It grows as values are added. */
 export interface UsedTimestamps {
   /** @returns where to write the value, or `null` if it is already stored. */
   assign(value: RecordedValue): EpochNs | null;
-  /** The displacements decided since the start. */
+  /** The offsets decided since the start. */
   newOffsets(): readonly TimestampOffset[];
 }
 

@@ -134,7 +134,7 @@ function tellConnection(isLost) {
   connection.textContent =
     lostAt === null
       ? ''
-      : `Tidemark is not reachable since ${partsOf(lostAt).minutes}:${partsOf(lostAt).seconds}. What is shown is older than that.`;
+      : `Tidemark is not reachable since ${partsOf(lostAt).minutes}:${partsOf(lostAt).seconds}. The figures are older than that.`;
 }
 
 async function refresh() {

@@ -1,9 +1,9 @@
 /**
  * The archive: the durable log of points, in blocks of compressed line protocol.
  *
- * A block's number is its place in the log; within a lane blocks are delivered in that order. What every destination
- * has acknowledged may be merged into larger blocks (`compaction.ts`) and cleared (`clearing.ts`). It promises that
- * what is read back is, byte for byte, what was appended.
+ * A block's number is its place in the log; within a lane blocks are delivered in that order. Lines that every
+ * destination has acknowledged may be merged into larger blocks (`compaction.ts`) and cleared (`clearing.ts`). It
+ * promises that lines are read back, byte for byte, as they were appended.
  */
 
 import type Database from 'better-sqlite3';
@@ -34,7 +34,7 @@ export interface Archive {
   newestLines(): readonly string[];
   /** Lines of the device's blocks with telemetry in the range. */
   linesAround(deviceId: string, from: EpochNs, to: EpochNs): string[];
-  /** The displacements of a device that were recorded or written in the range. */
+  /** The offsets of a device that were recorded or written in the range. */
   offsetsAround(deviceId: string, from: EpochNs, to: EpochNs): TimestampOffset[];
   addOffsets(deviceId: string, offsets: readonly TimestampOffset[]): void;
   /** The ranges that reach into this one in which telemetry lines of the device were archived and cleared. */

@@ -171,7 +171,7 @@ export const STEP_1 = `
 /** The archive: merged blocks, what was cleared away. */
 const ARCHIVE = `
   -- When a block was archived (its newest line, once merged), and how far it is merged: 0 as its page came, 1 with
-  -- others of its day, 2 for good. What was archived before this step counts from now.
+  -- others of its day, 2 for good. Blocks from before this step count from now.
   ALTER TABLE block ADD COLUMN at_ms INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE block ADD COLUMN level INTEGER NOT NULL DEFAULT 0;
   UPDATE block SET at_ms = CAST(unixepoch('subsec') * 1000 AS INTEGER);
