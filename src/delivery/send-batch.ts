@@ -31,7 +31,7 @@ interface BatchParts {
  * Sends a batch of the log as it is kept, in one request. Its lines are looked at only if the database refuses some of
  * them, or if some may not be sent as they are.
  *
- * @param of.packed the text of the batch, where it was packed ahead
+ * @param packed the text of the batch, where it was packed ahead
  * @returns the result, by lines of the log
  */
 export async function sendKept(
@@ -81,7 +81,7 @@ const MAX_REQUESTS = 1000;
 /**
  * Sends a batch.
  *
- * @param of.answered the answer of the database to all of the lines at once, if there is one already
+ * @param answered the answer of the database to all of the lines at once, if there is one already
  * @returns the result, by lines of the log
  */
 export async function sendBatch(

@@ -210,7 +210,7 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     edits: [
       {
         file: 'api/classify.ts',
-        find: 'hasTooMany ? undefined : parseJson',
+        find: 'hasTooMany ? undefined : parseBody',
         replace: 'hasTooMany === null ? undefined : parseJson',
       },
     ],

@@ -122,8 +122,8 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'delivery/send-batch.ts',
         find: `  if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);
-  if (verdict.does !== 'accept') return`,
-        replace: "  if (verdict.does === 'bisect') return",
+  if (verdict.does !== 'accept')`,
+        replace: "  if (verdict.does === 'bisect')",
       },
     ],
   },
