@@ -98,7 +98,7 @@ async function main(): Promise<number> {
     stopExitCode = isDaemon ? 0 : 3;
     if (isDaemon) {
       setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.daemon}`);
-      // Saves a quarter of a daemon's memory. A one-off would take a fifth more of the processor for it.
+      // Saves a quarter of a daemon's memory. A one-off would take a quarter more of the processor for it.
       setFlagsFromString('--optimize-for-size');
       // Code that runs a few times a minute is not worth optimizing: it has to be called ten times as often first.
       setFlagsFromString('--invocation-count-for-maglev=4000');
