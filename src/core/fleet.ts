@@ -4,10 +4,9 @@
  *
  * Keys of the configuration keep their names in `--what-if`; the shorter names mean the same keys.
  */
-import type { NamedDevice } from './device-names.ts';
+import { type NamedDevice, nameOf } from './device-names.ts';
 import type { DeviceFilter } from './filter.ts';
 import { type Intervals, intersect, lengthNs } from './intervals.ts';
-import { nameOf } from './lines/names.ts';
 import type { Schedules } from './ports.ts';
 import { type DeviceRecord, RESTING } from './records.ts';
 import { nearest } from './text.ts';

@@ -12,9 +12,10 @@
  * device is included again, the next reading of the alert writes exactly what is missing. The state keeps the excluded
  * devices as a fact, so that all their alerts are read again then, resolved ones too.
  */
+
+import { nameAt } from '../core/device-names.ts';
 import { ApiFault, lackedScope } from '../core/faults.ts';
 import { isOpen, type KnownAlert, type Observed, observeAlert } from '../core/lines/fact-lines.ts';
-import { nameAt } from '../core/lines/names.ts';
 import type { Purpose, Reply } from '../core/ports.ts';
 import {
   type AlertPage,

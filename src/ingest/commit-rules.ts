@@ -6,6 +6,7 @@
  * sensor and value decide what is stored already; coverage plays no part.
  */
 
+import { nameAt } from '../core/device-names.ts';
 import { type DeviceFilter, filterReading } from '../core/filter.ts';
 import { type Interval, type Intervals, includes } from '../core/intervals.ts';
 import {
@@ -17,7 +18,6 @@ import {
   type TagValue,
 } from '../core/lines/line-protocol.ts';
 import { isTelemetryLine } from '../core/lines/line-reader.ts';
-import { nameAt } from '../core/lines/names.ts';
 import { createUsedTimestamps, type UsedTimestamps } from '../core/lines/offsets.ts';
 import {
   addPoint,

@@ -10,10 +10,11 @@
  * did not contain comes back with a list that contains it, also where it was gone by its own 404. One that is listed
  * all the time although it answers 404 comes back with an answer.
  */
+
+import { nameOf } from '../core/device-names.ts';
 import { ApiFault, type ApiFaultKind } from '../core/faults.ts';
 import { filterRecord } from '../core/filter.ts';
 import { deviceDigest, deviceLine } from '../core/lines/fact-lines.ts';
-import { nameOf } from '../core/lines/names.ts';
 import type { PollSettings } from '../core/ports.ts';
 import type { Cursor, DevicePage, DeviceRecord, RejectedRecord } from '../core/records.ts';
 import { isListedAgain, LISTING_STARTS } from '../core/retry.ts';

@@ -764,7 +764,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['renamed'],
     edits: [
       {
-        file: 'core/lines/names.ts',
+        file: 'core/device-names.ts',
         find: 'if (record.fromNs > at) break;',
         replace: 'if (record.fromNs > at) void at;',
       },

@@ -5,6 +5,8 @@
  * changes but a point must not, so each observed state of an alert is a point of its own, at the time of the
  * observation. The device name, kind and sensor of an alert stay as they were first seen.
  */
+
+import { nameOf } from '../device-names.ts';
 import { hashHex } from '../hash.ts';
 import type { PlanUse } from '../quota.ts';
 import { type Account, type AlertRecord, type DeviceRecord, RESTING } from '../records.ts';
@@ -12,7 +14,6 @@ import type { DeviceState } from '../status.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact, msToNs, nsToMs } from '../time.ts';
 import type { FieldKey } from './line-protocol.ts';
 import { descriptiveTag, encodeLine, type Field, type FieldValue, identityTag, type Tag } from './line-protocol.ts';
-import { nameOf } from './names.ts';
 
 /** A `device` point: the device as listed at a time. */
 export function deviceLine(record: DeviceRecord, workspaceTag: string, atMs: EpochMs): string {

@@ -6,7 +6,7 @@
  */
 import type Database from 'better-sqlite3';
 import type { CoveredRange, Edge } from '../../core/coverage.ts';
-import { pinName } from '../../core/lines/names.ts';
+import { pinName } from '../../core/device-names.ts';
 import {
   CONFIRMED_FOR_GOOD,
   type CoverageNow,

@@ -4,10 +4,10 @@
  */
 
 import type Database from 'better-sqlite3';
+import { nameAt } from '../../core/device-names.ts';
 import { type Interval, includes, intersect, normalize } from '../../core/intervals.ts';
 import { descriptiveTag, encodeSeries, identityTag, type TagValue } from '../../core/lines/line-protocol.ts';
 import { isTelemetryLine } from '../../core/lines/line-reader.ts';
-import { nameAt } from '../../core/lines/names.ts';
 import type { LogLane } from '../../core/state/log.ts';
 import type { ArchivedDay, ArchivedLine, ArchivedRange, VerifyState } from '../../core/state/verify.ts';
 import type { EpochNs } from '../../core/time.ts';
