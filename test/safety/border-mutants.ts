@@ -211,7 +211,7 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
       {
         file: 'api/classify.ts',
         find: 'hasTooMany ? undefined : parseBody',
-        replace: 'hasTooMany === null ? undefined : parseJson',
+        replace: 'hasTooMany === null ? undefined : parseBody',
       },
     ],
   },

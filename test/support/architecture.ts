@@ -107,7 +107,7 @@ export const PURE: readonly RegExp[] = [
   /^report\/(?:device-list|device-snapshot|series)\.ts$/,
   /^observe\/(?:event-row|event-table|metrics-table|program-events|progress)\.ts$/,
   /^page\/(?:device|devices|html|overview|panels|style)\.ts$/,
-  /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result|verify\/retention)\.ts$/,
+  /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result|verify\/retention|verify\/text)\.ts$/,
   /^commands\/shared\/layout\.ts$/,
 ];
 

@@ -30,10 +30,10 @@ import {
   sumTally,
   verdictUnread,
   verifyExit,
-  verifyText,
   verifyVerdict,
 } from './result.ts';
 import type { Hidden } from './retention.ts';
+import { verifyText } from './text.ts';
 
 /**
  * Compares and prints.

@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { comparisonWork } from '../../../src/commands/verify/command.ts';
 import type { Progress } from '../../../src/commands/verify/compare.ts';
-import { verifyText } from '../../../src/commands/verify/result.ts';
+import { verifyText } from '../../../src/commands/verify/text.ts';
 import type { Sink } from '../../../src/core/ports.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import { missingChangeOf } from '../../../src/core/state/job-args.ts';

@@ -12,10 +12,10 @@ import {
   sumTally,
   verdictUnread,
   verifyExit,
-  verifyText,
   verifyVerdict,
 } from '../../../src/commands/verify/result.ts';
 import { NOTHING_HIDDEN } from '../../../src/commands/verify/retention.ts';
+import { verifyText } from '../../../src/commands/verify/text.ts';
 
 const INFLUX = { name: 'influx', kind: 'influxdb' } as const;
 
