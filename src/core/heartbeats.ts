@@ -12,7 +12,7 @@ import { MINUTE_MS, SECOND_MS } from './time.ts';
 /** A loop that is overdue for so long stands still. */
 export const STILL_AFTER_MS = MINUTE_MS;
 
-/** The main loop ticks once a second; what is longer is a process that was stopped or had no processor. */
+/** The main loop ticks once a second; a longer interval is a process that was stopped or had no processor. */
 const PAUSED_FROM_MS = 5 * SECOND_MS;
 
 /** The heartbeats of one loop. */

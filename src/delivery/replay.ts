@@ -20,7 +20,7 @@ import type { Blocked } from './destination.ts';
 import { type BatchSize, createBatchSize, createPatience, type Patience } from './flow-control.ts';
 import type { Sent } from './send-batch.ts';
 
-/** The ports and the pace of a replay. */
+/** The ports and the rate limit of a replay. */
 export interface ReplayParts extends DelivererParts {
   /** The most lines in one request. */
   readonly batchLines: number;

@@ -36,7 +36,7 @@ const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
 
 /**
  * The limits of a listing, far beyond any workspace: each id is held until the listing ends, so that many take some
- * 40 MB. A longer one counts as failed; what it had is stored.
+ * 40 MB. A longer one counts as failed; the alerts that it had are stored.
  */
 const MAX_PAGES = 10_000;
 const MAX_LISTED = 200_000;

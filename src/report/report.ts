@@ -358,14 +358,14 @@ function completeText(
   destinations: readonly DestinationReport[],
   textOf: (destination: DestinationReport) => string,
 ): string {
-  const lacks = destinations.map((each) => ({
+  const missing = destinations.map((each) => ({
     each,
     points: each.quarantined + each.missing.reduce((sum, { points }) => sum + points, 0),
   }));
-  const whole = lacks.filter(({ points }) => points === 0).map(({ each }) => textOf(each));
+  const whole = missing.filter(({ points }) => points === 0).map(({ each }) => textOf(each));
   return [
     ...(whole.length === 0 ? [] : [`${whole.join(' and ')} ${whole.length === 1 ? 'has' : 'have'} every point`]),
-    ...lacks
+    ...missing
       .filter(({ points }) => points > 0)
       .map(({ each, points }) => `${textOf(each)} has all but ${counted(points, 'point')}`),
   ].join(', ');

@@ -1,8 +1,8 @@
 /**
- * A backfill under way: the range that it wants of each device, the request that is due next, its pace and its
+ * A backfill under way: the range that it wants of each device, the request that is due next, its rate and its
  * counts.
  *
- * Promise: it remembers only its counts and its pace, and computes what is left from the coverage each time. So it
+ * Promise: it remembers only its counts and its rate, and computes what is left from the coverage each time. So it
  * may end at any moment, and the next backfill continues where it stopped. With `recheck` it also reads again what was
  * covered when it began; the state keeps what of that is left.
  */
@@ -321,7 +321,7 @@ interface BackfillRate {
   setLeft(requests: number): void;
   /** Until when its part of the day's budget is used up; a time that has passed: it is not. */
   dayFreeAtMs(): EpochMs;
-  /** How long this many requests take at least by the pace alone, in ms. */
+  /** How long this many requests take at least by the rate alone, in ms. */
   lastsMs(requests: number, nowMs: EpochMs): number;
   /** Whether the time to finish by has passed. */
   isLate(nowMs: EpochMs): boolean;
@@ -330,7 +330,7 @@ interface BackfillRate {
 /** The fraction of the time that is kept in reserve, for delivery and for more readings than estimated. */
 const RESERVE = 0.04;
 
-/** Creates the pace of a backfill that has sent nothing yet. */
+/** Creates the rate of a backfill that has sent nothing yet. */
 export function createBackfillRate(settings: RateSettings): BackfillRate {
   const { maxShare, finishByMs, startedMs, budgets } = settings;
   const log = createSendLog(DAY_MS);

@@ -64,7 +64,7 @@ export interface LocationSpec {
   readonly updatedAtMs: EpochMs;
 }
 
-/** A device from its first day to its last. Only the id is needed; what is left out gets a plain default. */
+/** A device from its first day to its last. Only the id is needed; a field that is left out gets a plain default. */
 export interface DeviceSpec {
   readonly deviceId: string;
   readonly name?: string;

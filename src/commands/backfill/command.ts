@@ -56,7 +56,7 @@ export async function runBackfillCommand(
 
 /**
  * Requests a backfill. An open job of an equal request may have begun long before: it ends at an earlier time and does
- * not know newer devices. So after its end the backfill is requested once more; what is covered takes no request. A
+ * not know newer devices. So after its end the backfill is requested once more; a covered range takes no request. A
  * recheck would read all again: only a range of a day or more that follows the range of that job is requested.
  *
  * @param request requests it, and calls `onFound` where there is such a job.
