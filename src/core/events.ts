@@ -222,8 +222,8 @@ type SyncEvent =
   /** The key or the plan is refused: no requests are made until it is repaired, but for a try now and then. */
   | { readonly type: 'key-refused'; readonly message: string; readonly waitMs: number }
   | { readonly type: 'key-changed' }
-  /** A key that was refused is accepted again, or its replacement is. */
-  | { readonly type: 'key-accepted' }
+  /** A key that was refused is accepted again, or another one that has replaced it (`isOther`). */
+  | { readonly type: 'key-accepted'; readonly isOther: boolean }
   /** Once per process: everything that the API serves is stored, and the sync keeps it up to date from now on. */
   | {
       readonly type: 'initial-sync-done';

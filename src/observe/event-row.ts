@@ -60,8 +60,8 @@ export type Rows<E extends AppEvent> = { readonly [T in E['type']]: EventRow<Eve
 type RepeatRule<E> =
   /** An outage with an end: its subject, and the message whose change is logged. */
   | { readonly outage: (event: E) => string; readonly message?: (event: E) => string }
-  /** The end of an outage. `alwaysLogged`: also if the outage was not logged. */
-  | { readonly ends: (event: E) => string; readonly alwaysLogged?: true }
+  /** The end of an outage. `alwaysLogged`: whether also if the outage was not logged. */
+  | { readonly ends: (event: E) => string; readonly alwaysLogged?: (event: E) => boolean }
   /** An event without an end, by its kind. `isBrief`: it counts as over after ten minutes without it. */
   | { readonly alike: (event: E) => string; readonly isBrief?: true };
 

@@ -146,7 +146,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     fields: ({ stream, scope }) => ({ stream, scope }),
     pattern: 'The key lacks the scope …, so this stream is off; the others run. …',
     note: 'error for devices and telemetry: nothing is synced without them',
-    repeats: { ends: ({ stream }) => `stream ${stream}`, alwaysLogged: true },
+    repeats: { ends: ({ stream }) => `stream ${stream}`, alwaysLogged: () => true },
   },
   'stream-on': info('The key now has the scope of this stream; the stream is on again', {
     fields: ({ stream }) => ({ stream }),
@@ -184,10 +184,13 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     note: 'a summary of the polls of a stream: `telemetry: 3 new readings, 2 devices polled, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: 100 read, 2 new points` (the newest and the open ones, not all), `account: read`; at most one line per stream and minute',
     isRoutine: true,
   }),
-  'device-appeared': info(({ more }) => `New device${more > 0 ? `, and ${more} more` : ''}`, {
-    fields: ({ deviceId, name }) => ({ device_id: deviceId, device_name: name }),
-    pattern: 'New device…',
-  }),
+  'device-appeared': info(
+    ({ more }) => `New device${more > 0 ? ` (${more} more ${more === 1 ? 'is' : 'are'} not logged separately)` : ''}`,
+    {
+      fields: ({ deviceId, name }) => ({ device_id: deviceId, device_name: name }),
+      pattern: 'New device…',
+    },
+  ),
   'device-renamed': info('Device renamed', {
     fields: ({ deviceId, before, after }) => ({ device_id: deviceId, before, after }),
   }),
@@ -315,12 +318,12 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     note: '`the API refuses the key: …`, `the plan of this workspace has no API access. …`, `the key lacks the scope …`',
     repeats: { outage: () => 'key', message: ({ message }) => message },
   }),
-  'key-accepted': info('The API accepts the key again; polling resumed', {
-    note: 'debug after a `key-changed` line',
-    repeats: { ends: () => 'key' },
+  'key-accepted': info('The API accepts the key; polling resumed', {
+    // The change of the key has ended the problem in the log already.
+    repeats: { ends: () => 'key', alwaysLogged: ({ isOther }) => isOther },
   }),
   'key-changed': info('The key has changed; using the new one', {
-    repeats: { ends: () => 'key', alwaysLogged: true },
+    repeats: { ends: () => 'key', alwaysLogged: () => true },
   }),
   'initial-sync-done': info(
     ({ devices, withGaps, points }) =>

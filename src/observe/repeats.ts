@@ -104,7 +104,7 @@ function suppressedByRule({ outages, kinds }: Memory, event: AppEvent, level: Li
   }
   if ('ends' in repeats) {
     const suppressed = outageEnded(outages.get(repeats.ends(event)));
-    return repeats.alwaysLogged === true ? (suppressed ?? 0) : suppressed;
+    return repeats.alwaysLogged?.(event) === true ? (suppressed ?? 0) : suppressed;
   }
   const quietMs = repeats.isBrief === true ? QUIET_MS : REPEAT_MS;
   return kindCame(kinds, `${event.type} ${level} ${repeats.alike(event)}`, { nowMs, quietMs });

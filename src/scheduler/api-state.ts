@@ -59,6 +59,8 @@ export interface ApiState {
   fault: string | null;
   /** The refusal of the key or its plan; `null` while the key works. */
   refusal: ApiFault | null;
+  /** Whether the key has changed since that refusal. */
+  hasOtherKey: boolean;
   /** When the API is tried again after a refusal, by the monotonic clock. */
   retryAtMs: number;
   /** The failure of the first requests; `null` once any request was answered. */
@@ -80,6 +82,7 @@ export function createApiState(parts: ApiStateParts): ApiState {
     failedAtMs: Number.NEGATIVE_INFINITY,
     fault: null,
     refusal: null,
+    hasOtherKey: false,
     retryAtMs: 0,
     firstFailure: null,
   };
@@ -139,6 +142,7 @@ export function noteRead(state: ApiState, name: Stream): void {
  */
 export function noteRefused(state: ApiState, fault: ApiFault, message: string, waitMs: number): void {
   state.refusal = fault;
+  state.hasOtherKey = false;
   state.retryAtMs = state.parts.monoMs() + waitMs;
   state.parts.observe({ type: 'key-refused', message, waitMs });
   state.parts.problemChanged?.();
@@ -148,7 +152,7 @@ export function noteRefused(state: ApiState, fault: ApiFault, message: string, w
 export function noteAccepted(state: ApiState): void {
   if (state.refusal === null) return;
   state.refusal = null;
-  state.parts.observe({ type: 'key-accepted' });
+  state.parts.observe({ type: 'key-accepted', isOther: state.hasOtherKey });
   state.parts.problemChanged?.();
 }
 

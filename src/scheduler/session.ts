@@ -108,6 +108,7 @@ async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<nev
     key.adopt();
     // The waits of the key before are not those of this one.
     refusals = 0;
+    apiState.hasOtherKey = true;
     observe({ type: 'key-changed' });
   }
 }

@@ -235,7 +235,11 @@ describe('events', () => {
   test('the last named new device comes with the number of others', () => {
     const words = (more: number): string =>
       lineOf({ type: 'device-appeared', deviceId: 'd', name: 'Cold room 1', more }).message;
-    expect([words(0), words(22)]).toEqual(['New device', 'New device, and 22 more']);
+    expect([words(0), words(1), words(22)]).toEqual([
+      'New device',
+      'New device (1 more is not logged separately)',
+      'New device (22 more are not logged separately)',
+    ]);
   });
 
   test('list what a new destination will get', () => {

@@ -46,7 +46,11 @@ const PROBLEMS: readonly (readonly [level: string, AppEvent, AppEvent])[] = [
     { type: 'stream-recovered', stream: 'alerts' },
   ],
   ['warn', { type: 'api-outage', message: 'down', waitMs: 10_000 }, { type: 'api-recovered' }],
-  ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: MINUTE_MS }, { type: 'key-accepted' }],
+  [
+    'error',
+    { type: 'key-refused', message: 'the key is revoked', waitMs: MINUTE_MS },
+    { type: 'key-accepted', isOther: false },
+  ],
   ['error', { type: 'key-refused', message: 'the key is revoked', waitMs: MINUTE_MS }, { type: 'key-changed' }],
   ['warn', held(), { type: 'delivery-resumed', destination: 'influx' }],
   [
@@ -210,6 +214,14 @@ test('the end of a problem counts the lines about the problem, under a name of t
   const last = lines().at(-1);
   expect(last).toMatchObject({ event: 'key-changed', problem_lines_suppressed: 4 });
   expect(last).not.toHaveProperty('suppressed');
+});
+
+test('another key is reported when it comes, and when the API accepts it', () => {
+  const { observe, reported } = openLog();
+  observe({ type: 'key-refused', message: 'the key is revoked', waitMs: MINUTE_MS });
+  observe({ type: 'key-changed' });
+  observe({ type: 'key-accepted', isOther: true });
+  expect(reported()).toEqual(['key-refused error 0', 'key-changed info 0', 'key-accepted info 0']);
 });
 
 test('requests that are tried again are reported anew once it was calm', () => {

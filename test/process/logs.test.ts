@@ -72,6 +72,7 @@ describe('the log of a daemon', () => {
       'delivery-resumed': 1,
       'key-refused': 1,
       'key-changed': 1,
+      'key-accepted': 1,
     });
     expect(reported['poll-summary']).toBeLessThan(15);
   });

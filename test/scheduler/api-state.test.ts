@@ -32,7 +32,8 @@ function life() {
   const report = createStreamReport(state, () => outage.message);
   const alerts = () => report.list().find(({ name }) => name === 'alerts');
   const countOf = (type: AppEvent['type']): number => events.filter((event) => event.type === type).length;
-  return { clock, outage, state, report, alerts, countOf };
+  const accepted = () => events.flatMap((event) => (event.type === 'key-accepted' ? [event.isOther] : []));
+  return { clock, outage, state, report, alerts, countOf, accepted };
 }
 
 const REFUSED = new ApiFault('unauthorized', 'no', { request: 'GET /account' });
@@ -87,6 +88,16 @@ describe('the reason why the API is not read', () => {
     expect(report.isRefused()).toBe(false);
     expect([countOf('key-refused'), countOf('key-accepted')]).toEqual([2, 2]);
   });
+});
+
+test('the accepted key is another one only where it has changed since the last refusal', () => {
+  const { state, accepted } = life();
+  noteRefused(state, REFUSED, 'no', 1000);
+  state.hasOtherKey = true;
+  noteAccepted(state);
+  noteRefused(state, REFUSED, 'no', 1000);
+  noteAccepted(state);
+  expect(accepted()).toEqual([true, false]);
 });
 
 describe('the reason why the API is not read', () => {
