@@ -21,13 +21,19 @@ interface VerifyReport {
 
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function verifyText({ from, to, repair, destinations, sample }: VerifyReport): string {
-  const range = from === null || to === null ? 'nothing is stored yet' : `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
   const parts = [
-    [`Telemetry, whole days (UTC): ${range}`],
+    [`Telemetry: ${daysText(from, to)}`],
     ...destinations.map((verdict) => destinationLines(verdict, repair)),
     ...(sample === null ? [] : [sampleLines(sample, repair)]),
   ];
   return parts.map((lines) => lines.map((line) => wrap(line)).join('')).join('\n');
+}
+
+/** The compared days, the last one included; `to` is the beginning of the day after it. */
+function daysText(from: string | null, to: string | null): string {
+  if (from === null || to === null) return 'nothing is stored yet';
+  const [first, last] = [from, new Date(Date.parse(to) - 1).toISOString()].map((time) => time.slice(0, 10));
+  return first === last ? `${first} (whole day, UTC)` : `${first} to ${last} (whole days, UTC)`;
 }
 
 function destinationLines(verdict: DestinationVerdict, repair: boolean): string[] {
@@ -108,7 +114,9 @@ function noDifferences({
       : [`  ${counted(knownMissing, 'point')} already recorded as missing there (reasons: --status)`]),
     ...(partly === 0
       ? []
-      : [`  ${counted(partly, 'device day')} covered in part (first day, today, gaps): stored points compared`]),
+      : [
+          `  ${counted(partly, 'device day')} ${partly === 1 ? 'is' : 'are'} not complete (first day, today, gaps); stored points were compared`,
+        ]),
     ...(unknown.length === 0
       ? []
       : [

@@ -92,7 +92,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const before = requestsOf(stage);
     const equal = await stage.run(['--verify'], { env: NO_API });
     expect([equal.code, equal.stderr]).toEqual([0, '']);
-    expect(equal.stdout).toMatch(/^Telemetry, whole days \(UTC\): /);
+    expect(equal.stdout).toMatch(/^Telemetry: [\d-]{10}(?: to [\d-]{10} \(whole days| \(whole day), UTC\)\n/);
     expect(equal.stdout).toMatch(/\ninflux \(InfluxDB\): no differences\n/);
     const held = await countOf(stage);
     await bench.influxd.query(stage.database, `DELETE FROM telemetry WHERE device_id = 'walk'`);

@@ -129,6 +129,20 @@ describe('the findings about a destination', () => {
     expect(verifyText(report)).toMatch(/ {2}compared: \d+ points of \d devices? on 1 device day\n/);
   });
 
+  test('the text names the last compared day, not the day after it', () => {
+    const textOf = (to: string, partly: number): string => {
+      const verdict = { ...verifyVerdict(INFLUX, compared(found('a', {}))), days_partly_covered: partly };
+      const report = { from: '2026-11-27T00:00:00Z', repair: false, destinations: [verdict], sample: null };
+      return verifyText({ ...report, to }).replaceAll(/\s+/g, ' ');
+    };
+    const several = textOf('2026-11-29T00:00:00Z', 58);
+    expect(several).toMatch(/^Telemetry: 2026-11-27 to 2026-11-28 \(whole days, UTC\) /);
+    expect(several).toContain('58 device days are not complete (first day, today, gaps); stored points were compared');
+    const one = textOf('2026-11-28T00:00:00Z', 1);
+    expect(one).toMatch(/^Telemetry: 2026-11-27 \(whole day, UTC\) /);
+    expect(one).toContain('1 device day is not complete (first day, today, gaps); stored points were compared');
+  });
+
   test('one that was not read is unfinished, or equal where nothing is kept either', () => {
     expect(verdictUnread('a', 'nothing was sent')).toMatchObject({ outcome: 'unfinished', reason: 'nothing was sent' });
     expect(verdictUnread('a', null)).toMatchObject({ outcome: 'equal', kind: null, reason: null, points_compared: 0 });
