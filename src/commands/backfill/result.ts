@@ -8,7 +8,7 @@ import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { capitalized, counted, databaseText, duration, grouped, plainText } from '../../core/text.ts';
-import { type EpochNs, formatExact, nsToMs, parseTimestamp, rangeNs } from '../../core/time.ts';
+import { type EpochNs, formatExact, MINUTE_MS, nsToMs, parseTimestamp, rangeNs } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
@@ -191,6 +191,7 @@ export function backfillEndText(summary: BackfillSummary): string {
     ...emptyOf(summary),
     ...recheckText(summary),
     ...missingOf(summary),
+    ...newestOf(summary),
     ...deliveryOf(summary),
   ];
   return lines.map((line) => wrap(line)).join('');
@@ -247,13 +248,32 @@ function recheckText({ recheck }: BackfillSummary): string[] {
   ];
 }
 
-function missingOf({ missing }: BackfillSummary): string[] {
+/** A gap up to this length at the end of the range lasts only until the next polls. */
+const NEWEST_MS = 10 * MINUTE_MS;
+
+const lengthMs = (range: MissingRange): number => nsToMs(rangeNs(range));
+
+function isNewest(range: MissingRange, end: string): boolean {
+  return range.reason === PENDING && range.to === end && lengthMs(range) <= NEWEST_MS;
+}
+
+function newestOf({ missing, to }: BackfillSummary): string[] {
+  const newest = missing.filter((range) => isNewest(range, to));
+  if (newest.length === 0) return [];
+  const longestMs = newest.reduce((longest, range) => Math.max(longest, lengthMs(range)), 0);
+  return [
+    `The newest minutes of ${counted(newest.length, 'device')} (at most ${duration(longestMs / 1000)}) are not read yet: the next polls read them, or the same command.`,
+  ];
+}
+
+function missingOf({ missing: all, to: end }: BackfillSummary): string[] {
+  const missing = all.filter((range) => !isNewest(range, end));
   if (missing.length === 0) return [];
   const reasons = new Map<string, MissingRange[]>();
   for (const range of missing) reasons.set(range.reason, [...(reasons.get(range.reason) ?? []), range]);
   const sums = [...reasons].map(([reason, ranges]) => {
     const devices = new Set(ranges.map(({ device_id }) => device_id)).size;
-    const ms = ranges.reduce((sum, range) => sum + nsToMs(rangeNs(range)), 0);
+    const ms = ranges.reduce((sum, range) => sum + lengthMs(range), 0);
     return {
       ms,
       line: `  ${gapText(reason).why}: ${duration(ms / 1000)} on ${counted(devices, 'device')}: ${REMEDIES[reason] ?? 'run the command again'}`,
@@ -261,7 +281,7 @@ function missingOf({ missing }: BackfillSummary): string[] {
   });
   const worst = missing.slice(0, RANGES_LISTED).map((range) => {
     const { device_id, from, to, reason } = range;
-    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(nsToMs(rangeNs(range)) / 1000)} from ${short(from)} to ${short(to)}, ${gapText(reason).why}`;
+    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(lengthMs(range) / 1000)} from ${short(from)} to ${short(to)}, ${gapText(reason).why}`;
   });
   const more = missing.length - worst.length;
   return [

@@ -48,6 +48,20 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     expect(backfillEndText(summary)).toMatch(/The database: every point is stored \([\d,]+ points delivered during/);
     const again = summary.destinations.map((destination) => ({ ...destination, delivered_points: 0 }));
     expect(backfillEndText({ ...summary, destinations: again })).toContain('The database: every point is stored.');
+    // Gaps that the next polls close are summed up.
+    const gap = (deviceId: string, from: string): BackfillSummary['missing'][number] => {
+      return { device_id: deviceId, device_name: deviceId, from, to: summary.to, reason: 'pending' };
+    };
+    const [recent, old] = [70 * SECOND_MS, HOUR_MS].map((ms) => new Date(Date.parse(summary.to) - ms).toISOString());
+    const newest = [gap('often', recent ?? ''), gap('tied', recent ?? '')];
+    const sum =
+      'The newest minutes of 2 devices (at most 70 s) are not read yet: the next polls read them, or the same';
+    expect(oneLine({ ...summary, missing: newest })).toContain(sum);
+    expect(oneLine({ ...summary, missing: newest })).not.toMatch(/Remaining gaps|often/);
+    const both = oneLine({ ...summary, missing: [gap('seldom', old ?? ''), ...newest] });
+    expect(both).toContain(sum);
+    expect(both).toMatch(/not read yet: 60 min on 1 device: .* By device, the longest first: seldom: 60 min from/);
+    expect(both).not.toContain('often');
     expect(summary.readings).toBeGreaterThan(25_000);
     expect(summary.requests).toBe(telemetryRequests(rig));
     expect(rig.simulator.log.total).toBe(summary.requests + 2);
