@@ -34,6 +34,7 @@ import {
   PODMAN,
   RELEASE,
   ROOTS,
+  SERVER,
   SERVERS,
   SHELL,
   TRIED,
@@ -272,6 +273,29 @@ test.runIf(needed('victoria-metrics', 'vmbackup', 'prometheus-alertmanager', 'am
         expect(await run('ls /mnt/metrics')).toContain('backup_complete.ignore');
       } finally {
         for (const stop of started) stop();
+      }
+    });
+  },
+);
+
+test.runIf(needed('victoria-metrics', 'curl')).each(commandsBy(SERVER))(
+  '%s answers with its settings',
+  async (command) => {
+    await inDirectory(async (cwd) => {
+      using network = await openNetwork();
+      if (!network.isOwn) return;
+      const { prefix } = network;
+      const stop = background(command, { cwd, prefix, env: { HOME: cwd } });
+      try {
+        const flags =
+          'curl -fs --retry 300 --retry-all-errors --retry-delay 0 --retry-max-time 60 http://127.0.0.1:8428/flags';
+        const { code, stdout, stderr } = await shell(flags, { cwd, prefix });
+        expect(code, stderr).toBe(0);
+        expect(stdout).toContain('dedup.minScrapeInterval="1ms"');
+        expect(stdout).toContain('retentionPeriod="100y"');
+        expect(existsSync(join(cwd, 'tidemark-vm'))).toBe(true);
+      } finally {
+        stop();
       }
     });
   },

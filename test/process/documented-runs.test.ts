@@ -21,7 +21,7 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { openNetwork } from '../support/own-network.ts';
 import { shell } from '../support/run-command.ts';
 import { sharedBench } from '../support/shared-bench.ts';
-import { CHECKOUT, commandsBy, DATABASE, INIT, INSTALLED } from '../support/tried-commands.ts';
+import { CHECKOUT, commandsBy, DATABASE, INIT, INSTALLED, RESTORE } from '../support/tried-commands.ts';
 import { refuse } from './refuse.ts';
 import { KEY, MAIN, openBench, openStage, ROOT, type Stage, TOKEN } from './support.ts';
 
@@ -81,7 +81,7 @@ describe.runIf(influxdAvailable())('with a state that a run has left', () => {
   const EFFECTS: Readonly<Record<string, (command: string) => Promise<void>>> = {
     'tidemark --verify': async (command) =>
       expect(await run(command)).toMatch(
-        /^Telemetry, whole days \(UTC\): [\s\S]*\ninflux \(InfluxDB\): no differences\n/,
+        /^Telemetry: [\d-]{10} to [\d-]{10} \(whole days, UTC\)\n[\s\S]*\ninflux \(InfluxDB\): no differences\n/,
       ),
     'tidemark --verify --sample 5': async (command) => expect(await run(command)).toMatch(/: no differences\n/),
     'tidemark --verify --repair': async (command) =>
@@ -119,6 +119,23 @@ describe.runIf(influxdAvailable())('with a state that a run has left', () => {
       expect(
         (writes(command) === '' ? stdout : readFileSync(join(place, writes(command)), 'utf8')).length,
       ).toBeGreaterThan(50);
+  });
+
+  test.each(commandsBy(RESTORE))('%s', async (command) => {
+    const cwd = join(stage.directory, 'restored');
+    mkdirSync(cwd);
+    for (const name of ['package.json', 'src', 'node_modules']) symlinkSync(join(ROOT, name), join(cwd, name));
+    await run(`tidemark --backup ${join(cwd, 'monday.db')}`);
+    cpSync(join(stage.directory, 'left'), join(cwd, 'data'), { recursive: true });
+    const { code, stderr } = await shell(command, { cwd, env });
+    expect(code, stderr).toBe(0);
+    expect(readdirSync(join(cwd, 'data'))).toEqual(['tidemark.db']);
+    expect(readdirSync(join(cwd, 'before-restore'))).toContain('tidemark.db');
+    const modes = ['data', 'data/tidemark.db'].map((name) => statSync(join(cwd, name)).mode & 0o777);
+    expect(modes).toEqual([0o700, 0o600]);
+    const own = { ...env, TIDEMARK_DATA_DIR: 'data' };
+    const status = await shell('npm start --silent -- --status --json', { cwd, env: own });
+    expect(JSON.parse(status.stdout).totals.archived_readings).toBeGreaterThan(100);
   });
 
   test('the installed program prints the documented output', async () => {

@@ -12,6 +12,8 @@ export type Tried = { readonly runs: string } | { readonly instead: string } | {
 export const SHELL = { runs: 'test/process/documented-commands.test.ts, in a separate directory' };
 /** Runs with the state of an earlier `--once`, against a simulated API and a database. */
 export const CHECKOUT = { runs: 'test/process/documented-runs.test.ts, in a checkout with a state' };
+/** The same, in a checkout of its own with a backup and an earlier state; the test reads the restored state. */
+export const RESTORE = { runs: 'test/process/documented-runs.test.ts, with a backup' };
 /** Runs the built program as `tidemark`, as the image installs it. */
 export const INSTALLED = { runs: 'test/process/documented-runs.test.ts, with the built program and a state' };
 /** The same; the test looks at the database, too. */
@@ -20,6 +22,8 @@ export const DATABASE = { runs: 'test/process/documented-runs.test.ts, with a da
 export const INIT = { runs: 'test/process/documented-runs.test.ts, in a separate network' };
 /** Runs in a network in which the servers of the page listen at its ports. */
 export const SERVERS = { runs: 'test/process/documented-commands.test.ts, in a separate network' };
+/** The same, each by itself. */
+export const SERVER = { runs: 'test/process/documented-commands.test.ts, in a network without other servers' };
 /** Runs in the order of the pages, in a separate checkout and network. */
 export const FIRST_STEPS = { runs: 'test/process/first-steps.test.ts' };
 /** Runs on a copy of the manifests, in the order of the block. */
@@ -232,6 +236,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'mkdir -p fleet/base && cp -r tidemark/config/kubernetes/workspaces fleet/': MANIFESTS,
   'mkdir -p try && printf %s sim_0123456789abcdef0123456789abcdef > try/key && chmod 600 try/key': FIRST_STEPS,
   'mkdir newer && mv tidemark.db* tidemark.lock newer/': MACHINE,
+  'mv data before-restore && mkdir -m 0700 data && cp monday.db data/tidemark.db': RESTORE,
   'node --version': SHELL,
   'node test/bench/scale/slow-database.ts': BY_HAND,
   'node test/image/limit.ts': { instead: 'needs limits of memory by podman: the check behind it (test/image/bounded.ts) as a part of `npm run test:image`: .github/workflows/release.yml' },
@@ -386,6 +391,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'tidemark status': INSTALLED,
   'tidemark-workspace NAME init': names('test/deploy/workspace.test.ts'),
   'victoria-metrics -storageDataPath=/var/lib/victoria-metrics -retentionPeriod=100y -dedup.minScrapeInterval=1ms -httpListenAddr=127.0.0.1:8428 &': SERVERS,
+  'victoria-metrics -storageDataPath=$HOME/tidemark-vm -retentionPeriod=100y -dedup.minScrapeInterval=1ms -httpListenAddr=127.0.0.1:8428': SERVER,
   'vmbackup -storageDataPath=/var/lib/victoria-metrics -snapshot.createURL=http://127.0.0.1:8428/snapshot/create -dst=fs:///mnt/metrics': SERVERS,
 };
 
