@@ -203,9 +203,9 @@ function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: numb
     case 'EADDRINUSE':
       return {
         what: `${address} is in use by another program or another Tidemark`,
-        // That Tidemark may be the daemon of another workspace.
+        // That Tidemark may be the daemon of another workspace, or of this one.
         remedy:
-          'Set listen (TIDEMARK_LISTEN) to another port; with port 0 Tidemark takes a free port. Or stop that program, unless it is a Tidemark daemon: that one syncs another workspace.',
+          'Set listen (TIDEMARK_LISTEN) to another port; with port 0 Tidemark takes a free port. Or stop that program. If it is a Tidemark daemon, do not stop it: if its page shows this workspace, you need no second daemon.',
       };
     case 'EACCES':
       return { what: `${address} may not be used by this user`, remedy: `Use a port above 1023: ${REMEDY} port.` };

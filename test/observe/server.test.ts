@@ -394,7 +394,7 @@ describe('problems of the server', () => {
     expect(error).toBeInstanceOf(UserError);
     expect(error).toMatchObject({
       exitCode: 1,
-      message: `listen: 127.0.0.1:${port} is in use by another program or another Tidemark. Set listen (TIDEMARK_LISTEN) to another port; with port 0 Tidemark takes a free port. Or stop that program, unless it is a Tidemark daemon: that one syncs another workspace.`,
+      message: `listen: 127.0.0.1:${port} is in use by another program or another Tidemark. Set listen (TIDEMARK_LISTEN) to another port; with port 0 Tidemark takes a free port. Or stop that program. If it is a Tidemark daemon, do not stop it: if its page shows this workspace, you need no second daemon.`,
     });
   });
 

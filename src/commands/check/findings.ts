@@ -240,7 +240,7 @@ const WITHOUT: Readonly<Record<Scope, string | null>> = {
 
 const scopeMissing: ReportFault = (notes, scope) => {
   const without = WITHOUT[scope];
-  const remedy = `Create a key ${WHERE} that also has ${scope}, and set it as api.key or in the file of api.key_file.`;
+  const remedy = `Create a key ${WHERE} that also has ${scope}, and write it into the file of api.key_file (or into api.key).`;
   if (without === null) {
     const message = `the key lacks this scope: ${scope === 'devices:read' ? 'nothing' : 'no reading'} can be synced`;
     notes.fail(scope, { message, remedy, exitCode: 77 });

@@ -154,10 +154,10 @@ describe('scopes', () => {
     expect(report.requests).toBeLessThanOrEqual(5);
   });
 
-  test('one is missing: a key that also has it, as api.key or in the file of api.key_file', async () => {
+  test('one is missing: a key that also has it, in the file of api.key_file', async () => {
     await using stage = await openStage({ settings: without('telemetry:read') });
     expect(line(await stage.report(), 'telemetry:read').remedy).toBe(
-      "Create a key in the vendor's web application (Settings, then API) that also has telemetry:read, and set it as api.key or in the file of api.key_file.",
+      "Create a key in the vendor's web application (Settings, then API) that also has telemetry:read, and write it into the file of api.key_file (or into api.key).",
     );
     const created = 'tmk_CANARYcreated/77';
     stage.simulator.settings.key = { ...stage.simulator.settings.key, secret: created, scopes: ALL };
