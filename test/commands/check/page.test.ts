@@ -29,7 +29,7 @@ test('an address that is free, and one that another program uses', async () => {
     status: 'fail',
     message: expect.stringMatching(/is in use by another program or another Tidemark$/),
     remedy: expect.stringMatching(
-      /^Set listen \(TIDEMARK_LISTEN\) to another port; with port 0 .* Or stop that program, unless/,
+      /^Set listen \(TIDEMARK_LISTEN\) to another port; with port 0 .* Or stop that program\. If it is a Tidemark daemon, do not stop it/,
     ),
   });
   expect((await checkPage(config('127.0.0.1', port), false))[0], 'that program is stopped').toMatchObject({
@@ -92,7 +92,10 @@ test('no check advises to stop a daemon of Tidemark on the port', async () => {
   const elsewhere = await serving(health, async () => await checkPage(config('127.0.0.1', await freePort()), false));
   expect(elsewhere[0]).toMatchObject({ status: 'ok', message: expect.stringMatching(/: free for the daemon$/) });
   const unknown = await serving('hello', async (port) => await checkPage(config('127.0.0.1', port), null));
-  expect(unknown[0]).toMatchObject({ status: 'fail', remedy: expect.stringContaining('Or stop that program, unless') });
+  expect(unknown[0]).toMatchObject({
+    status: 'fail',
+    remedy: expect.stringContaining('If it is a Tidemark daemon, do not stop it'),
+  });
 });
 
 test('who can read it', async () => {

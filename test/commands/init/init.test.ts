@@ -244,7 +244,7 @@ describe('by flags', () => {
       [
         ['--listen', address],
         1,
-        /^--listen: .* is in use by .*\. Set --listen to another port; .* Or stop that program, unless/,
+        /^--listen: .* is in use by .*\. Set --listen to another port; .* Or stop that program\. If it is a Tidemark daemon/,
       ],
     ] as const) {
       const refused = await init(directory, ['--api-url', api.url, ...flags], { env });
