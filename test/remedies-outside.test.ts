@@ -9,6 +9,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { classifyAnswer } from '../src/api/classify.ts';
 import { createKeySource } from '../src/app/settings.ts';
 import { runHealthCommand } from '../src/commands/health/command.ts';
 import type { WriteAnswer } from '../src/core/ports.ts';
@@ -20,8 +21,9 @@ import { TEST_CERTIFICATE, TEST_KEY } from './api/support/certificate.ts';
 import { ask, failure } from './api/support/odd-server.ts';
 import { KEY, openStage, runHere } from './commands/check/support.ts';
 import { servePage } from './page/support.ts';
-import { refusal, scratch } from './store/support.ts';
+import { pageCommit, refusal, scratch } from './store/support.ts';
 import { addPrograms, runInside } from './support/own-root.ts';
+import { startVictoria, victoriaAvailable } from './support/victoria.ts';
 
 /** Starts it until the end of the test; returns its address without the scheme. */
 async function started(server: Server | RequestListener, port = 0): Promise<string> {
@@ -56,6 +58,30 @@ describe('the address of the API', () => {
     const { message } = await failure(ask(`http://${slow}`, { timeoutMs: 50 }));
     expect(message).toMatch(/no complete response within 50 ms/);
     expect((await ask(`http://${slow}`, { timeoutMs: 60_000 })).status).toBe(200);
+  });
+
+  /** A name longer than a name server may have. */
+  const NO_HOST = `${'x'.repeat(64)}.invalid`;
+
+  test('whose host has no address: corrected', async () => {
+    const { message } = await failure(ask(`http://${NO_HOST}`));
+    expect(message).toMatch(/check api\.url and the name servers of this machine/);
+    const address = await started((_request, response) => void response.end('{}'));
+    expect((await ask(`http://${address}`)).status).toBe(200);
+  });
+
+  test('of a login page or a proxy: corrected', async () => {
+    const asked = { request: 'GET /account', hasCursor: false, nowMs: 0, secret: KEY };
+    const read = async (url: string) => classifyAnswer(await ask(url), asked);
+    for (const [status, body, words] of [
+      [200, '<html>Log in</html>', /Check that api\.url is right and that no proxy or login page answers/],
+      [405, 'blocked', /Check that api\.url is right and that no proxy answers/],
+    ] as const) {
+      const page = await started((_request, response) => void response.writeHead(status).end(body));
+      expect(await read(`http://${page}`)).toMatchObject({ fault: { message: expect.stringMatching(words) } });
+    }
+    const address = await started((_request, response) => void response.end('{}'));
+    expect(await read(`http://${address}`)).toMatchObject({ kind: 'ok' });
   });
 
   test('at which nothing listens: corrected, or the server started', async () => {
@@ -104,6 +130,14 @@ describe('a database', () => {
     expect(await written({ url: `http://${await started(accepting)}` })).toBe('');
     await started(accepting, Number(new URL(`http://${closed}`).port));
     expect(await written({ url: `http://${closed}` })).toBe('');
+  });
+
+  test('whose host has no address: corrected', async () => {
+    expect(await written({ url: `http://${'x'.repeat(64)}.invalid` })).toMatch(
+      /check influx\.url and the name servers of this machine/,
+    );
+    const own = await started((_request, response) => void response.writeHead(204).end());
+    expect(await written({ url: `http://${own}` })).toBe('');
   });
 
   test('behind a proxy that does not connect: its host in NO_PROXY', async () => {
@@ -240,6 +274,33 @@ test('a range of --plan that ends before sync.history: --from as well', async ()
   });
   expect(await runHere([...until, '--from', '2019-01-01'], { env })).toMatchObject({ code: 0 });
 });
+
+test.runIf(victoriaAvailable())(
+  'a removed device leaves VictoriaMetrics by the request that --forget prints',
+  async () => {
+    await using victoria = await startVictoria();
+    using place = scratch();
+    const { store, close } = openStore(place.path);
+    store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
+    store.commitPage(pageCommit({ deviceId: 'a"b', lines: [] }));
+    store.markGone('a"b', 1);
+    close();
+    const atMs = Date.now() - 60_000;
+    const body = `telemetry,device_id=a"b value=1 ${atMs}\ntelemetry,device_id=other value=2 ${atMs}`;
+    const { status } = await fetch(`${victoria.url}/api/v2/write?precision=ms`, { method: 'POST', body });
+    expect(status).toBe(204);
+    await victoria.exported();
+    const devices = async () => (await victoria.exported()).map(({ metric }) => metric['device_id']).toSorted();
+    expect(await devices()).toEqual(['a"b', 'other']);
+    const api = { TIDEMARK_API_URL: 'http://127.0.0.1:1/external/v1', TIDEMARK_API_KEY: KEY };
+    const env = { ...api, TIDEMARK_DATA_DIR: place.path };
+    const { stdout } = await runHere(['--forget', '--device', 'a"b'], { env });
+    const [, path = '', selector = ''] =
+      /To remove it from VictoriaMetrics, request (\S+) with\n {2}match\[\]=(.*)\n/.exec(stdout) ?? [];
+    await (await fetch(`${victoria.url}${path}?${new URLSearchParams({ 'match[]': selector })}`)).text();
+    expect(await devices()).toEqual(['other']);
+  },
+);
 
 describe('the status page', () => {
   async function health(listen: string): Promise<string> {

@@ -6,6 +6,7 @@ import { Secret } from '../../src/core/secret.ts';
 import type { ReadProblem } from '../../src/core/state/verify.ts';
 import { createReader } from '../../src/influx/reader.ts';
 import type { InfluxSinkOptions } from '../../src/influx/sink.ts';
+import { influxdAvailable, startInfluxd } from '../support/influxd.ts';
 
 const NEVER = new AbortController().signal;
 const TOKEN = 'sekret-token-0123456789';
@@ -167,4 +168,26 @@ describe('servers that do not answer', () => {
     await expect(readAll(url, { signal: stop.signal })).rejects.toThrow('stopped');
     await expect(readAll(url, { signal: stop.signal })).rejects.toThrow('stopped');
   });
+});
+
+test.runIf(influxdAvailable())('a user of InfluxDB 1.8 that may not read may do so after GRANT READ', async () => {
+  await using database = await startInfluxd({ databases: [], env: { INFLUXDB_HTTP_AUTH_ENABLED: 'true' } });
+  const order = async (q: string): Promise<void> => {
+    const login = q.includes('ALL PRIVILEGES') ? {} : { authorization: `Basic ${btoa('admin:admins-password')}` };
+    const body = new URLSearchParams({ q });
+    const answer = await fetch(`${database.url}/query`, { method: 'POST', headers: login, body });
+    expect(await answer.text(), q).not.toContain('error');
+  };
+  await order(`CREATE USER "admin" WITH PASSWORD 'admins-password' WITH ALL PRIVILEGES`);
+  await order('CREATE DATABASE "b"');
+  await order(`CREATE USER "reader" WITH PASSWORD 'readers-password'`);
+  const path = `/query?db=b&q=${encodeURIComponent('SHOW MEASUREMENTS')}`;
+  const given = { token: new Secret('reader:readers-password'), org: '', bucket: 'b', timeoutMs: 10_000, basic: true };
+  const read = createReader({ name: 'influx', url: database.url, ...given });
+  const problem = async (): Promise<ReadProblem | null> => await read(path, () => null, NEVER);
+  expect(await problem()).toMatchObject({
+    hint: expect.stringMatching(/or GRANT READ \(or ALL\) on the database to its user/),
+  });
+  await order('GRANT READ ON "b" TO "reader"');
+  expect(await problem()).toBeNull();
 });

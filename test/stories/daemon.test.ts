@@ -107,6 +107,33 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     await expectExact(rig);
   });
 
+  test('resumes a stream whose scope is missing within a minute of another key in its file', async () => {
+    using rig = await rigOf();
+    const { key } = rig.simulator.settings;
+    const file = keyFile(key.secret);
+    const scopes = [...key.scopes];
+    key.scopes = scopes.filter((scope) => scope !== 'alerts:read');
+    const alerts = (report: StatusReport) => report.streams.find(({ name }) => name === 'alerts')?.state;
+    const states: unknown[] = [];
+    const life = await liveAsDaemon(rig, {
+      forMs: 30 * MINUTE_MS,
+      changes: { api: { url: 'http://simulator.test/external/v1', key: file.inUse, share: 0.8, concurrency: 4 } },
+      key: file,
+      meanwhile: async ({ report }) => {
+        await rig.clock.sleep(20 * MINUTE_MS);
+        states.push(alerts(report()));
+        key.secret = 'sim_the-key-with-all-scopes';
+        key.scopes = scopes;
+        file.write(key.secret);
+        await rig.clock.sleep(MINUTE_MS);
+        states.push(alerts(report()));
+      },
+    });
+    expect([life.error, ...states]).toEqual([null, 'off', 'on']);
+    expect(eventsOf(life, 'stream-off')).toMatchObject([{ stream: 'alerts', scope: 'alerts:read' }]);
+    await expectExact(rig);
+  });
+
   test('continues without the scope for telemetry while yesterday is to be read again', async () => {
     using rig = await rigOf();
     await liveAsDaemon(rig, { forMs: 20 * MINUTE_MS });

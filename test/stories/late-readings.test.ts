@@ -27,15 +27,18 @@ async function rigOf({
   devices = [OFTEN, CALM],
   historyMs = 3 * HOUR_MS,
   settings = {},
+  gracePeriodMs = 2 * MINUTE_MS,
 }: {
   devices?: readonly DeviceSpec[];
   historyMs?: number;
   settings?: SettingsOverrides;
+  gracePeriodMs?: number;
 } = {}): Promise<Rig> {
   return await openRig(bench, {
     world: (originMs) => createWorld({ seed: 9, originMs, historyMs: 4 * DAY_MS, devices, alerts: [] }),
     historyMs,
     settings,
+    gracePeriodMs,
   });
 }
 
@@ -105,6 +108,15 @@ describe.runIf(influxdAvailable())('readings that arrive after the grace period'
     const { sync } = { sync: rig.open() };
     expect(sync.context.store.telemetry('often').late).toMatchObject({ readings: 1, gracePeriodMs: 12 * MINUTE_MS });
     sync.close();
+  });
+
+  test('are none with a longer sync.grace_period', async () => {
+    using rig = await rigOf({ gracePeriodMs: 12 * MINUTE_MS });
+    await rig.once();
+    const fromMs = NOW_MS + 20 * MINUTE_MS;
+    delay(rig, { fromMs, toMs: fromMs + 10 * MINUTE_MS }, 11 * MINUTE_MS);
+    expect(lateOf(await liveFor(rig, 60))).toEqual([]);
+    await finish(rig);
   });
 
   test('much later come by the room that live pages have, and change nothing but the count', async () => {

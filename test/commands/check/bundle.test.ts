@@ -66,6 +66,18 @@ function expectDiscreet(text: string): void {
 }
 
 describe('a bundle', () => {
+  test('goes with the lines that --log-level debug adds: each request and its answer', async () => {
+    await using stage = await openStage({ devices: NAMED, workspaceId: 'ws-secret-4' });
+    const env = { ...stage.env, TIDEMARK_SYNC_HISTORY: '2h' };
+    const log = async (...args: string[]): Promise<string> =>
+      (await runHere(['--once', '--json', ...args], { env })).stderr;
+    expect(await log()).not.toContain('Request finished');
+    const lines = await log('--log-level', 'debug');
+    expect(lines).toMatch(/Request finished/);
+    const { run, bundle } = await bundleOf(stage);
+    expect([run.code, bundle.state.requests.length > 5]).toEqual([0, true]);
+  });
+
   test('contains versions, configuration, lines, status, sizes and the last requests, and no names', async () => {
     await using stage = await openStage({ devices: NAMED, workspaceId: 'ws-secret-4' });
     await fill(stage);

@@ -149,5 +149,10 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
     await victoria.exported('{device_id="none"}');
     const { verdict } = await verifyAt(rig, place, { deviceIds: ['plain'] });
     expect(verdict).toMatchObject({ outcome: 'different', missing: 0, different: 1, extra: 0 });
+    // As the report advises where a repair alone does not help.
+    await deleteSeries('{device_id="plain"}');
+    await verifyAt(rig, place, { deviceIds: ['plain'], repair: true, sleeps: false });
+    await victoria.exported('{device_id="none"}');
+    expect((await verifyAt(rig, place, { deviceIds: ['plain'] })).verdict).toMatchObject(EQUAL);
   });
 });

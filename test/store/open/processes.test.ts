@@ -104,6 +104,9 @@ describe('a user without the right to write', () => {
     expect(openAsNobody(place.path)).toMatch(ELSEWHERE);
     expect(readFileSync(place.file).equals(before)).toBe(true);
     chmodSync(place.path, 0o755);
+    if (NOBODY.uid === undefined) return;
+    const asOwner = spawnSync(process.execPath, openerArgs(place.path), { cwd: ROOT, encoding: 'utf8', input: '' });
+    expect(asOwner.stdout).toBe('open\n');
   });
 
   test('is reported for a state file of its own directory that belongs to another user', () => {
