@@ -476,7 +476,7 @@ const DELIVERY: readonly PanelSpec[] = [
   ),
   chart(
     'Databases',
-    'Whether delivery works (1) or is blocked (0), and the missing points: neither the database nor the archive has them.',
+    'Whether delivery works (1) or is blocked (0), and the missing points, which the database does not get without a command.',
     series(
       [`min by (destination) (${of('tidemark_destination_up')})`, '{{destination}}: up'],
       [`sum by (destination, reason) (${of('tidemark_missing_points')})`, '{{destination}}: missing, {{reason}}'],
