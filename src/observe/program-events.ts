@@ -12,7 +12,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   stopped: info('Tidemark stopped'),
   'status-page-failed': error(({ message }) => `Status page failed: ${message}`),
   progress: info(({ message }) => message, {
-    note: '`progress: …` or `backfill: …`, once a minute while the sync or the delivery is incomplete',
+    note: '`progress: …` or `backfill: …`, once a minute while the sync or the delivery is incomplete; delivered and waiting points are summed over the databases',
   }),
   'configuration-odd': warn(({ message }) => message, { note: 'the message names the key' }),
   'configuration-invalid': error(({ message }) => `The configuration is invalid: ${message}`, {

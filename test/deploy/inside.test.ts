@@ -27,35 +27,50 @@ describe.runIf(process.getuid?.() === 0)('a script in a container', () => {
   afterAll(() => rmSync(root, { recursive: true, force: true }));
 
   test('exists for each way to change the volume', () => {
-    expect(INSIDE).toHaveLength(7);
+    expect(INSIDE).toHaveLength(8);
   });
 
-  test.each(INSIDE)('%s', (command, script) => {
+  const BEFORE = ['tidemark.db', 'tidemark.db-wal', 'tidemark.db.version-4', 'tidemark.lock'];
+  /** A directory into which an earlier command has moved the state. */
+  const MOVED = 'before-1795318500';
+
+  /** Makes both volumes; for a command that reads the moved state, as the command before it leaves them. */
+  const prepare = (script: string): void => {
     const [data, backups] = [join(root, 'data'), join(root, 'backups')];
     for (const folder of [data, backups]) {
       rmSync(folder, { recursive: true, force: true });
       mkdirSync(folder);
     }
-    const before = ['tidemark.db', 'tidemark.db-wal', 'tidemark.db.version-4', 'tidemark.lock'];
-    for (const name of before) writeFileSync(join(data, name), name);
+    const place = script.includes('/before-*/') ? join(data, MOVED) : data;
+    mkdirSync(place, { recursive: true });
+    for (const name of BEFORE) writeFileSync(join(place, name), name);
     writeFileSync(join(data, 'copy.db'), '');
     writeFileSync(join(backups, '2026-11-22T0315.db'), 'the backup');
-    const { status, stdout, stderr } = runInside(root, script, { input: 'the copy' });
-    expect([status, stderr]).toEqual([0, '']);
+  };
+
+  /** The effect of each script, by a word in it. */
+  const expectState = (script: string): void => {
+    const data = join(root, 'data');
     const now = (): string => readFileSync(join(data, 'tidemark.db'), 'utf8');
-    const moved = readdirSync(data).filter((name) => /^before-\d+$|^newer$/.test(name));
-    if (script.includes('mkdir')) {
-      expect(moved).toHaveLength(1);
-      expect(readdirSync(join(data, moved[0] ?? ''))).toEqual(before);
-    } else expect(moved).toEqual([]);
     if (script.includes('cat >')) {
       expect([now(), statSync(join(data, 'tidemark.db')).mode & 0o777]).toEqual(['the copy', 0o600]);
       if (script.includes('chown')) expect(statSync(join(data, 'tidemark.db')).uid).toBe(1000);
     }
     if (script.includes('cp -p')) expect(now()).toBe('tidemark.db.version-4');
     if (script.startsWith('cp /backups')) expect(now()).toBe('the backup');
-    if (script.startsWith('cat "$(ls')) expect(stdout).toBe('the backup');
     if (script.startsWith('rm ')) expect(readdirSync(data)).not.toContain('copy.db');
+  };
+
+  test.each(INSIDE)('%s', (command, script) => {
+    prepare(script);
+    const data = join(root, 'data');
+    const { status, stdout, stderr } = runInside(root, script, { input: 'the copy' });
+    expect([status, stderr]).toEqual([0, '']);
+    const moved = readdirSync(data).filter((name) => /^before-\d+$|^newer$/.test(name) && name !== MOVED);
+    expect(moved).toHaveLength(script.includes('mkdir') ? 1 : 0);
+    for (const folder of moved) expect(readdirSync(join(data, folder))).toEqual(BEFORE);
+    expectState(script);
+    if (script.startsWith('cat "$(ls')) expect(stdout).toBe('the backup');
     expect(command).toMatch(/docker|kubectl/);
   });
 

@@ -446,7 +446,25 @@ describe.runIf(available())('the installation for systemd', () => {
         () => expect([read('tidemark.db'), statSync(state('tidemark.db')).uid]).toEqual(['the backup', uid()]),
       ],
       ['cp data', () => expect(read('tidemark.db')).toBe('of the checkout')],
+      [
+        'install -d -o',
+        () => {
+          const { mode, uid: owner } = statSync(state());
+          expect([mode & 0o777, owner]).toEqual([0o700, uid()]);
+        },
+      ],
       ['install -d', () => expect(statSync(state()).mode & 0o777).toBe(0o700)],
+      [
+        'TIDEMARK_LISTEN',
+        () => {
+          for (const name of ['home', 'office']) {
+            const file = settings(name, 'tidemark.env');
+            const text = readFileSync(file, 'utf8');
+            expect(text).toMatch(/^TIDEMARK_LISTEN=0\.0\.0\.0:\d+$/m);
+            writeFileSync(file, text.replace('TIDEMARK_LISTEN=0.0.0.0:', 'TIDEMARK_LISTEN=127.0.0.1:'));
+          }
+        },
+      ],
       ['for each', (stdout) => expect(stdout).toMatch(/^== home\n[\s\S]*== office\n/)],
     ];
 

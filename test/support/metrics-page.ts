@@ -4,7 +4,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import { REQUEST_LANES, STREAMS } from '../../src/core/ports.ts';
 import { METRICS, type MetricRow, MOST_DEVICES, PER_DEVICE } from '../../src/observe/metrics-table.ts';
+
+const names = (all: readonly string[]): string => all.map((each) => `\`${each}\``).join(', ');
 
 const HEAD = `# Prometheus metrics, health checks and alert rules of Tidemark
 
@@ -14,8 +17,10 @@ recording rules and alert rules with unit tests. This page is generated from the
 - **A scrape is cheap**: a few milliseconds, also with thousands of devices. Figures that scan every
   device (devices, freshness, coverage) are computed on a scrape if that is quick, else in the background with 5 % of a
   CPU; \`tidemark_fleet_snapshot_age_seconds\` is their age (about a minute with 10,000 devices).
-- **Counters begin at 0 with each start** of the program. Each is there from the start, with the value 0, even if the failure that it counts has not happened yet. A gauge whose value is unknown has no series.
+- **Counters begin at 0 with each start** of the program. Those of failures are there from the start, with the value 0, even if none has happened yet. A series of \`tidemark_api_requests_total\`, \`tidemark_api_response_bytes_total\`, \`tidemark_readings_received_total\`, \`tidemark_readings_new_total\` and \`tidemark_points_archived_total\` begins with its first request. A gauge whose value is unknown has no series.
 - **Points and readings**: a reading is what a device reports at one time, a point one value of it.
+- **Labels**: \`stream\` is ${names(STREAMS)}; \`lane\` is ${names(REQUEST_LANES)} ([purposes](status.md#for-programs)); \`loop\` is
+  \`main\`, \`requests\`, \`rate limiter\`, \`figures\`, \`maintenance\`, \`jobs\` or \`delivery NAME\`.
 - **No metric has a label for devices** unless \`metrics.per_device\` is set.
 
 ## Is Tidemark healthy?
@@ -52,7 +57,7 @@ tidemark_ready * on (job, instance) group_left (workspace_id, workspace_name) ti
 | Kubernetes with the Prometheus operator | the PodMonitor of \`config/kubernetes/podmonitor\`, or the ServiceMonitor of the chart ([how](container.md#kubernetes)). They set \`job\`, \`workspace\`, and \`instance\` to NAMESPACE/WORKSPACE, so a pod that moves stays the same target |
 | Kubernetes without it | the first job below |
 | daemons that you start by hand | give each its own \`listen\` and \`data_dir\`, and a file \`NAME.yaml\` like those of \`config/prometheus/workspaces\`; the second job below |
-| systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus elsewhere set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\` and a password (or a firewall), run \`install.sh NAME\` again, and copy the file there |
+| systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus elsewhere set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\` and a password (or a firewall), run \`install.sh NAME\` again, and copy the file there. For all workspaces at once: \`sudo sed -i 's/^TIDEMARK_LISTEN=127.0.0.1:/TIDEMARK_LISTEN=0.0.0.0:/' /etc/tidemark/*/tidemark.env\`, then \`install.sh --all\` |
 
 \`\`\`yaml
 scrape_configs:
@@ -125,7 +130,7 @@ workspaces. If you have your own Alertmanager, copy \`inhibit_rules\` and add th
 \`\`\`yaml
 routes:
   - matchers: ['alertname =~ "Tidemark.*"']
-    receiver: owner
+    receiver: owner     # your receiver
     group_by: [alertname]
     routes:
       - matchers: ['severity =~ "none|info"']

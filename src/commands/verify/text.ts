@@ -80,7 +80,7 @@ function table(differences: readonly DayDifference[], leftOut: number): string[]
     );
   const more = differences.length + leftOut - rows.length;
   const whole = leftOut === 0 ? '--json lists them all' : `--json lists ${grouped(differences.length)} of them`;
-  const rest = more <= 0 ? [] : [`  and ${counted(more, 'more day')}; ${whole}`];
+  const rest = more <= 0 ? [] : [`  and ${counted(more, 'more device day')}; ${whole}`];
   return [row(['day', 'missing', 'different', 'extra'], 'device'), ...rows, ...rest];
 }
 
