@@ -1,16 +1,27 @@
 /**
- * The types of a checked configuration, for the different kinds of commands, and the input and output of the loader.
+ * The types of a checked configuration, for the different kinds of commands, and the input and output of the loader. Also the
+ * mistakes that no single key shows: the API is not given, or a secret stands in the value of another key.
  */
 import { UserError } from '../core/faults.ts';
 import type { FilterSpec } from '../core/filter.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Schedules } from '../core/ports.ts';
-import type { Secret } from '../core/secret.ts';
+import { isGuessable, type Secret } from '../core/secret.ts';
+import { plainText } from '../core/text.ts';
 import type { EpochMs } from '../core/time.ts';
 import type { Listen } from './listen.ts';
-import type { POLL_KEYS } from './schema.ts';
-import { type Mistake, mistakeText } from './sources.ts';
-import type { History } from './values.ts';
+import { fileForm, type POLL_KEYS, type SecretPath, variableOf } from './schema.ts';
+import {
+  DEFAULT_FILE,
+  type Given,
+  type Location,
+  locationText,
+  type Mistake,
+  mistakeText,
+  ofKey,
+  systemdWorkspace,
+} from './sources.ts';
+import { type History, isShort } from './values.ts';
 
 /** The section `api`. */
 export interface ApiConfig {
@@ -143,4 +154,82 @@ export class ConfigError extends UserError {
     this.mistakes = mistakes;
     this.format = format;
   }
+}
+
+/** @returns a mistake for the API's address and for its key, if they are not given. */
+export function missingApi(given: ReadonlyMap<string, Given>): Mistake[] {
+  const isGiven = (path: SecretPath | 'api.url'): boolean => given.has(path) || given.has(fileForm(path));
+  const missing = (key: string) => ({ ...ofKey(key), kind: 'missing' as const, what: 'is missing' });
+  const workspace = systemdWorkspace(given);
+  const settings = workspace === null ? null : `/etc/tidemark/${workspace}`;
+  const [url, file] = [variableOf('api.url'), fileForm('api.key')];
+  const mistakes: Mistake[] = [];
+  if (!isGiven('api.url')) {
+    const remedy =
+      settings === null
+        ? `set it in ${DEFAULT_FILE}, or set ${url}: the base address of the API, ending in /external/v1`
+        : `set ${url} in ${settings}/tidemark.env: the base address of the API, ending in /external/v1`;
+    mistakes.push({ ...missing('api.url'), remedy });
+  }
+  if (isGiven('api.key')) return mistakes;
+  const remedy =
+    settings === null
+      ? `write only the workspace API key into a file and name that file by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`
+      : `write only the workspace API key into ${settings}/tidemark_api_key and name that file by ${variableOf(file)} in ${settings}/tidemark.env`;
+  mistakes.push({ ...missing('api.key'), remedy });
+  return mistakes;
+}
+
+/** A secret and the place where it was given. */
+export interface LocatedSecret {
+  readonly location: Location;
+  readonly secret: Secret;
+}
+
+/** @returns a mistake for each secret in a place where it would be shown, or sent to someone else. */
+export function misplacedSecrets({
+  given,
+  owners,
+}: {
+  readonly given: ReadonlyMap<string, Given>;
+  readonly owners: readonly LocatedSecret[];
+}): Mistake[] {
+  const places = new Set(owners.map(({ location }) => location));
+  const long = owners.filter(({ secret }) => !isShort(secret.reveal()));
+  const key = long.find(({ location }) => location.key?.startsWith('api.'));
+  const inValues = [...given.values()].flatMap(({ text, items = [], location }) => {
+    const texts = [text, ...items, ...text.split(',')].map((each) => each.trim());
+    const isIn = (owner: LocatedSecret): boolean =>
+      texts.includes(owner.secret.reveal()) || (owner === key && containsKey(text, owner.secret.reveal()));
+    const owner = places.has(location) ? undefined : long.find(isIn);
+    return owner === undefined ? [] : [misplaced(location, owner, onlyPlace(owner, given))];
+  });
+  const elsewhere = long.flatMap(({ location, secret }) =>
+    key === undefined || location === key.location || !containsKey(secret.reveal(), key.secret.reveal())
+      ? []
+      : [misplaced(location, key, 'use another value: only the API may receive the API key')],
+  );
+  return [...inValues, ...elsewhere];
+}
+
+/**
+ * Whether a value contains the API key, also within a longer text or encoded for a URL. A short key and a plain word
+ * may be part of another text by chance: they count as the complete value alone.
+ */
+function containsKey(text: string, key: string): boolean {
+  if (key.length < SHORTEST_PART || isGuessable(key)) return text.trim() === key;
+  return [key, encodeURIComponent(key)].some((form) => text.includes(form));
+}
+
+/** The shortest key that is looked for within other texts. */
+const SHORTEST_PART = 8;
+
+/** The remedy for a secret in the value of another key: the place where it may stay. */
+function onlyPlace({ location: { key } }: LocatedSecret, given: ReadonlyMap<string, Given>): string {
+  const file = given.get(key?.endsWith('_file') ? key : '')?.text.trim();
+  return `remove it here${file === undefined ? '' : `: only the file ${plainText(file, 100)} may contain it`}`;
+}
+
+function misplaced(location: Location, owner: LocatedSecret, remedy: string): Mistake {
+  return { ...location, what: `this value contains the secret of ${locationText(owner.location)}`, remedy };
 }

@@ -15,6 +15,9 @@ import {
   type DemoConfig,
   type InfluxConfig,
   type Loaded,
+  type LocatedSecret,
+  misplacedSecrets,
+  missingApi,
   type NamedDatabase,
   type Proxies,
   type StateConfig,
@@ -34,14 +37,11 @@ import {
   variableOf,
 } from './schema.ts';
 import {
-  DEFAULT_FILE,
   destinationSections,
   type Given,
-  type LocatedSecret,
   type Location,
   locationText,
   type Mistake,
-  misplacedSecrets,
   mistakesOf,
   NO_FILE,
   ofKey,
@@ -59,7 +59,7 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
   const file = readConfigFile(input, knownNames());
   const reading = beginReading(input, file);
   // If the file could not be read, its keys are not reported as missing.
-  if (file.whole) demandApi(reading);
+  if (file.whole) reading.mistakes.push(...missingApi(reading.given));
   const key = readSecret(reading, 'api.key');
   const config = {
     api: {
@@ -81,7 +81,7 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
  * @throws UserError (exit code 78) with all mistakes
  */
 export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
-  const reading = beginReading(input, readConfigFile(input, knownNames()), NOT_OF_THE_STATE);
+  const reading = beginWithoutApi(input, readConfigFile(input, knownNames()));
   return finish({ api: readApiLimits(reading), ...readPaths(reading, input) }, reading, input.environment);
 }
 
@@ -110,6 +110,17 @@ export function isApiGiven(input: ConfigInput): boolean {
 /** The keys for the API's address and key. */
 const NOT_OF_THE_STATE = ['api.url', 'api.key', fileForm('api.key'), 'api.ca_file'];
 
+/**
+ * Begins to read without the API's address and key, which may be missing or wrong. A key that can be read is still
+ * looked for in the other values: it must not be sent to a database.
+ */
+function beginWithoutApi(input: Omit<ConfigInput, 'file'>, file: SourceReading): Reading {
+  const withKey = beginReading(input, file);
+  readSecret(withKey, 'api.key');
+  const { owners, hidden } = withKey;
+  return { ...beginReading(input, file, NOT_OF_THE_STATE), owners, hidden };
+}
+
 function readPaths(reading: Reading, { environment }: ConfigInput): Omit<Config, 'api'> {
   return {
     dataDir: readValue(reading, 'data_dir'),
@@ -126,7 +137,7 @@ function readPaths(reading: Reading, { environment }: ConfigInput): Omit<Config,
  * @throws UserError (exit code 78) with all mistakes
  */
 export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoConfig> {
-  const reading = beginReading(input, NO_FILE, NOT_OF_THE_STATE);
+  const reading = beginWithoutApi(input, NO_FILE);
   const config = {
     api: readApiLimits(reading),
     dataDir: isGiven(reading, 'data_dir') ? readValue(reading, 'data_dir') : null,
@@ -141,26 +152,6 @@ export function loadDemoConfig(input: Omit<ConfigInput, 'file'>): Loaded<DemoCon
 export function proxiesOf(environment: ConfigInput['environment']): Proxies {
   const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
   return Object.fromEntries(names.flatMap((name) => (environment[name] ? [[name, environment[name]]] : [])));
-}
-
-function demandApi(reading: Reading): void {
-  const missing = (key: string) => ({ ...ofKey(key), kind: 'missing' as const, what: 'is missing' });
-  const workspace = systemdWorkspace(reading.given);
-  const settings = workspace === null ? null : `/etc/tidemark/${workspace}`;
-  const [url, file] = [variableOf('api.url'), fileForm('api.key')];
-  if (!isGiven(reading, 'api.url')) {
-    const remedy =
-      settings === null
-        ? `set it in ${DEFAULT_FILE}, or set ${url}: the base address of the API, ending in /external/v1`
-        : `set ${url} in ${settings}/tidemark.env: the base address of the API, ending in /external/v1`;
-    reading.mistakes.push({ ...missing('api.url'), remedy });
-  }
-  if (isGiven(reading, 'api.key')) return;
-  const remedy =
-    settings === null
-      ? `write only the workspace API key into a file and name that file by ${file} or ${variableOf(file)}, or set ${variableOf('api.key')}`
-      : `write only the workspace API key into ${settings}/tidemark_api_key and name that file by ${variableOf(file)} in ${settings}/tidemark.env`;
-  reading.mistakes.push({ ...missing('api.key'), remedy });
 }
 
 function readApiLimits(reading: Reading): Pick<ApiConfig, 'share' | 'concurrency' | 'timeoutMs'> {

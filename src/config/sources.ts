@@ -9,9 +9,8 @@ import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { LineCounter, Pair, YAMLError } from 'yaml';
 import { codeOf } from '../core/faults.ts';
-import { isGuessable, SECRET_MARK, type Secret } from '../core/secret.ts';
+import { isGuessable, SECRET_MARK } from '../core/secret.ts';
 import { nearest, plainText } from '../core/text.ts';
-import { isShort } from './values.ts';
 
 /** A given value. */
 export interface Given {
@@ -382,46 +381,6 @@ export function readEnvironment(
     });
   }
   return { given, mistakes, whole: true };
-}
-
-/** A secret and the place where it was given. */
-export interface LocatedSecret {
-  readonly location: Location;
-  readonly secret: Secret;
-}
-
-/** @returns a mistake for each secret in a place where it would be shown, or sent to someone else. */
-export function misplacedSecrets({
-  given,
-  owners,
-}: {
-  readonly given: ReadonlyMap<string, Given>;
-  readonly owners: readonly LocatedSecret[];
-}): Mistake[] {
-  const places = new Set(owners.map(({ location }) => location));
-  const long = owners.filter(({ secret }) => !isShort(secret.reveal()));
-  const inValues = [...given.values()].flatMap(({ text, items = [], location }) => {
-    const texts = [text, ...items, ...text.split(',')].map((each) => each.trim());
-    const owner = places.has(location) ? undefined : long.find(({ secret }) => texts.includes(secret.reveal()));
-    return owner === undefined ? [] : [misplaced(location, owner, onlyPlace(owner, given))];
-  });
-  const key = long.find(({ location }) => location.key?.startsWith('api.'));
-  const elsewhere = long.flatMap(({ location, secret }) =>
-    key === undefined || location === key.location || secret.reveal() !== key.secret.reveal()
-      ? []
-      : [misplaced(location, key, 'use another value: only the API may receive the API key')],
-  );
-  return [...inValues, ...elsewhere];
-}
-
-/** The remedy for a secret in the value of another key: the place where it may stay. */
-function onlyPlace({ location: { key } }: LocatedSecret, given: ReadonlyMap<string, Given>): string {
-  const file = given.get(key?.endsWith('_file') ? key : '')?.text.trim();
-  return `remove it here${file === undefined ? '' : `: only the file ${plainText(file, 100)} may contain it`}`;
-}
-
-function misplaced(location: Location, owner: LocatedSecret, remedy: string): Mistake {
-  return { ...location, what: `this value contains the secret of ${locationText(owner.location)}`, remedy };
 }
 
 /** All mistakes, without the texts that were given for a secret. */

@@ -3,7 +3,7 @@
  * the configuration it was put by mistake.
  */
 import { describe, expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig, loadDemoConfig } from '../../src/config/load.ts';
 import { UserError } from '../../src/core/faults.ts';
 import { createScrub, Secret } from '../../src/core/secret.ts';
 import { concealing } from '../../src/influx/answers.ts';
@@ -215,7 +215,29 @@ describe('a secret in the wrong place', () => {
         { 'config/tidemark.yaml': `sync:\n  exclude: ${items}\n` },
       );
     expect(load('[a, "canary,0815"]')).toContain('contains the secret of influx.token');
-    expect(() => load(`[canary, ${CANARY}0, x${CANARY}]`)).toThrow('accepted');
+    expect(() => load('[canary, xcanary, canary-0]')).toThrow('accepted');
+  });
+
+  test('the API key within a longer value is refused; a short key or a plain word may be part of one by chance', () => {
+    const load = (key: string, values: Record<string, string>) =>
+      messageOf({ ...URL, ...INFLUX, TIDEMARK_API_KEY: key, ...values });
+    const slashed = `${CANARY}/+=`;
+    for (const [key, name, value] of [
+      [CANARY, 'TIDEMARK_INFLUX_ORG', `x-${CANARY}`],
+      [CANARY, 'TIDEMARK_INFLUX_BUCKET', `${CANARY}0`],
+      [CANARY, 'TIDEMARK_INFLUX_URL', `http://db:8086/${CANARY}/x`],
+      [slashed, 'TIDEMARK_INFLUX_URL', `http://db:8086/${encodeURIComponent(slashed)}`],
+      [CANARY, 'TIDEMARK_SYNC_EXCLUDE', `a,x${CANARY}`],
+      [CANARY, 'TIDEMARK_INFLUX_TOKEN', `user:${CANARY}`],
+    ] as const) {
+      const message = load(key, { [name]: value });
+      expect(message).toContain(`(${name}): this value contains the secret of api.key (TIDEMARK_API_KEY)`);
+      expect(message).not.toContain('CANARY');
+    }
+    for (const key of ['swordfish', 'b-4242'])
+      expect(() => load(key, { TIDEMARK_INFLUX_BUCKET: `my-${key}` })).toThrow('accepted');
+    for (const key of ['swordfish', 'b-4242'])
+      expect(load(key, { TIDEMARK_INFLUX_BUCKET: key })).toContain('contains the secret of api.key');
   });
 
   test('the file that the secret belongs into is named', () => {
@@ -228,6 +250,13 @@ describe('a secret in the wrong place', () => {
   test('the key of the API is not sent to a database', () => {
     const message = messageOf({ ...URL, ...INFLUX, TIDEMARK_API_KEY: CANARY, TIDEMARK_INFLUX_TOKEN: CANARY });
     expect(message).toContain('influx.token (TIDEMARK_INFLUX_TOKEN): this value contains the secret of api.key');
+  });
+
+  test('nor by the demo', () => {
+    const environment = { ...INFLUX, TIDEMARK_API_KEY: CANARY, TIDEMARK_INFLUX_TOKEN: CANARY };
+    expect(() => loadDemoConfig({ environment, readFile: () => '', nowMs: 1e12 })).toThrow(
+      /influx\.token .*contains the secret of api\.key .*only the API may receive the API key/,
+    );
   });
 
   test('a token and a password may be the same', () => {
