@@ -20,7 +20,7 @@ const never = new AbortController().signal;
 test.each<[ApiFaultKind, string]>([
   [
     'invalid-request',
-    'Nothing to do if the sync works: the sync can send a different request instead. Otherwise please report this message.',
+    'If the sync works, ignore this: it uses other parameters. Otherwise please report this message.',
   ],
   ['no-api-access', 'Switch to a plan that includes API access.'],
 ])('--check: the API answers with %s', (kind, remedy) => {

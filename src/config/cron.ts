@@ -49,11 +49,33 @@ export function cronStepMistake(text: string): string | null {
 /** Reads an expression of five fields, or of six fields with the seconds first. Names such as `@hourly` are allowed. */
 export function readCron(text: string): Schedule | CronMistake {
   const { valid, errors } = validateDetailed(text);
-  if (!valid) return { mistake: errors.map(({ message }) => message).join(', ') };
+  if (!valid) return { mistake: mistakeIn(text, errors[0]?.field ?? '') };
   const schedule = scheduleOf(text);
-  // For example 30 February: every field is valid, but no day matches.
-  return schedule.next(0) === null ? { mistake: 'the expression matches no time' } : schedule;
+  return schedule.next(0) === null ? { mistake: NO_TIME } : schedule;
 }
+
+/** For example 30 February: every field is valid, but no day matches. */
+const NO_TIME = 'the expression matches no time';
+
+/** The mistake in words. node-cron's own repeat the value. */
+function mistakeIn(text: string, field: string): string {
+  const place = { dayOfMonth: 'day', dayOfWeek: 'weekday' }[field] ?? field;
+  const range = RANGES.get(place);
+  if (range === undefined) return 'expected a cron expression: minute hour day month weekday, such as */5 * * * *';
+  // node-cron refuses a day that the month never has.
+  const days = text.trim().split(/\s+/).at(-3) ?? '';
+  const isImpossible = place === 'day' && validateDetailed(`0 0 ${days} * *`).valid;
+  return isImpossible ? NO_TIME : `the ${place} of the cron expression is not valid: expected ${range}`;
+}
+
+const RANGES: ReadonlyMap<string, string> = new Map([
+  ['second', '0 to 59'],
+  ['minute', '0 to 59'],
+  ['hour', '0 to 23'],
+  ['day', '1 to 31'],
+  ['month', '1 to 12, or a name such as jan'],
+  ['weekday', '0 to 7, or a name such as mon'],
+]);
 
 function scheduleOf(text: string): Schedule {
   const matcher = createTask(text, () => {}, { timezone: 'UTC' });

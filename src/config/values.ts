@@ -262,6 +262,5 @@ export const cron: Parse<Schedule> = (text) => {
   const step = cronStepMistake(text);
   if (step !== null) return new Unfit(step);
   const read = readCron(text);
-  if (!('mistake' in read)) return read;
-  return expected('a cron expression: minute hour day month weekday, such as */5 * * * *');
+  return 'mistake' in read ? new Unfit(read.mistake) : read;
 };

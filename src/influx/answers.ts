@@ -148,7 +148,7 @@ const ORG_HINT: Hint = (influx) =>
 
 /** An InfluxDB 3 has as many databases as it allows. */
 export const FULL_HINT: Hint = (influx) =>
-  `${influx}.bucket: this InfluxDB has no database of this name and cannot create another one, because it has as many as it allows; correct ${influx}.bucket, or delete one there that nobody needs any more`;
+  `${influx}.bucket: this InfluxDB has no database of this name and has reached its limit of databases; correct ${influx}.bucket, or delete one there that nobody needs any more`;
 
 /** The advice for a name that the server does not allow. */
 export const NAME_HINT: Hint = (influx) =>

@@ -351,7 +351,7 @@ export function dedupAdvice(dedupMs: number | null): Advice | null {
   const what =
     dedupMs < 1
       ? 'deduplication is off: points that are sent again, for instance after a crash, are stored twice'
-      : `deduplication is ${dedupMs < 1000 ? `${dedupMs} ms` : duration(dedupMs / 1000)}: of readings that are closer together only one is kept`;
+      : `VictoriaMetrics keeps only one of several readings within ${dedupMs < 1000 ? `${dedupMs} ms` : duration(dedupMs / 1000)} (deduplication)`;
   return { what, remedy: `Start VictoriaMetrics with ${DEDUP_FLAG}.` };
 }
 

@@ -226,7 +226,7 @@ function whyBehind({ telemetry, snapshot, device, behindAfter }: DeviceFactsNow,
   if (telemetry.covered.length === 0) {
     return polledMs === null
       ? 'The device was never polled.'
-      : 'The device was polled, but no response has proved a range complete yet.';
+      : 'The device was polled, but none of its range is covered yet.';
   }
   const named = namedAtTheEnd(snapshot.status.gaps);
   if (named !== null) return `Its newest range cannot be read: ${gapText(named).why}.`;

@@ -302,7 +302,7 @@ function remedyText({ of, share, remedies }: Shortfall): string {
     `a plan of ${grouped(Math.round(remedies.perDay))} requests a day and ${grouped(Math.round(remedies.perMinute))} a minute`,
   );
   if (of === 'readings') ways.push('fewer devices (sync.exclude)');
-  return `Any of these is enough: ${ways.join('; ')}.`;
+  return `${ways.length === 1 ? 'This is enough' : 'Any of these is enough'}: ${ways.join('; ')}.`;
 }
 
 /** The shortest poll interval at which nothing is slowed down, in whole minutes. */

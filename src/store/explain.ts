@@ -52,7 +52,7 @@ export const DAMAGE_REMEDY =
 export const READ_ONLY_REMEDY =
   'Mount it for writing (if it was before, check the disk first: the system may have found errors on it), or set data_dir to another directory.';
 
-type Problem = 'damaged' | 'full' | 'busy' | 'no-directory' | 'loop' | 'read-only' | 'unwritable' | 'io';
+type Problem = 'damaged' | 'full' | 'busy' | 'no-directory' | 'long-name' | 'loop' | 'read-only' | 'unwritable' | 'io';
 
 /** Codes of SQLite, Node and zstd, by how they begin; the first match counts. */
 const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
@@ -69,7 +69,7 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['ENOENT', 'no-directory'],
   ['EEXIST', 'no-directory'],
   ['ELOOP', 'loop'],
-  ['ENAMETOOLONG', 'no-directory'],
+  ['ENAMETOOLONG', 'long-name'],
   ['EINVAL', 'no-directory'],
   ['SQLITE_READONLY', 'unwritable'],
   ['SQLITE_CANTOPEN', 'unwritable'],
@@ -98,9 +98,13 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
     remedy:
       'Close that program (such as a database browser or a backup tool) and start again; the data stored before is safe.',
   }),
-  'no-directory': (message) => ({
-    what: `this directory is missing and cannot be made, or a part of its path is not a directory (${message})`,
+  'no-directory': (message, path) => ({
+    what: `${missingText(dirname(path))} (${message})`,
     remedy: 'Set data_dir to another directory, or mount the missing file system.',
+  }),
+  'long-name': (message) => ({
+    what: `this path, or a name in it, is too long (${message})`,
+    remedy: 'Set data_dir to another directory, with a shorter path.',
   }),
   loop: (message) => ({
     what: `a link in this path leads back to itself (${message})`,
@@ -129,6 +133,28 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
     remedy: 'Check the disk (free space, quota, health) and start again; the data stored before is safe.',
   }),
 };
+
+/** Why a directory cannot be used: a part of its path is something else, or it is missing. */
+function missingText(directory: string): string {
+  const file = partsOf(directory).find(isOther);
+  return file === undefined
+    ? `the directory ${directory} is missing and cannot be made`
+    : `the directory ${directory} cannot be made, because ${file} is not a directory`;
+}
+
+/** Whether a path is there and is no directory. */
+function isOther(path: string): boolean {
+  try {
+    return !statSync(path).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** A path and the paths above it, the shortest first. */
+function partsOf(path: string): readonly string[] {
+  return path === dirname(path) ? [path] : [...partsOf(dirname(path)), path];
+}
 
 function explain(path: string, error: unknown): unknown {
   if (error instanceof UserError) return error;

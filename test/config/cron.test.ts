@@ -87,6 +87,16 @@ describe('a step that is as large as its field', () => {
     ['*/00000000070 * * * *', 'the step 70 of the minute is too large: expected 1 to 59'],
     ['5,0-59/00000000070 * * * *', 'the step 70 of the minute is too large: expected 1 to 59'],
     [`*/${'9'.repeat(40)} * * * *`, 'the step 99999999999… of the minute is too large: expected 1 to 59'],
+    ['61 * * * *', 'the minute of the cron expression is not valid: expected 0 to 59'],
+    ['61 * * * * *', 'the second of the cron expression is not valid: expected 0 to 59'],
+    ['0 25 * * *', 'the hour of the cron expression is not valid: expected 0 to 23'],
+    ['0 0 32 * *', 'the day of the cron expression is not valid: expected 1 to 31'],
+    ['0 0 32 2 *', 'the day of the cron expression is not valid: expected 1 to 31'],
+    ['0 0 * foo *', 'the month of the cron expression is not valid: expected 1 to 12, or a name such as jan'],
+    ['0 0 * * 8', 'the weekday of the cron expression is not valid: expected 0 to 7, or a name such as mon'],
+    ['0 0 31 2 *', 'the expression matches no time'],
+    ['0 0 30 feb *', 'the expression matches no time'],
+    ['often', 'expected a cron expression: minute hour day month weekday, such as */5 * * * *'],
   ])('%j is refused', (text, reason) => {
     expect(cron(text)).toEqual(new Unfit(reason));
   });

@@ -100,7 +100,7 @@ function inSentences({ at, what, remedy }: Mistake): { readonly message: string;
   const text = remedy ?? 'correct it; docs/configuration.md describes every key';
   const sentence = capitalized(text);
   return {
-    message: at === null ? what : `${what} (${at})`,
+    message: at === null ? what : `${at}: ${what}`,
     remedy: sentence.endsWith('?') ? sentence : `${sentence}.`,
   };
 }

@@ -253,8 +253,7 @@ const odd: ReportFault = (notes, scope, { message }) => {
 };
 
 const refused: ReportFault = (notes, scope, { message }) => {
-  const remedy =
-    'Nothing to do if the sync works: the sync can send a different request instead. Otherwise please report this message.';
+  const remedy = 'If the sync works, ignore this: it uses other parameters. Otherwise please report this message.';
   notes.warn(scope, { message: `granted, but the API rejected the request: ${message}`, remedy });
 };
 

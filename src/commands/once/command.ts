@@ -10,7 +10,7 @@ import { scrubbedJson } from '../../core/secret.ts';
 import { countsFromNow } from '../../report/figures.ts';
 import type { CommandRun } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
-import { type OnceSummary, readOnceSummary, reportEnd } from './result.ts';
+import { type OnceSummary, onceProgress, readOnceSummary, reportEnd } from './result.ts';
 import { runOnce } from './run.ts';
 
 type OnceRun = CommandRun<{ readonly json: boolean }, Config>;
@@ -44,11 +44,7 @@ async function once(run: OnceRun, ports: ProcessPorts): Promise<OnceSummary> {
   const { terminal } = run;
   return await withSync(run, ports, async (sync) => {
     const counts = countsFromNow(sync.context.store);
-    const progress = (): void =>
-      terminal.show(() => {
-        const report = sync.report();
-        return { ...report, totals: { ...report.totals, ...counts() } };
-      });
+    const progress = (): void => terminal.show(() => onceProgress(sync.report(), counts()));
     return await repeatWhile(runOnce(sync, ports.signal), progress, SHOW_EVERY_MS.figures).finally(
       terminal.endProgress,
     );

@@ -9,7 +9,6 @@ import { UserError } from '../../core/faults.ts';
 import type { Stream } from '../../core/ports.ts';
 import type { JobEnd } from '../../core/state/jobs.ts';
 import type { ProgressReport, StatusReport } from '../../core/status.ts';
-import { progressEta } from '../../core/text.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import { countsFromNow } from '../../report/figures.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
@@ -17,7 +16,7 @@ import { JOB_CHECK_MS, type JobWork } from '../../scheduler/jobs.ts';
 import { hasStarted, hastenStream, setGoal } from '../../scheduler/planning.ts';
 import { type Outcome, outcomeAfterDelivery } from '../shared/alone.ts';
 import { refusalOf } from '../shared/command.ts';
-import { type OnceSummary, summarize } from './result.ts';
+import { type OnceSummary, onceProgress, summarize } from './result.ts';
 import {
   advanceRun,
   beginOnceRun,
@@ -50,9 +49,8 @@ export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: A
     });
     const counts = countsFromNow(parts.context.store);
     const progress = (): ProgressReport => {
-      const { totals, destinations, allowance, next } = report();
-      const eta = progressEta(next.eta_seconds, next.eta_assumes_full_history);
-      return { totals: { ...totals, ...counts() }, destinations: destinations.map(ofThisJob), allowance, eta };
+      const found = onceProgress(report(), counts());
+      return { ...found, destinations: found.destinations.map(ofThisJob) };
     };
     return { end, progress };
   };

@@ -6,7 +6,8 @@
 import { CLOSED_BY_NONE, coverageOf, gapText, missingText, wantedOf } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
-import type { DestinationStatus, StatusGap } from '../../core/status.ts';
+import type { DestinationStatus, ProgressReport, StatusGap, StatusReport } from '../../core/status.ts';
+import { progressEta } from '../../core/text.ts';
 import { parseTimestamp } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext, WantedRange } from '../../ingest/context.ts';
@@ -154,4 +155,13 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
     const gaps = coverageOf({ ...device, isExcluded }, known, wanted).gaps.filter((gap) => !isPast(gap));
     return gaps.map((gap) => ({ device_id: deviceId, ...gap }));
   });
+}
+
+/** The progress of a run as the terminal shows it, with the readings and requests of the run alone. */
+export function onceProgress(
+  { totals, destinations, allowance, next }: StatusReport,
+  counts: Pick<ProgressReport['totals'], 'archived_readings' | 'requests'>,
+): ProgressReport {
+  const eta = progressEta(next.eta_seconds, next.eta_assumes_full_history);
+  return { totals: { ...totals, ...counts }, destinations, allowance, eta };
 }

@@ -63,7 +63,7 @@ test('a short token of a database on this machine is warned of', () => {
   const elsewhere = { ...database, TIDEMARK_INFLUX_URL: 'http://db.example:8086', TIDEMARK_INFLUX_TOKEN: 'u:p' };
   expect(linesOf(elsewhere)('influx.token')).toMatchObject({
     status: 'fail',
-    message: 'the secret is shorter than 4 characters (TIDEMARK_INFLUX_TOKEN)',
+    message: 'TIDEMARK_INFLUX_TOKEN: the secret is shorter than 4 characters',
     remedy: 'Use a longer token; only a database on this machine may have such a short one.',
   });
 });
@@ -73,7 +73,7 @@ test('a secret that is a plain word is warned of', () => {
   for (const secret of ['tidemark', 'tidemark:second', 'admin:Telemetry', 'admin:swordfish'])
     expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: secret })('influx.token')).toMatchObject({
       status: 'warn',
-      message: expect.stringMatching(/^this secret \(or the password in user:password\) is an ordinary word/),
+      message: expect.stringMatching(/^TIDEMARK_\w+: this secret \(or the password in user:password\) is an ordinary word/),
       remedy: 'Use a long random one.',
     });
   expect(linesOf({ TIDEMARK_LISTEN_PASSWORD: 'telemetry' })('listen_password')?.status).toBe('warn');
@@ -94,7 +94,7 @@ test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { read
     { TIDEMARK_API_TIMEOUT: '30' },
     {
       name: 'api.timeout',
-      message: 'expected a time with its unit (s, m, h, d or w), from 1s to 10m (TIDEMARK_API_TIMEOUT)',
+      message: 'TIDEMARK_API_TIMEOUT: expected a time with its unit (s, m, h, d or w), from 1s to 10m',
       remedy: 'Correct it; docs/configuration.md describes every key.',
     },
   ],
@@ -113,7 +113,7 @@ test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { read
     { TIDEMARK_API_KEY_FILE: 'key' },
     {
       name: 'api.key',
-      message: 'api.key_file (TIDEMARK_API_KEY_FILE) is also set (TIDEMARK_API_KEY)',
+      message: 'TIDEMARK_API_KEY: api.key_file (TIDEMARK_API_KEY_FILE) is also set',
       remedy: 'Remove one of them.',
     },
   ],
@@ -149,10 +149,10 @@ test('a mistake in the file has the name of its key; one in its form is of the f
       .map(({ name, message }) => `${name}: ${message}`);
   };
   expect(named('log:\n  level: loud\n')).toEqual([
-    'log.level: expected one of error, warn, info, debug (own.yaml, line 2)',
+    'log.level: own.yaml, line 2: expected one of error, warn, info, debug',
   ]);
-  expect(named('lgo:\n  level: info\n')).toEqual(['file: unknown key lgo (own.yaml, line 1)']);
+  expect(named('lgo:\n  level: info\n')).toEqual(['file: own.yaml, line 1: unknown key lgo']);
   expect(named('[a]\n')).toEqual([
-    'file: expected sections with keys, such as "api:" with an indented "url:" below (own.yaml)',
+    'file: own.yaml: expected sections with keys, such as "api:" with an indented "url:" below',
   ]);
 });

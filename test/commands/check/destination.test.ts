@@ -299,7 +299,7 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
 
   test.each([
     ['0s', /^deduplication is off: points that are sent again/, 0],
-    ['30s', /^deduplication is 30 s: of readings that are closer together only one is kept/, 30_000],
+    ['30s', /^VictoriaMetrics keeps only one of several readings within 30 s/, 30_000],
     ['5ms', /^deduplication is 5 ms: /, 5],
   ])('with a deduplication of %s', async (interval, words, ms) => {
     const { report } = await reported([`-dedup.minScrapeInterval=${interval}`]);

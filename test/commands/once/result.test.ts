@@ -1,8 +1,8 @@
 /** The summary of `--once`. */
 import { describe, expect, test } from 'vitest';
-import { type OnceSummary, reportEnd } from '../../../src/commands/once/result.ts';
+import { type OnceSummary, onceProgress, reportEnd } from '../../../src/commands/once/result.ts';
 import type { ProgramEvent } from '../../../src/core/events.ts';
-import type { MissingStatus } from '../../../src/core/status.ts';
+import type { MissingStatus, StatusReport } from '../../../src/core/status.ts';
 import { lineOf } from '../../../src/observe/event-table.ts';
 
 const DESTINATION = {
@@ -82,4 +82,23 @@ describe('the end of --once', () => {
       'warn: and 2 more gaps; --json lists them all',
     ]);
   });
+});
+
+test('the progress has the ETA of --status, and the counts of the run', () => {
+  const report = (seconds: number | null, assumesFullHistory = false) =>
+    ({
+      totals: { devices: 2, archived_readings: 900, requests: 90 },
+      destinations: [],
+      allowance: { waiting_until: null },
+      next: { eta_seconds: seconds, eta_assumes_full_history: assumesFullHistory },
+    }) as unknown as StatusReport;
+  const counts = { archived_readings: 5, requests: 2 };
+  expect(onceProgress(report(94), counts)).toEqual({
+    totals: { devices: 2, archived_readings: 5, requests: 2 },
+    destinations: [],
+    allowance: { waiting_until: null },
+    eta: { seconds: 94, basis: '' },
+  });
+  expect(onceProgress(report(94, true), counts).eta?.basis).toBe('less if devices are younger than the range');
+  expect(onceProgress(report(null), counts).eta, 'unknown, not extrapolated').toBeNull();
 });

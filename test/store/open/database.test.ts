@@ -371,7 +371,9 @@ describe('a place that cannot hold a state', () => {
     for (const path of [join(place.path, 'file'), join(place.path, 'file', 'deeper')]) {
       const error = refusal(path);
       expect(error.exitCode).toBe(1);
-      expect(error.message).toMatch(/a part of its path is not a directory .* Set data_dir to another directory/);
+      expect(error.message).toMatch(
+        /cannot be made, because \S+\/file is not a directory .* Set data_dir to another directory/,
+      );
     }
     expect(readFileSync(join(place.path, 'file'), 'utf8')).toBe('mine');
   });
@@ -385,6 +387,9 @@ describe('a place that cannot hold a state', () => {
         expect.stringContaining('Set data_dir to another directory'),
       ]);
     }
+    expect(refusal(long).message).toMatch(
+      /this path, or a name in it, is too long \(ENAMETOOLONG.* Set data_dir to another directory, with a shorter path\.$/,
+    );
   });
 
   test.each([
