@@ -73,7 +73,9 @@ test('a secret that is a plain word is warned of', () => {
   for (const secret of ['tidemark', 'tidemark:second', 'admin:Telemetry', 'admin:swordfish'])
     expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: secret })('influx.token')).toMatchObject({
       status: 'warn',
-      message: expect.stringMatching(/^TIDEMARK_\w+: this secret \(or the password in user:password\) is an ordinary word/),
+      message: expect.stringMatching(
+        /^TIDEMARK_\w+: this secret \(or the password in user:password\) is an ordinary word/,
+      ),
       remedy: 'Use a long random one.',
     });
   expect(linesOf({ TIDEMARK_LISTEN_PASSWORD: 'telemetry' })('listen_password')?.status).toBe('warn');
