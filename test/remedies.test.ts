@@ -29,6 +29,7 @@ import { APPLICATION_ID, MIGRATIONS } from '../src/store/open/migrations.ts';
 import { requireNewFile } from '../src/store/open/new-file.ts';
 import { explainedReading, hasShape, openReading, readOnce, requireState } from '../src/store/open/read-only.ts';
 import { openStore } from '../src/store/store.ts';
+import { backUpState } from '../src/store/views/backup.ts';
 import { refusal, type Scratch, scratch } from './store/support.ts';
 
 const start = (directory: string): string => refusal(() => openStore(directory).close());
@@ -232,7 +233,7 @@ describe('the state', () => {
     expect(read()).toBe('');
   });
 
-  test('a state that this user may not read: copied into a directory of its own', () => {
+  test('a state that this user may not read: a backup of its owner in a directory of its own', async () => {
     using place = scratch();
     const state = openStore(place.path);
     state.store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
@@ -240,13 +241,14 @@ describe('the state', () => {
       throw Object.assign(new Error('unable to open database file'), { code: 'SQLITE_CANTOPEN' });
     };
     expect(refusal(() => explainedReading(place.file, closed))).toMatch(
-      /or copy tidemark\.db \(and tidemark\.db-wal, if it exists\) into a directory of your own and set data_dir to it/,
+      /make a copy with --backup, move it to tidemark\.db in a directory of your own, and set data_dir to that/,
     );
     const directory = other(place);
     mkdirSync(directory);
-    // While the daemon runs: what it wrote last stands in the log.
-    for (const name of ['tidemark.db', 'tidemark.db-wal'])
-      writeFileSync(join(directory, name), readFileSync(join(place.path, name)));
+    // While the daemon runs.
+    const copy = { directory: place.path, file: join(place.path, 'copy.db'), nowMs: Date.now() };
+    await backUpState({ ...copy, random: Math.random, onProgress: () => {} }, new AbortController().signal);
+    renameSync(copy.file, join(directory, 'tidemark.db'));
     const tag = readOnce(directory, (db) =>
       db.prepare("SELECT value FROM fact WHERE key = 'workspace_tag'").pluck().get(),
     );

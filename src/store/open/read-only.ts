@@ -128,7 +128,7 @@ function unreadable(path: string, code: string): UserError {
   return new UserError(
     {
       what: `${path}: this user cannot read the state (${code})`,
-      remedy: `To read a state, SQLite must create a small file beside it. Run the command as the user of the daemon, or copy ${STATE_FILE} (and ${STATE_FILE}-wal, if it exists) into a directory of your own and set data_dir to it.`,
+      remedy: `Run the command as the user of the daemon. Or let that user make a copy with --backup, move it to ${STATE_FILE} in a directory of your own, and set data_dir to that.`,
     },
     1,
   );
