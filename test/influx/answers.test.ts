@@ -215,7 +215,7 @@ describe('problems that a person has to fix', () => {
         'write buffer error: catalog update error: Adding a new database would exceed limit of 5 databases',
       ),
       'influx.bucket',
-      'cannot create another one',
+      'has reached its limit of databases',
     ],
     [
       400,

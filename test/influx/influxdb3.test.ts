@@ -83,7 +83,7 @@ describe('the findings of a probe', () => {
       write: {
         kind: 'blocked',
         hint: expect.stringContaining(
-          'influx.bucket: this InfluxDB has no database of this name and cannot create another one',
+          'influx.bucket: this InfluxDB has no database of this name and has reached its limit of databases',
         ),
       },
     });
