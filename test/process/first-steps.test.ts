@@ -43,7 +43,7 @@ interface Background extends AsyncDisposable {
 
 const environment = (): Record<string, string> => {
   const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env;
-  return { PATH, HOME, NODE_COMPILE_CACHE };
+  return { PATH, HOME, NODE_COMPILE_CACHE, TMPDIR: tmpdir() };
 };
 
 function begin(command: string, { cwd, prefix }: Place): Background {

@@ -201,7 +201,7 @@ describe('by flags', () => {
     const checked = await runHere(['--check', '--config', config], { env: { TIDEMARK_LISTEN: '127.0.0.1:0' } });
     // The place comes first, and its path is wrapped.
     expect(checked.stdout.replaceAll(/\s+/g, '')).toMatch(
-      /warninflux\.token_file\S+tidemark\.yaml,line\d+:thetokenisshorterthan4characters/,
+      /warninflux\.token_file\S+\/t\.yaml,line\d+:thetokenisshorterthan4characters/,
     );
     for (const [given, source] of [
       [{ TIDEMARK_INFLUX_TOKEN: 'u:p' }, 'TIDEMARK_INFLUX_TOKEN'],
