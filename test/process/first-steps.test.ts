@@ -20,7 +20,7 @@ import { expect, test } from 'vitest';
 import { type Dialogue, talk } from '../support/dialogue.ts';
 import { documentedCommands } from '../support/documented-commands.ts';
 import { openNetwork } from '../support/own-network.ts';
-import { needed } from '../support/run-command.ts';
+import { environment, needed } from '../support/run-command.ts';
 import { commandsBy, FIRST_STEPS, INIT_WORDS, TRIED } from '../support/tried-commands.ts';
 import { ROOT, until } from './support.ts';
 
@@ -40,11 +40,6 @@ interface Background extends AsyncDisposable {
   /** Ctrl-C. */
   interrupt(): Promise<void>;
 }
-
-const environment = (): Record<string, string> => {
-  const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env;
-  return { PATH, HOME, NODE_COMPILE_CACHE, TMPDIR: tmpdir() };
-};
 
 function begin(command: string, { cwd, prefix }: Place): Background {
   const [program = '', ...args] = [...prefix, '/bin/sh', '-c', command];

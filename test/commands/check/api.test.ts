@@ -2,6 +2,7 @@
  * `--check`, the API: each result, good and bad, the requests that it spends, and the state that it leaves.
  */
 import { existsSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -345,14 +346,10 @@ describe('the plan, the clock, the quota', () => {
     let isThrottled = true;
     await using front = await serve((request, response) => {
       if (isThrottled) {
-        response.writeHead(429, { 'retry-after': '600', 'content-type': 'application/json' });
-        response.end('{"error":{"code":"rate_limited","message":"slow down"}}');
+        refuseFor600s(response);
         return;
       }
-      void forward(stage.url, request.url ?? '').then(({ status, headers, body }) => {
-        response.writeHead(status, headers);
-        response.end(body);
-      });
+      pass(stage.url, request, response);
     });
     const env = { TIDEMARK_API_URL: `${front.url}/external/v1`, TIDEMARK_API_SHARE: '0.5' };
     expect(bad(await stage.report(env))[0]).toBe('fail quota');
@@ -371,14 +368,10 @@ describe('the plan, the clock, the quota', () => {
     await using front = await serve((request, response) => {
       times += 1;
       if (times > 1) {
-        response.writeHead(429, { 'retry-after': '600', 'content-type': 'application/json' });
-        response.end('{"error":{"code":"rate_limited","message":"slow down"}}');
+        refuseFor600s(response);
         return;
       }
-      void forward(stage.url, request.url ?? '').then(({ status, headers, body }) => {
-        response.writeHead(status, headers);
-        response.end(body);
-      });
+      pass(stage.url, request, response);
     });
     const report = await stage.report({ TIDEMARK_API_URL: `${front.url}/external/v1` });
     expect(report.checks.filter(({ name }) => name === 'quota').map(({ status }) => status)).toEqual(['fail']);
@@ -404,6 +397,19 @@ describe('the plan, the clock, the quota', () => {
     expect([report.requests, times]).toEqual([6, 6]);
   });
 });
+
+function refuseFor600s(response: ServerResponse): void {
+  response.writeHead(429, { 'retry-after': '600', 'content-type': 'application/json' });
+  response.end('{"error":{"code":"rate_limited","message":"slow down"}}');
+}
+
+/** Answers with what the simulator answers. */
+function pass(base: string, request: IncomingMessage, response: ServerResponse): void {
+  void forward(base, request.url ?? '').then(({ status, headers, body }) => {
+    response.writeHead(status, headers);
+    response.end(body);
+  });
+}
 
 /** Sends requests to the simulator in place of another server. */
 async function forward(

@@ -70,16 +70,21 @@ afterAll(() => whole?.rig[Symbol.dispose]());
 const EQUAL = { outcome: 'equal', missing: 0, different: 0, extra: 0, unverifiable: 0, differences: [] };
 const ns = (ms: number): string => `${BigInt(ms) * 1_000_000n}`;
 
+/** A progress by the day, not only by the device, that never goes back and ends with all devices and points. */
+function expectGradual(shown: readonly Progress[], points: number): void {
+  expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
+  expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
+  expect(shown[0]?.points).toBeGreaterThan(0);
+  expect(shown.at(-1)).toMatchObject({ share: 1, devices: DEVICES.length, points: points });
+}
+
 describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
   test('is equal, with ties, flags, texts and names that need every escape', async () => {
     const { rig, place } = whole;
     const before = requestsOf(rig);
     const shown: Progress[] = [];
     const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
-    expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
-    expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
-    expect(shown[0]?.points).toBeGreaterThan(0);
-    expect(shown.at(-1)).toMatchObject({ share: 1, devices: DEVICES.length, points: verdict.points_compared });
+    expectGradual(shown, verdict.points_compared);
     expect(verdict).toMatchObject({ ...EQUAL, devices_compared: 3, unknown_devices: [], kind: 'influxdb' });
     expect(verdict.points_compared).toBeGreaterThan(8000);
     expect(verdict.days_partly_covered).toBeGreaterThan(0);
@@ -120,10 +125,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     );
     const shown: Progress[] = [];
     const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
-    expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
-    expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
-    expect(shown[0]?.points).toBeGreaterThan(0);
-    expect(shown.at(-1)).toMatchObject({ share: 1, devices: DEVICES.length, points: verdict.points_compared });
+    expectGradual(shown, verdict.points_compared);
     expect(verdict).toMatchObject({ outcome: 'different', different: 0, extra: 0, pending: 0, repaired: 0 });
     const ofFast = verdict.differences.filter(({ device_id }) => device_id === 'fast');
     expect(ofFast.reduce((sum, { missing }) => sum + missing, 0)).toBe(Number(count?.count));
@@ -256,10 +258,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     expect(await bench.influxd.write(rig.database, `${series} value=${Number(value) + 1e-9} ${time}`)).toBe(204);
     const shown: Progress[] = [];
     const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
-    expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
-    expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
-    expect(shown[0]?.points).toBeGreaterThan(0);
-    expect(shown.at(-1)).toMatchObject({ share: 1, devices: DEVICES.length, points: verdict.points_compared });
+    expectGradual(shown, verdict.points_compared);
     expect(verdict).toMatchObject({ outcome: 'different', missing: 0, different: 1, extra: 0 });
     expect(verdict.differences).toMatchObject([{ device_id: 'fast', day: '2026-06-15', different: 1 }]);
     expect((await verifyAt(rig, place, { repair: true })).verdict).toMatchObject({ ...EQUAL, repaired: 1 });
@@ -354,10 +353,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
     );
     const shown: Progress[] = [];
     const { verdict } = await verifyAt(rig, place, { onProgress: (far) => shown.push(far) });
-    expect(shown.length, 'by the day, not only by the device').toBeGreaterThan(2 * DEVICES.length);
-    expect(shown.map(({ share }) => share)).toEqual(shown.map(({ share }) => share).toSorted((a, b) => a - b));
-    expect(shown[0]?.points).toBeGreaterThan(0);
-    expect(shown.at(-1)).toMatchObject({ share: 1, devices: DEVICES.length, points: verdict.points_compared });
+    expectGradual(shown, verdict.points_compared);
     const others = verdict.differences.reduce((sum, { missing }) => sum + missing, 0);
     const gone = ['count_value', 'count_flag', 'count_text'].reduce((sum, key) => sum + Number(lost?.[key] ?? 0), 0);
     expect(verdict).toMatchObject({ quarantined: 1, known_missing: gone });
