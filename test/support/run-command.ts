@@ -28,8 +28,8 @@ interface Started {
 }
 
 /**
- * What a command gets of the environment of the tests: the paths of its tools, of Node's compiled code and of temporary
- * files. States that are committed to a disk all the time take twice as long as those in memory.
+ * The part of the environment of the tests that a command gets: the paths of its tools, of Node's compiled code and of
+ * temporary files. States that are committed to a disk all the time take twice as long as those in memory.
  */
 export function environment(): Record<string, string> {
   const { PATH = '', HOME = '', NODE_COMPILE_CACHE = '' } = process.env;
