@@ -20,7 +20,15 @@ import { doOrFollow } from '../shared/do-or-follow.ts';
 import { ratesOfState } from '../shared/state-report.ts';
 import { noteSchedules, SCOPES } from './findings.ts';
 import { checkApi } from './job.ts';
-import { type ApiFindings, type CheckNotes, createNotes, errorText, readApiFindings } from './report.ts';
+import {
+  type ApiFindings,
+  type CheckNotes,
+  createNotes,
+  errorText,
+  NOT_TRIED,
+  REQUESTS,
+  readApiFindings,
+} from './report.ts';
 
 interface ApiPart {
   readonly config: Config;
@@ -59,17 +67,17 @@ export async function checkWholeApi(
     signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
     if (error instanceof StateInUseError) {
-      notes.skip('requests', TAKES_NO_JOBS);
+      notes.skip(REQUESTS, TAKES_NO_JOBS);
       return left(notes, 'another process uses the state');
     }
     const exitCode = error.exitCode === 77 || error.exitCode === 78 ? error.exitCode : 1;
-    notes.fail('requests', { ...errorText(error), exitCode });
+    notes.fail(REQUESTS, { ...errorText(error), exitCode });
     return left(notes, 'the check of the API failed');
   }
 }
 
 function left(notes: CheckNotes, why: string): ApiFindings {
-  for (const scope of SCOPES) notes.skip(scope, `not requested: ${why}`);
+  for (const scope of SCOPES) notes.skip(scope, `${NOT_TRIED}${why}`);
   return { requests: 0, checks: notes.lines };
 }
 

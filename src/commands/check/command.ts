@@ -25,7 +25,7 @@ import {
   type CheckReport,
   type CheckStatus,
   checkReport,
-  isShown,
+  shownLines,
 } from './report.ts';
 import { bookingRefusal, inspectForCheck, stateLines } from './state.ts';
 
@@ -105,7 +105,7 @@ function checkText(report: CheckReport, isVerbose: boolean, { isTTY, columns }: 
   const width = isTTY && columns ? Math.max(LEAST_WIDTH, columns) : WIDTH;
   let heading = '';
   let text = '';
-  for (const check of report.checks.filter((line) => isVerbose || isShown(line))) {
+  for (const check of isVerbose ? report.checks : shownLines(report.checks)) {
     const own = headingOf(check);
     if (own !== heading) text += `${heading === '' ? '' : '\n'}${own}\n`;
     heading = own;
@@ -151,7 +151,7 @@ function checkLines({ status, name, message, remedy }: CheckLine, { isTTY, isVer
 const MOST = 1200;
 
 function verdictOf({ checks, requests, exit_code }: CheckReport, isVerbose: boolean): string {
-  const shown = checks.filter((line) => isVerbose || isShown(line));
+  const shown = isVerbose ? checks : shownLines(checks);
   const count = (status: CheckStatus): number => shown.filter((check) => check.status === status).length;
   const [failed, warned, skipped] = [count('fail'), count('warn'), count('skip')];
   const parts = [

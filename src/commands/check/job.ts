@@ -30,7 +30,15 @@ import {
   noteWorkspace,
   SCOPES,
 } from './findings.ts';
-import { type ApiFindings, CHECK_REQUESTS, type CheckLine, type CheckNotes, checkExit, createNotes } from './report.ts';
+import {
+  type ApiFindings,
+  CHECK_REQUESTS,
+  type CheckLine,
+  type CheckNotes,
+  checkExit,
+  createNotes,
+  NOT_TRIED,
+} from './report.ts';
 
 interface CheckApiParts extends Pick<Sync, 'limitedApi' | 'learnt' | 'waits'> {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'quota' | 'settings'> & { readonly clock: Clock };
@@ -88,7 +96,7 @@ export async function checkApi(
     notes.ok('alerts:read', `granted: ${countOf(alerts.alerts.length, alerts.nextCursor !== null, 'alert')} listed`);
   }
   if (prober.hasAnswered()) noteKey(notes);
-  if (prober.stoppedBy() !== null) skipRest(notes, `not requested: ${prober.stoppedBy()}`);
+  if (prober.stoppedBy() !== null) skipRest(notes, `${NOT_TRIED}${prober.stoppedBy()}`);
   if (account !== null) {
     notePlan(notes, account);
     noteHistory(notes, account, parts.context);

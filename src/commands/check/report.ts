@@ -166,6 +166,31 @@ export function isShown({ name, status }: CheckLine): boolean {
   return status === 'warn' || status === 'fail' || !INTERNAL.has(name);
 }
 
+/** Begins the message on a request that was not sent; the reason follows. */
+export const NOT_TRIED = 'not tried: ';
+
+/** The line on the requests as a whole. */
+export const REQUESTS = 'requests';
+
+/**
+ * The lines to show without `--verbose`: the requests that were not sent for one reason have one line in all, and none
+ * where another line on the requests has the reason.
+ */
+export function shownLines(checks: readonly CheckLine[]): CheckLine[] {
+  const isLeft = ({ status, message }: CheckLine): boolean => status === 'skip' && message.startsWith(NOT_TRIED);
+  const left = checks.filter(isLeft);
+  const [first] = left;
+  if (first === undefined || left.length === 1) return checks.filter(isShown);
+  const hasReason = checks.some(({ area, name }) => area === 'api' && name === REQUESTS);
+  const names = left.map(({ name }) => name).join(', ');
+  const why = first.message.slice(NOT_TRIED.length);
+  const line = { ...first, name: REQUESTS, message: `${NOT_TRIED}${names} (${why})` };
+  return checks.flatMap((check) => {
+    if (!isLeft(check)) return isShown(check) ? [check] : [];
+    return check === first && !hasReason ? [line] : [];
+  });
+}
+
 /**
  * Reads the findings of a daemon, maybe of another version.
  *

@@ -581,6 +581,18 @@ describe('the way there', () => {
   });
 });
 
+test('a state that cannot be used: one row for the requests that were not sent, with --verbose one each', async () => {
+  await using stage = await openStage();
+  const env = { TIDEMARK_DATA_DIR: '/dev/null/state' };
+  const rowsOf = async (args: readonly string[]) =>
+    (await stage.run(args, { env })).stdout.split('\n').filter((row) => row.includes('not tried'));
+  expect(await rowsOf([])).toEqual([
+    expect.stringMatching(/^ {2}- {5}requests {12}not tried: devices:read, telemetry:read/),
+  ]);
+  expect(await rowsOf(['--verbose'])).toHaveLength(4);
+  expect(stage.simulator.log.total).toBe(0);
+});
+
 describe('on a terminal', () => {
   test.each([
     [60, 60],

@@ -1,7 +1,16 @@
 /** The lines of `--check`: how they are made, in which order they stand, and what they add up to. */
 import { describe, expect, test } from 'vitest';
 import { noteLearnt } from '../../../src/commands/check/findings.ts';
-import { checkReport, createNotes, errorText, isShown, readApiFindings } from '../../../src/commands/check/report.ts';
+import {
+  checkReport,
+  createNotes,
+  errorText,
+  isShown,
+  NOT_TRIED,
+  REQUESTS,
+  readApiFindings,
+  shownLines,
+} from '../../../src/commands/check/report.ts';
 import { UserError } from '../../../src/core/faults.ts';
 
 describe('the lines of an area', () => {
@@ -122,5 +131,36 @@ describe('findings of a daemon, maybe of another version', () => {
     ['a remedy that is no text', { requests: 1, checks: [good, { ...good, remedy: ['x'] }] }],
   ])('are not understood where there is %s', (_what, value) => {
     expect(readApiFindings(value)).toBeNull();
+  });
+});
+
+describe('requests that were not sent', () => {
+  const lines = (...before: string[]) => {
+    const notes = createNotes('api');
+    for (const name of before) notes.fail(name, { message: 'the job failed', remedy: 'Wait.' });
+    for (const scope of ['account:read', 'devices:read']) notes.skip(scope, `${NOT_TRIED}the state cannot be used`);
+    return notes.lines;
+  };
+  const shown = (checks: ReturnType<typeof lines>) =>
+    shownLines(checks).map(({ status, name, message }) => [status, name, message]);
+
+  test('have one line in all', () => {
+    const whole = `${NOT_TRIED}account:read, devices:read (the state cannot be used)`;
+    expect(shown(lines())).toEqual([['skip', REQUESTS, whole]]);
+    expect(shown(lines('key'))).toEqual([
+      ['fail', 'key', 'the job failed'],
+      ['skip', REQUESTS, whole],
+    ]);
+  });
+
+  test('have none where a line on the requests has the reason', () => {
+    expect(shown(lines(REQUESTS))).toEqual([['fail', REQUESTS, 'the job failed']]);
+  });
+
+  test('keep their line where there is only one', () => {
+    const [one] = lines();
+    expect(shown(one === undefined ? [] : [one])).toEqual([
+      ['skip', 'account:read', `${NOT_TRIED}the state cannot be used`],
+    ]);
   });
 });

@@ -184,7 +184,7 @@ export function bad({ checks }: CheckReport, area?: CheckLine['area']): string[]
     checks
       .filter((check) => check.status !== 'ok' && (area === undefined || check.area === area))
       // A problem that by chance nothing showed is no finding.
-      .filter((check) => check.status !== 'skip' || check.message.startsWith('not requested'))
+      .filter((check) => check.status !== 'skip' || check.message.startsWith('not tried'))
       .toSorted((a, b) => worst.indexOf(a.status) - worst.indexOf(b.status))
       .map(({ status, name }) => `${status} ${name}`)
   );
