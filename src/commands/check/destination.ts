@@ -9,7 +9,7 @@ import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialec
 import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { DestinationCandidate, VerifyState } from '../../core/state/verify.ts';
-import { counted, duration, plainText } from '../../core/text.ts';
+import { capitalized, counted, duration, plainText } from '../../core/text.ts';
 import { type EpochNs, formatExact, maxNs, msToNs, nsToMs } from '../../core/time.ts';
 import { DEDUP_FLAG, dedupAdvice, missingAdvice, probeDestination, retentionAdvice } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
@@ -232,8 +232,13 @@ function noteLater(
 ): void {
   const message = plainText(reason, 300);
   if (status === undefined) {
-    const remedy = `Check that the database is running and that ${keyOf(name, 'url')}, the network and ${keyOf(name, 'ca_file')} are right.`;
-    notes.fail('reachable', { message, remedy });
+    // A known failure ends with its own advice.
+    const [what = message, ...advice] = message.split('; ');
+    const remedy =
+      advice.length === 0
+        ? `Check that the database is running and that ${keyOf(name, 'url')}, the network and ${keyOf(name, 'ca_file')} are right.`
+        : sentence(capitalized(advice.join('; ')));
+    notes.fail('reachable', { message: what, remedy });
     return;
   }
   notes.ok('reachable', 'the database answers');
