@@ -13,7 +13,7 @@ import { byteSize, counted, grouped, plainText } from '../../core/text.ts';
 import { requireNewFile } from '../../store/open/new-file.ts';
 import { stateBytes } from '../../store/views/inspect.ts';
 import { printAnswer } from '../shared/command.ts';
-import { WIDTH, wrap } from '../shared/layout.ts';
+import { widthOf, wrap } from '../shared/layout.ts';
 import { checkWholeApi } from './api.ts';
 import type { BundleParts } from './bundle.ts';
 import { type CheckParts, configLines } from './config.ts';
@@ -97,12 +97,10 @@ const MARKS: Readonly<Record<CheckStatus, string>> = { ok: 'ok', skip: '-', warn
 const MARK_WIDTH = 8;
 const NAME_WIDTH = 20;
 
-/** A terminal of unknown size has 0 columns; one that is narrower than this is not written for. */
-const LEAST_WIDTH = 50;
-
 /** The answer as a text of several lines. */
-function checkText(report: CheckReport, isVerbose: boolean, { isTTY, columns }: ProcessPorts['stdout']): string {
-  const width = isTTY && columns ? Math.max(LEAST_WIDTH, columns) : WIDTH;
+function checkText(report: CheckReport, isVerbose: boolean, stdout: ProcessPorts['stdout']): string {
+  const width = widthOf(stdout);
+  const { isTTY } = stdout;
   let heading = '';
   let text = '';
   for (const check of isVerbose ? report.checks : shownLines(report.checks)) {

@@ -1,11 +1,40 @@
 /**
- * Lays out text for people: at most 80 columns by default, numbers with their units, and names that
+ * Lays out text for people: at most 80 columns, or the width of the terminal; numbers with their units, and names that
  * cannot break a line.
  */
 import { counted, grouped, plainText } from '../../core/text.ts';
 
-/** The width of all text for the terminal, in columns. */
+/** The width of text in a file, in a pipe, or on a terminal of unknown width, in columns. */
 export const WIDTH = 80;
+
+/** No text is laid out for a narrower terminal, and longer lines than the second are hard to read. */
+const [LEAST_WIDTH, MOST_WIDTH] = [50, 200];
+
+/** The width for an output; a terminal of unknown width has 0 columns. */
+export function widthOf({
+  isTTY,
+  columns,
+}: {
+  readonly isTTY: boolean;
+  readonly columns?: number | undefined;
+}): number {
+  return isTTY && columns ? Math.min(MOST_WIDTH, Math.max(LEAST_WIDTH, columns)) : WIDTH;
+}
+
+/** `row` and `wrap` for one width. */
+export interface Layout {
+  readonly width: number;
+  readonly row: (label: string, text: string) => string;
+  readonly wrap: (line: string, indent?: number) => string;
+}
+
+export function layoutOf(width: number): Layout {
+  return {
+    width,
+    row: (label, text) => row(label, text, width),
+    wrap: (line, indent) => wrap(line, indent, width),
+  };
+}
 
 /** Characters that terminals show two columns wide: scripts of East Asia, emoji. */
 const WIDE =
@@ -38,11 +67,12 @@ export function nameText(text: string, columns = 40): string {
   return cell(text, columns).trimEnd();
 }
 
-const LABEL = 12;
+/** The column at which the text of a row begins. */
+export const LABEL = 12;
 
 /** A line with a label; text that does not fit continues below, indented to the text. */
-export function row(label: string, text: string): string {
-  return wrap(`${label.padEnd(LABEL)}${text}`, LABEL);
+export function row(label: string, text: string, width = WIDTH): string {
+  return wrap(`${label.padEnd(LABEL)}${text}`, LABEL, width);
 }
 
 /**

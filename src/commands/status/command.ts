@@ -14,6 +14,7 @@ import { reportNow } from '../../report/report.ts';
 import { noState } from '../../store/open/read-only.ts';
 import { openToRead } from '../../store/views/read-state.ts';
 import { type CommandAnswer, printAnswer } from '../shared/command.ts';
+import { WIDTH, widthOf } from '../shared/layout.ts';
 import { partsOfState, type StatusConfig } from '../shared/state-report.ts';
 import { deviceText } from './device.ts';
 import { statusText } from './text.ts';
@@ -34,10 +35,10 @@ export function runStatusCommand(
     readonly config: StatusConfig;
     readonly terminal: Pick<TerminalOutput, 'scrub'>;
   },
-  ports: Pick<ProcessPorts, 'print'>,
+  ports: Pick<ProcessPorts, 'print' | 'stdout'>,
 ): number {
   limitHeapGrowth();
-  printAnswer({ command, terminal }, ports, statusOf(command, config, realClock));
+  printAnswer({ command, terminal }, ports, statusOf(command, config, realClock, widthOf(ports.stdout)));
   return 0;
 }
 
@@ -54,13 +55,18 @@ function limitHeapGrowth(): void {
  *
  * @throws UserError
  */
-export function statusOf({ device }: Pick<StatusCommand, 'device'>, config: StatusConfig, clock: Clock): CommandAnswer {
+export function statusOf(
+  { device }: Pick<StatusCommand, 'device'>,
+  config: StatusConfig,
+  clock: Clock,
+  width = WIDTH,
+): CommandAnswer {
   using state = openToRead(config.dataDir);
   if (state === null) throw noState(config.dataDir);
   const parts = partsOfState(state, config, clock);
   if (device === null) {
     const report = reportNow(parts);
-    return { object: report, text: () => statusText(report) };
+    return { object: report, text: () => statusText(report, width) };
   }
   const devices = state.store.devices();
   if (devices.length === 0) {
@@ -73,5 +79,5 @@ export function statusOf({ device }: Pick<StatusCommand, 'device'>, config: Stat
   const chosen = devices.find(({ record }) => record.deviceId === id);
   const report = chosen === undefined ? null : deviceReport(parts, chosen);
   if (report === null) throw noState(config.dataDir);
-  return { object: report, text: () => deviceText(report) };
+  return { object: report, text: () => deviceText(report, width) };
 }

@@ -8,26 +8,27 @@ import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import { laneText } from '../../core/quota.ts';
 import { deviceStateText, type StatusGap, shownState } from '../../core/status.ts';
 import { capitalized, duration, percent, plainText } from '../../core/text.ts';
-import { count, minute, moment, nameText, plural, row, wrap } from '../shared/layout.ts';
+import { count, LABEL, type Layout, layoutOf, minute, moment, nameText, plural, WIDTH } from '../shared/layout.ts';
 
 const GAPS_SHOWN = 5;
 const NAMES_SHOWN = 4;
 const ANSWERS_SHOWN = 3;
 
-/** The answer as a text of several lines, at most 80 columns wide. */
-export function deviceText(report: DeviceReport): string {
+/** The answer as a text of several lines, none wider than `width`. */
+export function deviceText(report: DeviceReport, width = WIDTH): string {
+  const layout = layoutOf(width);
   return [
-    head(report),
-    pollLine(report),
-    answers(report),
-    coverage(report),
-    gaps(report),
-    gracePeriod(report),
-    names(report),
+    head(report, layout),
+    pollLine(report, layout),
+    answers(report, layout),
+    coverage(report, layout),
+    gaps(report, layout),
+    gracePeriod(report, layout),
+    names(report, layout),
   ].join('');
 }
 
-function head(report: DeviceReport): string {
+function head(report: DeviceReport, { row, wrap }: Layout): string {
   const { device_id, device_name, generated_at, reasons, lag_seconds, covered, listed } = report;
   const name = device_name === device_id ? '' : ` (${nameText(device_name, 34)})`;
   const standing = standingText(report);
@@ -60,7 +61,7 @@ function head(report: DeviceReport): string {
   ].join('');
 }
 
-function pollLine(report: DeviceReport): string {
+function pollLine(report: DeviceReport, { row }: Layout): string {
   const { last_polled_at, next_due_at, next_kind, running } = report;
   const once = running ? '' : ', once the daemon is running';
   const due =
@@ -72,7 +73,7 @@ function pollLine(report: DeviceReport): string {
   return [row('Last poll', when(report, last_polled_at)), row('Next poll', due)].join('');
 }
 
-function answers({ last_answers, failed_requests }: DeviceReport): string {
+function answers({ last_answers, failed_requests }: DeviceReport, { row }: Layout): string {
   const failed = failed_requests === 0 ? '' : `; ${plural(failed_requests, 'request')} failed in the last two days`;
   if (last_answers.length === 0) return row('Responses', `none in the last two days${failed}`);
   return last_answers
@@ -91,17 +92,26 @@ function answerText({ at, lane, status, fault, new_readings }: DeviceAnswer): st
   return `${moment(at)} (${laneText(lane)}): ${yieldText}`;
 }
 
-function coverage({ bar, wanted: [from], covered_share }: DeviceReport): string {
+function coverage({ bar, wanted: [from], covered_share }: DeviceReport, { row, width }: Layout): string {
+  // As many cells in one character as the line requires; the brackets take two columns.
+  const merged = Math.max(1, Math.ceil(bar.cells.length / (width - LABEL - 2)));
   // Both ranges end where the bar does: the newest minutes of a device without lag do not count.
   return [
     row('Coverage', `${percent(covered_share)} of ${minute(from)} to ${minute(bar.to)} covered`),
-    row('', `[${bar.cells}]`),
-    row('', `${minute(bar.from)} to ${minute(bar.to)}, ${duration(bar.cell_seconds)} per character`),
+    row('', `[${mergedCells(bar.cells, merged)}]`),
+    row('', `${minute(bar.from)} to ${minute(bar.to)}, ${duration(bar.cell_seconds * merged)} per character`),
     row('', '# covered   - covered, day without readings   . not fully covered'),
   ].join('');
 }
 
-function gaps({ gaps: all, named_gaps }: DeviceReport): string {
+/** Each character shows the worst of its cells: a gap, then a day without readings. */
+function mergedCells(cells: string, count: number): string {
+  return cells.replace(new RegExp(`.{1,${count}}`, 'g'), (few) =>
+    few.includes('.') ? '.' : few.includes('-') ? '-' : '#',
+  );
+}
+
+function gaps({ gaps: all, named_gaps }: DeviceReport, { row }: Layout): string {
   if (all.length === 0) return row('Gaps', 'none');
   // The newest is what freshness is about.
   const shown = all.slice(-GAPS_SHOWN).reverse();
@@ -122,7 +132,7 @@ function gaps({ gaps: all, named_gaps }: DeviceReport): string {
   return [...lines, ...(left > 0 ? [row('', `and ${count(left)} older ones (--json)`)] : [])].join('');
 }
 
-function gracePeriod({ grace_period_seconds, late }: DeviceReport): string {
+function gracePeriod({ grace_period_seconds, late }: DeviceReport, { row }: Layout): string {
   const grown =
     late.readings === 0
       ? 'no late readings'
@@ -130,7 +140,7 @@ function gracePeriod({ grace_period_seconds, late }: DeviceReport): string {
   return row('Grace', `grace period ${duration(grace_period_seconds)}; ${grown}`);
 }
 
-function names({ names: all }: DeviceReport): string {
+function names({ names: all }: DeviceReport, { row }: Layout): string {
   const shown = all.slice(-NAMES_SHOWN).reverse();
   const left = all.length - shown.length;
   const lines = shown.map(({ from, name }, index) =>

@@ -16,7 +16,7 @@ import {
   streamStateText,
 } from '../../core/status.ts';
 import { byteSize, duration, percent, plainText } from '../../core/text.ts';
-import { cell, count, minute, moment, nameText, plural, row, WIDTH, wrap } from '../shared/layout.ts';
+import { cell, count, type Layout, layoutOf, minute, moment, nameText, plural, WIDTH } from '../shared/layout.ts';
 
 /** The most entries of each kind that are listed. */
 const DEVICES_SHOWN = 5;
@@ -25,24 +25,25 @@ const JOBS_SHOWN = 3;
 /** In this order. */
 const SHOWN_STATES = ['live', 'catching-up', 'silent', 'out-of-service', 'unreachable', 'excluded'] as const;
 
-/** The answer as a text of several lines, at most 80 columns wide. */
-export function statusText(report: StatusReport): string {
+/** The answer as a text of several lines, none wider than `width`. */
+export function statusText(report: StatusReport, width = WIDTH): string {
+  const layout = layoutOf(width);
   return [
-    head(report),
-    delivery(report),
-    coverage(report),
-    freshness(report),
-    gapLines(report),
-    devices(report),
-    streams(report),
-    quotaLines(report),
-    archive(report),
-    jobs(report),
-    next(report),
+    head(report, layout),
+    delivery(report, layout),
+    coverage(report, layout),
+    freshness(report, layout),
+    gapLines(report, layout),
+    devices(report, layout),
+    streams(report, layout),
+    quotaLines(report, layout),
+    archive(report, layout),
+    jobs(report, layout),
+    next(report, layout),
   ].join('');
 }
 
-function head({ workspace_id, generated_at, summary, process: work, version }: StatusReport): string {
+function head({ workspace_id, generated_at, summary, process: work, version }: StatusReport, { wrap }: Layout): string {
   // The summary reports it if no process runs.
   const works = `Tidemark is running: last request ${sinceText(generated_at, work.last_request_at)}, last stored point ${sinceText(generated_at, work.last_archived_at)}.`;
   return [
@@ -53,7 +54,7 @@ function head({ workspace_id, generated_at, summary, process: work, version }: S
   ].join('');
 }
 
-function coverage({ totals, devices }: StatusReport): string {
+function coverage({ totals, devices }: StatusReport, { row }: Layout): string {
   const { covered_share, devices: kept, devices_complete, archived_readings, rejected_records } = totals;
   const share = covered_share === null ? 'no device is known yet' : `${percent(covered_share)} covered`;
   const states = SHOWN_STATES.flatMap((state) => {
@@ -69,7 +70,10 @@ function coverage({ totals, devices }: StatusReport): string {
   return [row('Coverage', `${share}, ${plural(archived_readings, 'archived reading')}; ${whole}`), ...aside].join('');
 }
 
-function freshness({ freshness: fresh, next: { initial_devices }, destinations }: StatusReport): string {
+function freshness(
+  { freshness: fresh, next: { initial_devices }, destinations }: StatusReport,
+  { row }: Layout,
+): string {
   const { target_seconds, expected_seconds, median_seconds, p95_seconds, max_seconds, behind_devices } = fresh;
   const slowed =
     expected_seconds <= target_seconds
@@ -93,32 +97,35 @@ function freshness({ freshness: fresh, next: { initial_devices }, destinations }
   return row('Lag', `${where}; ${target}${behind}`);
 }
 
-function gapLines({ gaps, devices: all, process: work }: StatusReport): string {
-  if (gaps.length === 0) return row('Gaps', all.length === 0 ? 'no device is known yet' : 'none');
+function gapLines({ gaps, devices: all, process: work }: StatusReport, layout: Layout): string {
+  if (gaps.length === 0) return layout.row('Gaps', all.length === 0 ? 'no device is known yet' : 'none');
   const shown = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
     const { why, remedy: toDo } = gapText(reason);
     const remedy = reason === PENDING && work.running ? 'the daemon reads them now' : toDo;
     const where = `${plural(devices, 'device')}, ${duration(seconds)}${devices > 1 ? ' in total' : ''}`;
-    return row(index === 0 ? 'Gaps' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
+    return layout.row(index === 0 ? 'Gaps' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
-  return [...shown, ...more(gaps.length - REASONS_SHOWN)].join('');
+  return [...shown, ...more(gaps.length - REASONS_SHOWN, layout)].join('');
 }
 
-function more(left: number): string[] {
+function more(left: number, { row }: Layout): string[] {
   return left > 0 ? [row('', `and ${count(left)} more (--json)`)] : [];
 }
 
 /** The devices with lag or gaps, the worst first. */
-function devices({ devices: all, freshness: { behind_after_seconds: behindAfter } }: StatusReport): string {
+function devices(
+  { devices: all, freshness: { behind_after_seconds: behindAfter } }: StatusReport,
+  layout: Layout,
+): string {
   const bad = all
     .filter(({ state }) => state !== 'excluded')
     .map((device) => ({ device, seconds: priorityOf(device) }))
     .filter(({ seconds }) => seconds >= 1)
     .sort((a, b) => b.seconds - a.seconds);
   if (bad.length === 0) return '';
-  const rows = bad.slice(0, DEVICES_SHOWN).map(({ device }) => deviceLine(device, behindAfter));
+  const rows = bad.slice(0, DEVICES_SHOWN).map(({ device }) => deviceLine(device, behindAfter, layout));
   const left = bad.length - rows.length;
-  const rest = left > 0 ? wrap(`  and ${count(left)} more; tidemark --status --device ID shows one`, 2) : '';
+  const rest = left > 0 ? layout.wrap(`  and ${count(left)} more; tidemark --status --device ID shows one`, 2) : '';
   return `Devices with the largest gaps or lag\n${rows.join('')}${rest}`;
 }
 
@@ -132,7 +139,11 @@ function secondsOf(gaps: DeviceStatus['gaps']): number {
 }
 
 /** One line per device, with any name. */
-function deviceLine({ device_id, device_name, lag_seconds, covered, gaps }: DeviceStatus, behindAfter: number): string {
+function deviceLine(
+  { device_id, device_name, lag_seconds, covered, gaps }: DeviceStatus,
+  behindAfter: number,
+  { width }: Layout,
+): string {
   const reasons = [...new Set(gaps.map(({ reason }) => gapText(reason).why.split(':')[0] ?? ''))];
   const isBehind = lag_seconds !== null && lag_seconds > behindAfter;
   const behind = covered.length === 0 ? 'never read' : isBehind ? `lag ${duration(lag_seconds)}` : '';
@@ -140,12 +151,12 @@ function deviceLine({ device_id, device_name, lag_seconds, covered, gaps }: Devi
     gaps.length === 0 ? '' : `${plural(gaps.length, 'gap')}, ${duration(secondsOf(gaps))}: ${reasons.join(', ')}`;
   const name = device_name === device_id ? device_id : `${plainText(device_id, 20)} ${device_name}`;
   const text = [behind, gapCount].filter((text) => text !== '').join('; ');
-  return `  ${cell(name, NAME_COLUMNS)} ${nameText(text, WIDTH - NAME_COLUMNS - 3)}\n`;
+  return `  ${cell(name, NAME_COLUMNS)} ${nameText(text, width - NAME_COLUMNS - 3)}\n`;
 }
 
 const NAME_COLUMNS = 24;
 
-function streams({ streams: all, process: work, generated_at }: StatusReport): string {
+function streams({ streams: all, process: work, generated_at }: StatusReport, { row }: Layout): string {
   const textOf = ({
     name,
     state,
@@ -162,9 +173,9 @@ function streams({ streams: all, process: work, generated_at }: StatusReport): s
   return row('Streams', all.map(textOf).join(', '));
 }
 
-function delivery({ destinations, generated_at, process: work, totals }: StatusReport): string {
+function delivery({ destinations, generated_at, process: work, totals }: StatusReport, layout: Layout): string {
   if (destinations.length === 0)
-    return row('Delivery', 'no database is configured: readings are stored only in the archive');
+    return layout.row('Delivery', 'no database is configured: readings are stored only in the archive');
   const many = destinations.length > 1;
   return destinations
     .map((each, index) =>
@@ -174,6 +185,7 @@ function delivery({ destinations, generated_at, process: work, totals }: StatusR
         label: index === 0 ? 'Delivery' : '',
         many,
         isEmpty: totals.archived_points === 0,
+        layout,
       }),
     )
     .join('');
@@ -187,11 +199,12 @@ interface DeliveryView {
   readonly many: boolean;
   /** Whether no point was ever stored. */
   readonly isEmpty: boolean;
+  readonly layout: Layout;
 }
 
 function destination(
   { name: served, pending_points, oldest_pending_at, quarantined, blocked_reason, missing }: DestinationReport,
-  { generated_at, running, label, many, isEmpty }: DeliveryView,
+  { generated_at, running, label, many, isEmpty, layout: { row } }: DeliveryView,
 ): string {
   const name = nameText(served, 30);
   const flag = many ? ` --destination ${name}` : '';
@@ -214,7 +227,7 @@ function destination(
   ].join('');
 }
 
-function quotaLines({ allowance }: StatusReport): string {
+function quotaLines({ allowance }: StatusReport, { row }: Layout): string {
   const { minute: ofMinute, day, lanes } = allowance;
   const byLane = lanes
     .filter((lane) => lane.day > 0)
@@ -227,7 +240,10 @@ function quotaLines({ allowance }: StatusReport): string {
   ].join('');
 }
 
-function archive({ archive: { points, state_bytes, max_bytes, disk_free_bytes, full } }: StatusReport): string {
+function archive(
+  { archive: { points, state_bytes, max_bytes, disk_free_bytes, full } }: StatusReport,
+  { row }: Layout,
+): string {
   const most = max_bytes === null ? '' : ` of ${byteSize(max_bytes)}`;
   const disk = disk_free_bytes === null ? '' : `; ${byteSize(disk_free_bytes)} of the disk free`;
   return [
@@ -236,7 +252,7 @@ function archive({ archive: { points, state_bytes, max_bytes, disk_free_bytes, f
   ].join('');
 }
 
-function jobs({ jobs: open, generated_at }: StatusReport): string {
+function jobs({ jobs: open, generated_at }: StatusReport, layout: Layout): string {
   if (open.length === 0) return '';
   const shown = open.slice(0, JOBS_SHOWN).map((job, index) => {
     const { kind, requested_by, state, requested_at, started_at } = job;
@@ -246,9 +262,9 @@ function jobs({ jobs: open, generated_at }: StatusReport): string {
         : `for ${elapsed(generated_at, started_at)}`;
     const who = plainText(requested_by, 60);
     const what = who === '' || who === `--${kind}` ? plainText(kind, 20) : `${plainText(kind, 20)} (${who})`;
-    return row(index === 0 ? 'Jobs' : '', `${what}: ${state}, ${since}${jobProgress(job)}`);
+    return layout.row(index === 0 ? 'Jobs' : '', `${what}: ${state}, ${since}${jobProgress(job)}`);
   });
-  return [...shown, ...more(open.length - JOBS_SHOWN)].join('');
+  return [...shown, ...more(open.length - JOBS_SHOWN, layout)].join('');
 }
 
 /** How far a job is, as far as it reports that: `; 42 % done, 1,234 requests at 21 a minute, ETA 26 min`. */
@@ -264,13 +280,16 @@ function jobProgress({ range, share, requests, requests_per_minute, eta_seconds,
   return parts.length === 0 ? '' : `; ${parts.join(', ')}`;
 }
 
-function next({
-  next: { streams: due, devices_with_gaps, gap_seconds },
-  devices,
-  streams: all,
-  process: work,
-  generated_at,
-}: StatusReport): string {
+function next(
+  {
+    next: { streams: due, devices_with_gaps, gap_seconds },
+    devices,
+    streams: all,
+    process: work,
+    generated_at,
+  }: StatusReport,
+  { row }: Layout,
+): string {
   const open =
     devices_with_gaps === 0
       ? devices.length === 0

@@ -41,13 +41,15 @@ const EMPTY_CONFIG: StatusConfig = {
 export function textOf(config: StatusConfig, clock: Clock, device: string | null = null): string {
   const text = statusOf({ device }, config, clock).text();
   expectPlain(text);
+  // As on terminals: only the rows of devices, which are cut, and the bar of coverage differ.
+  for (const width of [60, 120, 200]) expectPlain(statusOf({ device }, config, clock, width).text(), width);
   return text;
 }
 
-export function expectPlain(text: string): void {
+export function expectPlain(text: string, width = 80): void {
   expect(text.endsWith('\n') && !text.endsWith('\n\n')).toBe(true);
   for (const line of text.trimEnd().split('\n')) {
-    expect(columnsOf(line), line).toBeLessThanOrEqual(80);
+    expect(columnsOf(line), line).toBeLessThanOrEqual(width);
     expect(line).not.toMatch(/[\p{Cc}\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/u);
   }
 }

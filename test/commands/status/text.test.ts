@@ -5,6 +5,8 @@
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
+import type { StatusCommand } from '../../../src/cli/command.ts';
+import { runStatusCommand } from '../../../src/commands/status/command.ts';
 import type { UserError } from '../../../src/core/faults.ts';
 import { blockedFact } from '../../../src/core/state/log.ts';
 import type { GapReason } from '../../../src/core/state/telemetry.ts';
@@ -57,6 +59,41 @@ function lookAt(open: ScratchStore) {
     of: (id: string) => deviceOf(config, clock, id),
   };
 }
+
+test.each([
+  [60, 60],
+  [200, 200],
+  [0, 80],
+  [null, 80],
+])('on a terminal of %s columns, lines have at most %i; null: a pipe', (columns, width) => {
+  using open = scratchStore();
+  hold(open, ['hub', 'x'.repeat(60)], { fromMs: NOW_MS - 3 * DAY_MS, toMs: NOW_MS - 2 * DAY_MS });
+  const textFor = (id: string | null): string => {
+    let text = '';
+    runStatusCommand(
+      {
+        command: { mode: 'status', json: false, device: id } as StatusCommand,
+        config: configOfDirectory(dirname(open.file)),
+        terminal: { scrub: (shown) => shown },
+      },
+      {
+        print: (printed) => {
+          text += printed;
+        },
+        stdout: { isTTY: columns !== null, columns: columns ?? 300, write: () => Promise.resolve(true) },
+      },
+    );
+    expectPlain(text, width);
+    return text;
+  };
+  const lengths = textFor(null)
+    .split('\n')
+    .map((each) => each.length);
+  // It uses the width: the longest line nearly fills it.
+  expect(Math.max(...lengths)).toBeGreaterThan(width * 0.75);
+  const bar = /^ {12}\[([#.-]+)\]$/m.exec(textFor('hub'))?.[1] ?? '';
+  expect([bar.length, bar.replace(/\.+/, '.').includes('.')]).toEqual([width === 60 ? 30 : 60, true]);
+});
 
 test('a device that was retired does not count as silent', () => {
   using open = scratchStore();
