@@ -221,6 +221,12 @@ function quantilesOf(values: readonly number[]): Freshness {
   return { medianMs: percentile(sorted, 0.5) ?? 0, p95Ms: percentile(sorted, 0.95) ?? 0 };
 }
 
+/** A key of the configuration, and an interval for it in whole minutes. */
+interface LongerInterval {
+  readonly key: IntervalKey;
+  readonly ms: number;
+}
+
 /** By how much the quota is too small. */
 export interface Shortfall {
   /** Whether the schedules are slowed down, or not even all readings are fetched. */
@@ -239,8 +245,8 @@ export interface Shortfall {
   readonly readingsCovered: number;
   /** The changes that would each make the demand fit; `null` where one alone cannot. */
   readonly remedies: {
-    /** `sync.telemetry` no more often than this. */
-    readonly telemetryMs: number | null;
+    /** Longer intervals: a row for each change, which has several keys only where no key alone is enough. */
+    readonly intervals: readonly (readonly LongerInterval[])[];
     /** `api.share`. */
     readonly share: number | null;
     /** A plan of this many requests. */
@@ -267,7 +273,7 @@ export function shortfallOf(input: DemandInput, assumed: Shortfall['assumed'] = 
     readingsMade: demand.readingsMade,
     readingsCovered: demand.readingsCovered,
     remedies: {
-      telemetryMs: of === 'schedules' ? telemetryThatFits(input) : null,
+      intervals: of === 'schedules' ? intervalsThatFit(input) : [],
       share: shareThatFits(input, of),
       // The share of a figure is a whole number of requests.
       perMinute: Math.ceil(Math.ceil(needed / (DAY_MS / MINUTE_MS)) / input.share),
@@ -296,7 +302,8 @@ export function assumedText(assumed: Shortfall['assumed']): string {
 
 function remedyText({ of, share, remedies }: Shortfall): string {
   const ways: string[] = [];
-  if (remedies.telemetryMs !== null) ways.push(`a sync.telemetry interval of ${duration(remedies.telemetryMs / 1000)}`);
+  for (const change of remedies.intervals)
+    ways.push(change.map(({ key, ms }) => `a ${key} interval of ${ms / MINUTE_MS} min`).join(' together with '));
   if (remedies.share !== null && remedies.share > share) ways.push(`an api.share of ${remedies.share.toFixed(2)}`);
   ways.push(
     `a plan of ${grouped(Math.round(remedies.perDay))} requests a day and ${grouped(Math.round(remedies.perMinute))} a minute`,
@@ -305,12 +312,52 @@ function remedyText({ of, share, remedies }: Shortfall): string {
   return `${ways.length === 1 ? 'This is enough' : 'Any of these is enough'}: ${ways.join('; ')}.`;
 }
 
-/** The shortest poll interval at which nothing is slowed down, in whole minutes. */
-function telemetryThatFits(input: DemandInput): number | null {
-  const fits = (freshnessMs: number): boolean => carries({ ...input, freshnessMs }, 'schedules');
-  const ms = leastOf({ from: input.freshnessMs, to: DAY_MS }, fits);
-  const wholeMs = Math.ceil(ms / MINUTE_MS) * MINUTE_MS;
-  return fits(wholeMs) ? wholeMs : null;
+/** The intervals that can be longer, with the keys of the configuration. */
+const INTERVALS = {
+  'sync.telemetry': { ms: ({ freshnessMs }) => freshnessMs, set: (freshnessMs) => ({ freshnessMs }) },
+  'sync.alerts': { ms: ({ alertsMs }) => alertsMs, set: (alertsMs) => ({ alertsMs }) },
+  'sync.devices': { ms: ({ devicesMs }) => devicesMs, set: (devicesMs) => ({ devicesMs }) },
+  'sync.idle_poll': {
+    ms: ({ polls }) => polls.idlePollMs,
+    set: (idlePollMs, { polls }) => ({ polls: { ...polls, idlePollMs } }),
+  },
+} satisfies Record<
+  string,
+  { ms: (input: DemandInput) => number; set: (ms: number, input: DemandInput) => Partial<DemandInput> }
+>;
+
+type IntervalKey = keyof typeof INTERVALS;
+
+/** `sync.telemetry` if that is enough, else any other key that alone is, else the first three by one factor. */
+function intervalsThatFit(input: DemandInput): LongerInterval[][] {
+  const telemetry = intervalsThatFitTogether(input, ['sync.telemetry']);
+  if (telemetry !== null) return [telemetry];
+  const others = (['sync.alerts', 'sync.devices', 'sync.idle_poll'] as const).flatMap((key) => {
+    const alone = intervalsThatFitTogether(input, [key]);
+    return alone === null ? [] : [alone];
+  });
+  if (others.length > 0) return others;
+  const together = intervalsThatFitTogether(input, ['sync.telemetry', 'sync.alerts', 'sync.devices']);
+  return together === null ? [] : [together];
+}
+
+/** The shortest intervals of these keys at which nothing is slowed down, all longer by one factor. */
+function intervalsThatFitTogether(input: DemandInput, keys: readonly IntervalKey[]): LongerInterval[] | null {
+  const wholeAt = (factor: number): LongerInterval[] =>
+    keys.map((key) => ({ key, ms: Math.ceil((INTERVALS[key].ms(input) * factor) / MINUTE_MS) * MINUTE_MS }));
+  const fits = (factor: number): boolean => carries(withIntervals(input, wholeAt(factor)), 'schedules');
+  const longest = Math.max(...keys.map((key) => INTERVALS[key].ms(input)));
+  // No interval is longer than a day.
+  if (longest >= DAY_MS) return null;
+  const factor = leastOf({ from: 1, to: DAY_MS / longest }, fits);
+  return fits(factor) ? wholeAt(factor) : null;
+}
+
+/** The fleet with other intervals. */
+export function withIntervals(input: DemandInput, intervals: readonly LongerInterval[]): DemandInput {
+  let changed = input;
+  for (const { key, ms } of intervals) changed = { ...changed, ...INTERVALS[key].set(ms, changed) };
+  return changed;
 }
 
 function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {

@@ -1,7 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { type DemandInput, demandOf, totalRequests, usableBudget } from '../../src/scheduler/demand.ts';
+import {
+  type DemandInput,
+  demandOf,
+  shortfallOf,
+  shortfallText,
+  totalRequests,
+  usableBudget,
+  withIntervals,
+} from '../../src/scheduler/demand.ts';
 import { FULL_PAGE } from '../../src/scheduler/reserves.ts';
 import { POLLS } from '../support/defaults.ts';
 
@@ -113,5 +121,44 @@ describe('where the readings alone exceed the budget', () => {
         expect(demand.readingsCovered).toBeLessThanOrEqual(demand.budget * 200);
       }),
     );
+  });
+});
+
+describe('the remedies of a shortage', () => {
+  /** The changes, each followed: the text names it, and the budget then carries the schedules. */
+  function followed(input: DemandInput): string[] {
+    const shortfall = shortfallOf(input);
+    if (shortfall === null) return [];
+    const text = shortfallText(shortfall);
+    for (const change of shortfall.remedies.intervals) {
+      expect(demandOf(withIntervals(input, change)).fits).toBe(true);
+      for (const { key, ms } of change) expect(text).toContain(`a ${key} interval of ${ms / MINUTE_MS} min`);
+    }
+    return shortfall.remedies.intervals.map((change) => change.map(({ key }) => key).join(' and '));
+  }
+
+  test('are a longer sync.telemetry where that alone is enough, and no shorter one is', () => {
+    const input = { ...USUAL, perDay: 10_000 };
+    expect(followed(input)).toEqual(['sync.telemetry']);
+    const [[change] = []] = shortfallOf(input)?.remedies.intervals ?? [];
+    const shorter = { ...input, freshnessMs: (change?.ms ?? 0) - MINUTE_MS };
+    expect(demandOf(shorter).fits).toBe(false);
+  });
+
+  test('are the keys of other schedules where those need too much', () => {
+    expect(followed({ ...USUAL, intervalsMs: [HOUR_MS], alertsMs: MINUTE_MS, perDay: 1500 })).toEqual(['sync.alerts']);
+    const listed = { ...USUAL, quietDevices: 3000, polls: { ...POLLS, idlePollMs: HOUR_MS }, perDay: 50_000 };
+    expect(followed(listed)).toEqual(['sync.idle_poll']);
+  });
+
+  test('are several keys together where none alone is enough', () => {
+    const input = { ...USUAL, intervalsMs: Array.from({ length: 3 }, () => MINUTE_MS), alertsMs: MINUTE_MS };
+    expect(followed({ ...input, quietDevices: 0, perDay: 900 })).toEqual([
+      'sync.telemetry and sync.alerts and sync.devices',
+    ]);
+  });
+
+  test('carry the schedules of any fleet', () => {
+    fc.assert(fc.property(FLEETS, (fleet) => void followed({ ...USUAL, ...fleet })));
   });
 });
