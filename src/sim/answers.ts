@@ -3,8 +3,7 @@
  * document's tables.
  *
  * Bodies are text, not objects: `1e400`, `-0` and a sensor named `__proto__` have to reach the wire as they are. Every
- * answer carries `X-RateLimit-Limit` and `X-RateLimit-Remaining` (API document, "Endpoints"), except an HTML page,
- * which does not come from the service.
+ * answer carries `X-RateLimit-Limit` and `X-RateLimit-Remaining` (API document, "Endpoints").
  */
 import type { EpochMs } from '../core/time.ts';
 import type { SimQuotaState, WindowState } from './quota.ts';
@@ -20,7 +19,7 @@ export interface SimAnswer {
   readonly body: Uint8Array;
 }
 
-/** A successful page, before it is written: what a `mangle` fault may change at will. */
+/** A successful page, before it is written. */
 export interface SimPage {
   readonly kind: 'devices' | 'device' | 'telemetry' | 'alerts' | 'alert' | 'account';
   /** The device that a telemetry page names. */
@@ -59,12 +58,6 @@ export function refusalJson(refusal: Refusal, seed: Seed, settings: SimSettings)
 /** An answer in JSON. */
 export function jsonAnswer(status: number, body: string, headers: Readonly<Record<string, string>>): SimAnswer {
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: Buffer.from(body) };
-}
-
-/** A page from something in front of the service. */
-export function htmlAnswer(status: number): SimAnswer {
-  const body = `<html>\r\n<head><title>${status} Bad Gateway</title></head>\r\n<body><h1>Bad Gateway</h1></body>\r\n</html>\r\n`;
-  return { status, headers: { 'Content-Type': 'text/html' }, body: Buffer.from(body) };
 }
 
 /** `X-RateLimit-*` of the window that the settings name ("Limits" 1 and 2). */

@@ -1,12 +1,11 @@
-/** Serves the simulator over HTTP. Its sockets really fail when a connection fault is injected. */
+/** Serves the simulator over HTTP. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { linkAbort } from '../core/async.ts';
 import { addressText } from '../core/text.ts';
 import { MINUTE_MS } from '../core/time.ts';
-import type { SimAnswer } from './answers.ts';
-import { BASE_PATH, exchange, type Simulator } from './simulator.ts';
+import { BASE_PATH, exchange, type Pause, type Simulator } from './simulator.ts';
 
 interface ServeOptions {
   /** 0, the default, takes a free one. */
@@ -67,48 +66,14 @@ async function answer(simulator: Simulator, { request, response, closing }: Open
   request.resume();
   const { method = '', url = '', headers } = request;
   const call = { method, target: url, headers: { authorization: headers.authorization } };
-  const { answer: ready, wire } = await exchange(simulator, call, (ms) => simulator.clock.sleep(ms, signal));
+  const pause: Pause = (ms) => simulator.clock.sleep(ms, signal);
+  const { answer: ready, send } = await exchange(simulator, call, pause);
   response.sendDate = false;
-  switch (wire?.kind) {
-    case 'hang':
-      await simulator.clock.sleep(Infinity, signal);
-      return;
-    case 'reset':
-      await reset(response, ready, wire.when);
-      return;
-    default:
-      writeHead(response, ready);
-      if (wire?.kind === 'slow' && wire.part === 'body') {
-        response.flushHeaders();
-        await simulator.clock.sleep(wire.delayMs, signal);
-      }
-      response.end(ready.body);
+  if (send !== undefined) {
+    await send(response, ready, pause);
+    return;
   }
-}
-
-function writeHead(response: ServerResponse, { status, headers, body }: SimAnswer): void {
-  response.writeHead(status, { ...headers, 'Content-Length': String(body.byteLength) });
-}
-
-/** Resets the connection (RST), after as much of the answer as is requested has gone to the client. */
-async function reset(
-  response: ServerResponse,
-  ready: SimAnswer,
-  when: 'before-headers' | 'after-headers' | 'in-body',
-): Promise<void> {
-  if (when !== 'before-headers') {
-    writeHead(response, ready);
-    response.flushHeaders();
-    if (when === 'in-body') response.write(ready.body.subarray(0, Math.floor(ready.body.byteLength / 2)));
-    await flushed(response);
-  }
-  response.socket?.resetAndDestroy();
-}
-
-/** Resolves when the kernel has all that was written, and the client had a turn to read it. */
-async function flushed({ socket }: ServerResponse): Promise<void> {
-  await new Promise((resolve) => setImmediate(resolve));
-  // An empty write adds nothing and is called back behind all others, also when the connection has gone.
-  await new Promise((resolve) => socket?.write('', resolve) ?? resolve(undefined));
-  await new Promise((resolve) => setImmediate(resolve));
+  const { status, headers: answered, body } = ready;
+  response.writeHead(status, { ...answered, 'Content-Length': String(body.byteLength) });
+  response.end(body);
 }

@@ -5,16 +5,16 @@
  * endpoint (404), the method (405), the scope (403), the resource (404), the parameters (400). A 401 belongs to no
  * workspace and never uses quota, and neither does a 429; whether other refusals use it is a setting.
  *
- * A plan can give each request a fault. A fault of the answer is applied here, one of the wire by the transport or the
- * server.
+ * One function, `intercept`, may stand between the service and its client: it can change a page, replace an answer or
+ * send it in a way of its own.
  *
  * `server.ts` serves it over sockets.
  */
+import type { ServerResponse } from 'node:http';
 import type { Clock } from '../core/ports.ts';
 import { type EpochMs, nsToMs } from '../core/time.ts';
 import {
   dateAnswer,
-  htmlAnswer,
   jsonAnswer,
   pageText,
   quotaHeaders,
@@ -31,53 +31,6 @@ import { createSettings, type SettingsOverrides, type SimSettings } from './sett
 import type { SimReading } from './spec.ts';
 import type { World } from './world.ts';
 
-/**
- * Faults that change the answer; it arrives complete, with a correct `Content-Length`. A request that the API refuses
- * stays refused, except where `html` answers before the API does.
- */
-export type AnswerFault =
-  /** A fault of the service: JSON, code by the settings, 500 by default. It costs quota. */
-  | { readonly kind: 'server-error'; readonly status?: number; readonly waitSeconds?: number }
-  /** A page in HTML from something in front of the service, 502 by default. It costs no quota. */
-  | { readonly kind: 'html'; readonly status?: number }
-  /** 200 with the first part of the body, half of it by default. */
-  | { readonly kind: 'truncated'; readonly keep?: number }
-  /** 200 with a body that is no JSON, or with exactly this one. */
-  | { readonly kind: 'malformed'; readonly body?: string }
-  /** 200 with a body of no bytes. */
-  | { readonly kind: 'empty' }
-  /** 200 with a page that was changed. */
-  | { readonly kind: 'mangle'; readonly change: (page: SimPage) => SimPage };
-
-/** Faults of the wire. The service has counted the request in all of them. */
-type WireFault =
-  | { readonly kind: 'reset'; readonly when: 'before-headers' | 'after-headers' | 'in-body' }
-  /** The answer as of its arrival leaves this much later; with `body`, its headers leave at once. */
-  | { readonly kind: 'slow'; readonly delayMs: number; readonly part?: 'headers' | 'body' }
-  /** No answer, and the connection stays open. */
-  | { readonly kind: 'hang' };
-
-/** Everything that can go wrong with a request. */
-export type Fault = AnswerFault | WireFault;
-
-/** The facts by which a plan can decide. */
-interface FaultRequest {
-  readonly method: string;
-  /** Below the base URL, without the query: `/devices/x/telemetry`. */
-  readonly path: string;
-  readonly query: URLSearchParams;
-  /** The server's time. */
-  readonly atMs: EpochMs;
-}
-
-/** Decides what goes wrong with a request; the first request has the number 1. */
-export type FaultPlan = (requestNumber: number, request: FaultRequest) => Fault | null;
-
-/** Whether the wire fails and not the answer. */
-function isWireFault(fault: Fault): fault is WireFault {
-  return fault.kind === 'reset' || fault.kind === 'slow' || fault.kind === 'hang';
-}
-
 /** A request as the server reads it. */
 interface SimRequest {
   readonly method: string;
@@ -87,27 +40,50 @@ interface SimRequest {
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
-/** An answer, and how the wire is to fail with it. */
-interface SimExchange {
+/** Lets time pass; rejects where no one waits for the answer any more. */
+export type Pause = (ms: number) => Promise<void>;
+
+/** Sends an answer over a socket. */
+export type Send = (response: ServerResponse, answer: SimAnswer, pause: Pause) => Promise<void>;
+
+/** An answer, and how it is sent. */
+export interface SimExchange {
   readonly answer: SimAnswer;
-  readonly wire: WireFault | null;
+  /** It leaves this much later, with the date of its departure. */
+  readonly holdMs?: number;
+  /** Sends it where it is not sent whole and at once. */
+  readonly send?: Send;
 }
+
+/** The facts of a request by which `intercept` can decide. */
+export interface SimCall {
+  readonly method: string;
+  /** Below the base URL, without the query: `/devices/x/telemetry`. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  /** The server's time. */
+  readonly atMs: EpochMs;
+}
+
+/** Answers the request as the service does, with its page changed where it answers with one. */
+export type Serve = (change?: (page: SimPage) => SimPage) => SimAnswer;
 
 /** The input of {@link createSimulator}. */
 export interface SimulatorOptions {
   readonly world: World;
   readonly clock: Clock;
   readonly settings?: SettingsOverrides;
-  readonly faults?: FaultPlan;
+  /** Answers each request in place of the service; `serve` returns the service's answer. */
+  readonly intercept?: (call: SimCall, serve: Serve) => SimExchange;
 }
 
-/** A running API. World, settings, faults and what is visible may be changed at any time. */
+/** A running API. World and settings may be changed at any time. */
 export interface Simulator {
   world: World;
   readonly settings: SimSettings;
-  faults: FaultPlan | null;
   readonly clock: Clock;
-  readonly log: RequestLog;
+  /** How many requests it has answered. */
+  readonly handled: number;
   /** The time on the server's clock. */
   serverNowMs(): EpochMs;
   /** The time by which readings are made and served: the server's, but for `jumpMs`. */
@@ -116,7 +92,7 @@ export interface Simulator {
   handle(request: SimRequest): SimExchange;
   /** The answer with the `Date` of this moment. */
   date(answer: SimAnswer): SimAnswer;
-  /** Adds the use of the quota by other clients. */
+  /** Uses quota: for a request, or as another client does. */
   spend(count: number): void;
   quota(): SimQuotaState;
   /** Whether the API serves the reading, now or at a time of the server. */
@@ -134,32 +110,28 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   // Quota windows use a clock that does not jump, started at the server's time.
   const steadyOriginMs = clock.nowMs() + settings.time.offsetMs - clock.monoMs();
   const steadyMs = (): number => steadyOriginMs + clock.monoMs();
+  let handled = 0;
   const simulator: Simulator = {
     world: options.world,
     settings,
-    faults: options.faults ?? null,
     clock,
-    log: createRequestLog(),
+    get handled() {
+      return handled;
+    },
     serverNowMs: () => clock.nowMs() + settings.time.offsetMs + settings.time.jumpMs,
     worldNowMs: () => clock.nowMs() + settings.time.offsetMs,
-    handle: (request) => handle({ simulator, quota: () => quota.state(steadyMs()), spend }, request),
+    handle(request) {
+      const exchanged = handle(simulator, request, options.intercept);
+      handled += 1;
+      return exchanged;
+    },
     date: (answer) => dateAnswer(answer, simulator.serverNowMs(), settings),
-    spend,
+    spend: (count) => quota.spend(count, steadyMs()),
     quota: () => quota.state(steadyMs()),
     isVisible: (deviceId, reading, atMs = simulator.worldNowMs()) =>
       visibleFromMs(reading, deviceId, simulator) <= atMs,
   };
   return simulator;
-
-  function spend(count: number): void {
-    quota.spend(count, steadyMs());
-  }
-}
-
-interface Service {
-  readonly simulator: Simulator;
-  readonly quota: () => SimQuotaState;
-  readonly spend: (count: number) => void;
 }
 
 /** A parsed request. */
@@ -171,32 +143,16 @@ interface Parsed {
   readonly authorization: string;
 }
 
-function handle(service: Service, request: SimRequest): SimExchange {
-  const { simulator } = service;
+function handle(
+  simulator: Simulator,
+  request: SimRequest,
+  intercept: SimulatorOptions['intercept'] = (_, serve) => ({ answer: serve() }),
+): SimExchange {
   const parsed = parse(request);
-  const atMs = simulator.serverNowMs();
-  const path = parsed.path ?? request.target;
-  const number = simulator.log.total + 1;
-  const fault = simulator.faults?.(number, { method: parsed.method, path, query: parsed.query, atMs }) ?? null;
-  const answer = simulator.date(
-    fault === null || isWireFault(fault) ? serve(service, parsed, null) : serve(service, parsed, fault),
-  );
-  const wire = fault !== null && isWireFault(fault) ? fault : null;
-  const status = isSilent(wire) ? null : answer.status;
-  simulator.log.add({
-    number,
-    atMs,
-    method: parsed.method,
-    path,
-    query: parsed.query.toString(),
-    status,
-    fault: fault?.kind ?? null,
-  });
-  return { answer, wire };
-}
-
-function isSilent(wire: Fault | null): boolean {
-  return wire?.kind === 'hang' || (wire?.kind === 'reset' && wire.when === 'before-headers');
+  const { method, path, query } = parsed;
+  const call: SimCall = { method, path: path ?? request.target, query, atMs: simulator.serverNowMs() };
+  const exchanged = intercept(call, (change) => serveRequest(simulator, parsed, change));
+  return { ...exchanged, answer: simulator.date(exchanged.answer) };
 }
 
 function parse({ method, target, headers }: SimRequest): Parsed {
@@ -208,25 +164,20 @@ function parse({ method, target, headers }: SimRequest): Parsed {
   return { method, path, query, authorization };
 }
 
-function serve(service: Service, parsed: Parsed, fault: AnswerFault | null): SimAnswer {
-  if (fault?.kind === 'html') return htmlAnswer(fault.status ?? 502);
-  const { simulator } = service;
+function serveRequest(simulator: Simulator, parsed: Parsed, change: Parameters<Serve>[0] = (page) => page): SimAnswer {
   const { settings, world } = simulator;
   try {
-    const page = decide(service, parsed);
-    service.spend(1);
-    if (fault?.kind === 'server-error') return serverError(service, fault);
-    const changed = fault?.kind === 'mangle' ? fault.change(page) : page;
-    const body = corrupt(pageText(changed, world.seed, settings), fault);
-    return jsonAnswer(200, body, quotaHeaders(service.quota(), settings));
+    const page = decide(simulator, parsed);
+    simulator.spend(1);
+    return jsonAnswer(200, pageText(change(page), world.seed, settings), quotaHeaders(simulator.quota(), settings));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    return refuse(service, error);
+    return refuse(simulator, error);
   }
 }
 
 /** The checks, in the order given in the header of this file. */
-function decide({ simulator, quota }: Service, { method, path, query, authorization }: Parsed): SimPage {
+function decide(simulator: Simulator, { method, path, query, authorization }: Parsed): SimPage {
   const { settings, world } = simulator;
   const { codes, key, plan } = settings;
   const nowMs = simulator.serverNowMs();
@@ -235,7 +186,7 @@ function decide({ simulator, quota }: Service, { method, path, query, authorizat
     throw new Refusal(401, codes.unauthorized, 'The API key is missing, unknown, revoked or expired.');
   }
   if (!plan.apiAccess) throw new Refusal(403, codes.noApiAccess, 'The plan grants no external API access.');
-  const { minute, day } = quota();
+  const { minute, day } = simulator.quota();
   if (minute.left < 1 || day.left < 1) throw new Refusal(429, codes.quotaSpent, 'The allowance is spent.');
   const endpoint = path === null ? null : matchEndpoint(path);
   if (endpoint === null) throw new Refusal(404, codes.notFound, 'No such endpoint.');
@@ -248,11 +199,11 @@ function decide({ simulator, quota }: Service, { method, path, query, authorizat
   return answerEndpoint(endpoint, { world, settings, nowMs: worldMs, clockMs: nowMs, query, isVisible });
 }
 
-function refuse(service: Service, refusal: Refusal): SimAnswer {
-  const { settings, world } = service.simulator;
+function refuse(simulator: Simulator, refusal: Refusal): SimAnswer {
+  const { settings, world } = simulator;
   const { status } = refusal;
-  if (settings.quota.refusals === 'counted' && status !== 401 && status !== 429) service.spend(1);
-  const state = service.quota();
+  if (settings.quota.refusals === 'counted' && status !== 401 && status !== 429) simulator.spend(1);
+  const state = simulator.quota();
   const waitMs = Math.max(state.minute.waitMs, state.day.waitMs);
   return jsonAnswer(status, refusalJson(refusal, world.seed, settings), {
     ...quotaHeaders(state, settings),
@@ -260,96 +211,21 @@ function refuse(service: Service, refusal: Refusal): SimAnswer {
   });
 }
 
-function serverError(
-  service: Service,
-  { status = 500, waitSeconds }: AnswerFault & { kind: 'server-error' },
-): SimAnswer {
-  const { settings, world } = service.simulator;
-  const refusal = new Refusal(status, settings.codes.internal, 'A fault on our side.');
-  return jsonAnswer(status, refusalJson(refusal, world.seed, settings), {
-    ...quotaHeaders(service.quota(), settings),
-    ...(waitSeconds === undefined ? {} : { [settings.headerNames.wait]: String(waitSeconds) }),
-  });
-}
-
-function corrupt(body: string, fault: AnswerFault | null): string {
-  switch (fault?.kind) {
-    case 'truncated':
-      return body.slice(0, Math.min(body.length - 1, Math.floor(body.length * (fault.keep ?? 0.5))));
-    case 'malformed':
-      return fault.body ?? `${body.slice(0, -1)},}`;
-    case 'empty':
-      return '';
-    default:
-      return body;
-  }
-}
-
-/** Lets time pass; rejects where no one waits for the answer any more. */
-type Pause = (ms: number) => Promise<void>;
-
 /**
- * Passes a request to the simulator and returns its answer: half of the latency before, half after. A slow answer has
- * the content at the arrival of the request and the date of its departure.
+ * Passes a request to the simulator and returns its answer: half of the latency before, half after. An answer that
+ * is held has the content at the arrival of the request and the date of its departure.
  */
 export async function exchange(simulator: Simulator, request: SimRequest, pause: Pause): Promise<SimExchange> {
-  const { settings, world, log } = simulator;
+  const { settings, world, handled } = simulator;
   const { min, max } = settings.time.latencyMs;
-  const latencyMs = max > 0 ? whole(mix(world.seed, log.total), min, max) : 0;
+  const latencyMs = max > 0 ? whole(mix(world.seed, handled), min, max) : 0;
   if (latencyMs > 0) await pause(latencyMs / 2);
-  const { answer, wire } = simulator.handle(request);
-  const slow = wire?.kind === 'slow' && wire.part !== 'body';
-  if (slow) await pause(wire.delayMs);
-  const leaving = slow ? simulator.date(answer) : answer;
+  const exchanged = simulator.handle(request);
+  const { answer, holdMs } = exchanged;
+  if (holdMs !== undefined) await pause(holdMs);
+  const leaving = holdMs === undefined ? answer : simulator.date(answer);
   if (latencyMs > 0) await pause(latencyMs / 2);
-  return { answer: leaving, wire };
-}
-
-/** A request that was made of the simulator. */
-interface LoggedRequest {
-  /** The first request has the number 1. */
-  readonly number: number;
-  /** The server's time. */
-  readonly atMs: EpochMs;
-  readonly method: string;
-  /** Below the base URL. */
-  readonly path: string;
-  /** Without the question mark. */
-  readonly query: string;
-  /** `null` where no answer left the server. */
-  readonly status: number | null;
-  readonly fault: Fault['kind'] | null;
-}
-
-/** The requests that the simulator received: the newest one by one, all of them as numbers. */
-interface RequestLog {
-  /** All requests so far. */
-  readonly total: number;
-  /** The newest requests, oldest first; at least the last 10,000. */
-  readonly requests: readonly LoggedRequest[];
-  /** How many were answered with a status; `null` for those without an answer. */
-  count(status: number | null): number;
-  add(request: LoggedRequest): void;
-}
-
-const MAX_LOGGED = 10_000;
-
-function createRequestLog(): RequestLog {
-  const requests: LoggedRequest[] = [];
-  const counts = new Map<number | null, number>();
-  let total = 0;
-  return {
-    get total() {
-      return total;
-    },
-    requests,
-    count: (status) => counts.get(status) ?? 0,
-    add(request) {
-      total += 1;
-      counts.set(request.status, (counts.get(request.status) ?? 0) + 1);
-      if (requests.push(request) > 2 * MAX_LOGGED) requests.splice(0, MAX_LOGGED);
-    },
-  };
+  return { ...exchanged, answer: leaving };
 }
 
 /**

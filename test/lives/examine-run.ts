@@ -5,8 +5,8 @@
 import type { Sync } from '../../src/app/open-sync.ts';
 import type { OnceSummary } from '../../src/commands/once/result.ts';
 import { DAY_MS, type EpochNs, HOUR_MS, HOUR_NS, MINUTE_MS, parseTimestamp } from '../../src/core/time.ts';
-import type { Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
+import type { Simulator } from '../support/faulty-simulator.ts';
 import type { Row } from '../support/influxd.ts';
 import { judgeSeries, type Place, type Span, type StoredSeries, textsOf, type Verdict } from '../support/judge.ts';
 import { excuseOf } from './claims.ts';

@@ -15,7 +15,7 @@ import {
 } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/answers.ts';
 import { createSettings, type SimSettings } from '../../src/sim/settings.ts';
-import type { Fault, FaultPlan, Simulator } from '../../src/sim/simulator.ts';
+import type { Fault, FaultPlan, Simulator } from '../support/faulty-simulator.ts';
 import type { Fault as DatabaseFault } from '../support/v2-proxy.ts';
 import type { ServedLie } from './believed-lies.ts';
 import { createDice, type Dice } from './dice.ts';

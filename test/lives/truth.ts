@@ -5,8 +5,8 @@
 import type { Interval } from '../../src/core/intervals.ts';
 import { identityTag } from '../../src/core/lines/line-protocol.ts';
 import { type EpochMs, type EpochNs, msToNs, nsToMs } from '../../src/core/time.ts';
-import type { Simulator } from '../../src/sim/simulator.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
+import type { Simulator } from '../support/faulty-simulator.ts';
 import { flatten, TIE_REACH, textsOf, type ValueText } from '../support/judge.ts';
 import { type LineStore, sensorName } from './line-store.ts';
 

@@ -13,11 +13,11 @@ import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
 import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
-import { createSimulator, type Simulator } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { type Bench, startBench } from '../support/bench.ts';
 import { programFile } from '../support/built-program.ts';
+import { createSimulator, type Simulator } from '../support/faulty-simulator.ts';
 import { judge, type Verdict } from '../support/judge.ts';
 
 export const ROOT = join(import.meta.dirname, '..', '..');

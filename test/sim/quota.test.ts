@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createSimQuota, type WindowKind } from '../../src/sim/quota.ts';
 import { createSettings } from '../../src/sim/settings.ts';
-import { createSimulator } from '../../src/sim/simulator.ts';
+import { createSimulator } from '../support/faulty-simulator.ts';
 import { askInProcess, createManualClock, ORIGIN_MS, smallSimulator, smallWorld } from './support.ts';
 
 const KINDS: readonly WindowKind[] = ['fixed', 'first-request', 'sliding', 'bucket'];

@@ -5,8 +5,8 @@ import { expect, test } from 'vitest';
 import { TransportError } from '../../src/core/faults.ts';
 import { serveSimulator } from '../../src/sim/server.ts';
 import { DEFAULT_KEY } from '../../src/sim/settings.ts';
-import type { Fault, FaultPlan, Simulator } from '../../src/sim/simulator.ts';
 import { always, anyOf, atRate, betweenTimes, onPath, onRequest } from '../support/faults.ts';
+import type { Fault, FaultPlan, Simulator } from '../support/faulty-simulator.ts';
 import { transportOf } from '../support/sim-transport.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 import {

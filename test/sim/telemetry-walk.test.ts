@@ -8,9 +8,9 @@ import { MINUTE_MS, MS_NS, SECOND_NS } from '../../src/core/time.ts';
 import { createReadingText } from '../../src/sim/answers.ts';
 import type { Precision } from '../../src/sim/instants.ts';
 import type { SimSettings } from '../../src/sim/settings.ts';
-import { createSimulator } from '../../src/sim/simulator.ts';
 import type { SimReading, Trait } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
+import { createSimulator } from '../support/faulty-simulator.ts';
 import { AMPLE, askInProcess, createManualClock, ORIGIN_MS, visibleReadings } from './support.ts';
 
 const HISTORY_MS = 2 * MINUTE_MS;

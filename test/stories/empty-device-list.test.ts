@@ -4,10 +4,10 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { lineOf } from '../../src/observe/event-table.ts';
-import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
 import { DEVICES, eventsOf, expectExact, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
 import { always, falselyEmpty, onPath } from '../support/faults.ts';
+import type { Fault, FaultPlan } from '../support/faulty-simulator.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';

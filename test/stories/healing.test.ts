@@ -5,10 +5,10 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
-import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
 import { type DaemonLife, DEVICES, eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
 import { always, anyOf, atRate, falselyEmpty, onPath, twoExchanged, upsideDown } from '../support/faults.ts';
+import type { Fault, FaultPlan } from '../support/faulty-simulator.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';

@@ -8,13 +8,13 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/ti
 import { rereadDay } from '../../src/ingest/reread.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { SettingsOverrides, SimSettings } from '../../src/sim/settings.ts';
-import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import { MUTANTS } from '../safety/mutants.ts';
 import { breed } from '../safety/variants.ts';
 import { liveAsDaemon } from '../support/daemon-rig.ts';
 import { falselyEmpty, lagging, onPath, outsideWindow, twoExchanged, upsideDown } from '../support/faults.ts';
+import type { Fault, FaultPlan } from '../support/faulty-simulator.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
 import { NOW_MS, openBench, openRig, type Program, type Rig } from '../support/rig.ts';

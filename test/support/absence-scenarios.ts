@@ -5,11 +5,11 @@
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/answers.ts';
-import type { FaultPlan } from '../../src/sim/simulator.ts';
 import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { liveAsDaemon } from './daemon-rig.ts';
 import { falselyEmpty, onPath } from './faults.ts';
+import type { FaultPlan } from './faulty-simulator.ts';
 import { complaints } from './judge.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';

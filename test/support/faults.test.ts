@@ -4,10 +4,10 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import { createSettings } from '../../src/sim/settings.ts';
-import type { Fault } from '../../src/sim/simulator.ts';
 import type { ReadingSpec } from '../../src/sim/spec.ts';
 import { AMPLE, askInProcess, createManualClock, ORIGIN_MS, smallSimulator, walk, worldOf } from '../sim/support.ts';
 import { always, falselyEmpty, lagging, outsideWindow, twoExchanged, upsideDown } from './faults.ts';
+import type { Fault } from './faulty-simulator.ts';
 
 /** So many readings at each of the times, a minute apart, newest last. */
 function offsets(counts: readonly number[]): ReadingSpec[] {

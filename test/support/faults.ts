@@ -6,7 +6,7 @@ import type { EpochMs, EpochNs } from '../../src/core/time.ts';
 import { formatExact } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/answers.ts';
 import { chance, mix, pick, type Seed } from '../../src/sim/random.ts';
-import type { Fault, FaultPlan } from '../../src/sim/simulator.ts';
+import type { Fault, FaultPlan } from './faulty-simulator.ts';
 
 /** Answers that are no pages, or pages that do not arrive completely. */
 export const ANSWER_FAULTS: readonly Fault[] = [

@@ -6,9 +6,9 @@
  * duplicates included), *misnamed* (a point under a name that its device did not have then).
  */
 import { encodePoint, identityTag, type SeriesKey } from '../../src/core/lines/line-protocol.ts';
-import type { Simulator } from '../../src/sim/simulator.ts';
 import type { SimValue } from '../../src/sim/spec.ts';
 import type { World } from '../../src/sim/world.ts';
+import type { Simulator } from './faulty-simulator.ts';
 import type { Cell, Influxd, Series } from './influxd.ts';
 
 export interface Span {

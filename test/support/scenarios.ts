@@ -4,7 +4,6 @@
  */
 
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { FaultPlan } from '../../src/sim/simulator.ts';
 import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createWorld, type World } from '../../src/sim/world.ts';
 import {
@@ -32,6 +31,7 @@ import {
   silentWhileCovered,
 } from './empty-scenarios.ts';
 import { onPath } from './faults.ts';
+import type { FaultPlan } from './faulty-simulator.ts';
 import { lateInTheirHour } from './hour-scenarios.ts';
 import { allHistoryThroughAnOutage } from './job-scenarios.ts';
 import { complaints } from './judge.ts';

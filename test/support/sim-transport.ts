@@ -1,7 +1,8 @@
 /** The simulated API without sockets: a transport that calls it directly. */
 import { TransportError } from '../../src/core/faults.ts';
 import type { Transport } from '../../src/core/ports.ts';
-import { exchange, type Simulator } from '../../src/sim/simulator.ts';
+import { exchange } from '../../src/sim/simulator.ts';
+import { type Simulator, wireOf } from './faulty-simulator.ts';
 
 /**
  * Answers by the simulator. Faults of the wire become a `TransportError`.
@@ -14,10 +15,12 @@ export function transportOf(simulator: Simulator, timeoutMs = 30_000): Transport
     const { pathname, search } = new URL(url);
     const request = { method, target: `${pathname}${search}`, headers: lowerNames(headers) };
     const pause = createPatience(simulator, timeoutMs, signal);
-    const { answer, wire } = await exchange(simulator, request, pause);
+    const exchanged = await exchange(simulator, request, pause);
+    const { answer } = exchanged;
+    const wire = wireOf(exchanged);
     if (wire?.kind === 'reset') throw new TransportError('reset', `the connection was reset ${wire.when}`);
     if (wire?.kind === 'hang') await pause(Infinity);
-    if (wire?.kind === 'slow' && wire.part === 'body') await pause(wire.delayMs);
+    if (wire?.kind === 'slow') await pause(wire.delayMs);
     return { status: answer.status, headers: lowerNames(answer.headers), body: answer.body };
   };
 }

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { identityTag } from '../../src/core/lines/line-protocol.ts';
-import type { Simulator } from '../../src/sim/simulator.ts';
+import type { Simulator } from './faulty-simulator.ts';
 import { freePort } from './ports.ts';
 
 const BINARY = '/usr/bin/victoria-metrics';
