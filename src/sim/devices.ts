@@ -19,7 +19,7 @@ import {
   truncate,
 } from './instants.ts';
 import { mix, mixText, type Seed, unit, whole } from './random.ts';
-import { applyTraits, createMeasure, levelOf, sensorsOf } from './sensors.ts';
+import { createMeasure, levelOf, sensorsOf } from './sensors.ts';
 import {
   type DeviceSpec,
   type Lifecycle,
@@ -60,20 +60,17 @@ export interface DeviceContext {
 
 /** Later than any reading: where times of 64 bits end. */
 const END_OF_TIME_NS: EpochNs = 2n ** 63n;
-const DENSE_INTERVAL_MS = 40;
 const DEFAULT_INTERVAL_MS = 5 * MINUTE_MS;
 
 /** Makes a device from its description. */
 export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: DeviceContext): WorldDevice {
   const own = mixText(seed, spec.deviceId);
-  const traits = spec.traits ?? [];
   const appearsAtMs = spec.appearsAtMs ?? startMs;
-  const intervalMs = spec.intervalMs ?? (traits.includes('dense') ? DENSE_INTERVAL_MS : DEFAULT_INTERVAL_MS);
-  const { vanishesAtMs, returnsAtMs = Infinity } = spec;
+  const { intervalMs = DEFAULT_INTERVAL_MS, vanishesAtMs, returnsAtMs = Infinity } = spec;
+  const { report = (values) => [values] } = spec;
   const absence = vanishesAtMs === undefined ? [] : [{ fromMs: vanishesAtMs, toMs: returnsAtMs }];
   const sensors = spec.sensors ?? sensorsOf(whole(own, 2, 5));
   const measure = createMeasure(sensors, own);
-  const burst = spec.burst ?? { every: 300, size: 250 };
   const series =
     spec.readings !== undefined
       ? listSeries(spec.readings, precision)
@@ -85,7 +82,7 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
           quiet: mergeRanges([...(spec.silences ?? []), ...inactivity(spec), ...absence]),
           precision,
           date: createDateOf(),
-          report: (index, atMs) => applyTraits(measure(index, atMs), index, { traits, seed: own, burst }),
+          report: (index, atMs) => report(measure(index, atMs), index, own),
         });
   return {
     spec,

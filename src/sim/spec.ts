@@ -4,6 +4,7 @@
  * A description is a few lines however long the history is; everything else follows from it and the seed.
  */
 import type { EpochMs, EpochNs } from '../core/time.ts';
+import type { Seed } from './random.ts';
 
 /** Something that becomes `value` at `atMs`. */
 export interface Change<T> {
@@ -19,17 +20,6 @@ export interface MsRange {
 
 /** The life cycles of a device. */
 export type Lifecycle = 'active' | 'paused' | 'shelved' | 'retired';
-
-/**
- * Behaviour of a device that is difficult for clients:
- * - `ties`: sometimes several readings at one instant, with equal, disjoint or conflicting values;
- * - `burst`: sometimes more readings at one instant than a page holds;
- * - `dense`: 25 readings a second;
- * - `hostile`: sensor names that break naive code;
- * - `oddValues`: values that are no ordinary numbers;
- * - `empty`: sometimes a reading without values.
- */
-export type Trait = 'ties' | 'burst' | 'dense' | 'hostile' | 'oddValues' | 'empty';
 
 /** A sensor: a daily curve with noise, `decimals` digits behind the point, within `min` and `max`. */
 export interface SensorSpec {
@@ -88,9 +78,8 @@ export interface DeviceSpec {
   readonly jitter?: number;
   readonly silences?: readonly MsRange[];
   readonly sensors?: readonly SensorSpec[];
-  readonly traits?: readonly Trait[];
-  /** For the trait `burst`: every how many reports (300), and how many readings then (250). */
-  readonly burst?: { readonly every: number; readonly size: number };
+  /** The values of the readings of one report, made of what the sensors measured; at least one reading. */
+  readonly report?: (values: readonly SimValue[], index: number, seed: Seed) => readonly (readonly SimValue[] | null)[];
   /** Exactly these readings, in any order, in place of computed ones. */
   readonly readings?: readonly ReadingSpec[];
   readonly location?: LocationSpec | null;

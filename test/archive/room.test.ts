@@ -6,11 +6,11 @@ import { describe, expect, test } from 'vitest';
 import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import { liveAsDaemon } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld } from '../support/trait-world.ts';
 
 const MIB = 1024 * 1024;
 

@@ -4,8 +4,8 @@
  */
 import type { EpochMs, EpochNs } from '../../src/core/time.ts';
 import { HOUR_MS, MINUTE_MS, msToNs, nsToMs, SECOND_MS } from '../../src/core/time.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { betweenTimes } from '../support/faults.ts';
+import type { DeviceSpec } from '../support/trait-world.ts';
 import type { Measured } from './table.ts';
 import { SHARE, type VirtualDaemon, withVirtualDaemon } from './virtual-daemon.ts';
 

@@ -3,8 +3,8 @@
  * account are read as they are scheduled.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { NOW_MS } from '../support/rig.ts';
+import type { DeviceSpec } from '../support/trait-world.ts';
 import { readState } from './read-state.ts';
 import type { Measured } from './table.ts';
 import { type VirtualDaemon, withVirtualDaemon } from './virtual-daemon.ts';

@@ -10,12 +10,11 @@ import { runMaintenance } from '../../src/archive/maintenance.ts';
 import { HOUR_MS } from '../../src/core/time.ts';
 import { runDaemon } from '../../src/scheduler/session.ts';
 import type { SimSettings } from '../../src/sim/settings.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import { syncSettings } from '../support/defaults.ts';
 import { createSimulator, type Simulator } from '../support/faulty-simulator.ts';
 import { NOW_MS, seededRandom } from '../support/rig.ts';
 import { transportOf } from '../support/sim-transport.ts';
+import { createWorld, type DeviceSpec } from '../support/trait-world.ts';
 import { createVirtualClock, unhurried, type VirtualClock } from '../support/virtual-clock.ts';
 
 export interface VirtualDaemon {

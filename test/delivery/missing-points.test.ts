@@ -1,10 +1,10 @@
 /** The points that a database will never get, reported by the complete program. */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { destinationOf, openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld } from '../support/trait-world.ts';
 
 const bench = sharedBench(openBench);
 

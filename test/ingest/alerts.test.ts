@@ -5,11 +5,11 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/answers.ts';
 import type { AlertSpec, AlertState } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import { onPath } from '../support/faults.ts';
 import { influxdAvailable, type Row } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld } from '../support/trait-world.ts';
 
 const bench = sharedBench(openBench);
 

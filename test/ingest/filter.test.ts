@@ -11,13 +11,13 @@ import type { Sync, SyncOptions } from '../../src/app/open-sync.ts';
 import { runOnce } from '../../src/commands/once/run.ts';
 import { createFilter, type FilterSpec } from '../../src/core/filter.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import type { AlertSpec, DeviceSpec, SimDevice } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
+import type { AlertSpec, SimDevice } from '../../src/sim/spec.ts';
 import { KEEP_ALL } from '../support/defaults.ts';
 import { onPath, onRequest } from '../support/faults.ts';
 import { influxdAvailable, type Row } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld, type DeviceSpec } from '../support/trait-world.ts';
 
 const HISTORY_MS = 3 * HOUR_MS;
 

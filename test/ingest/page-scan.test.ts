@@ -6,12 +6,12 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/answers.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld, type World } from '../../src/sim/world.ts';
+import type { World } from '../../src/sim/world.ts';
 import { always, anyOf, falselyEmpty, onPath, upsideDown } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld, type DeviceSpec } from '../support/trait-world.ts';
 
 const bench = sharedBench(openBench);
 

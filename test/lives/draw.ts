@@ -7,7 +7,7 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
-import type { DeviceSpec, Trait } from '../../src/sim/spec.ts';
+import type { DeviceSpec, Trait } from '../support/trait-world.ts';
 import { createDice, type Dice } from './dice.ts';
 import { drawApi } from './draw-api.ts';
 import { drawFurther } from './draw-further.ts';

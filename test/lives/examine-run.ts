@@ -5,10 +5,11 @@
 import type { Sync } from '../../src/app/open-sync.ts';
 import type { OnceSummary } from '../../src/commands/once/result.ts';
 import { DAY_MS, type EpochNs, HOUR_MS, HOUR_NS, MINUTE_MS, parseTimestamp } from '../../src/core/time.ts';
-import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
+import type { SimReading } from '../../src/sim/spec.ts';
 import type { Simulator } from '../support/faulty-simulator.ts';
 import type { Row } from '../support/influxd.ts';
 import { judgeSeries, type Place, type Span, type StoredSeries, textsOf, type Verdict } from '../support/judge.ts';
+import type { DeviceSpec } from '../support/trait-world.ts';
 import { excuseOf } from './claims.ts';
 import type { LineStore } from './line-store.ts';
 import type { Stage } from './stage.ts';

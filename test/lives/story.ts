@@ -5,8 +5,8 @@
  */
 import { HOUR_MS } from '../../src/core/time.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
-import type { DeviceSpec, MsRange } from '../../src/sim/spec.ts';
-import type { WorldOptions } from '../../src/sim/world.ts';
+import type { MsRange } from '../../src/sim/spec.ts';
+import type { DeviceSpec, WorldOptions } from '../support/trait-world.ts';
 import type { Fault as DatabaseFault } from '../support/v2-proxy.ts';
 
 /** All times of a story are milliseconds since 1970, by the clock that never jumps. */

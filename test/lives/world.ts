@@ -5,7 +5,8 @@
 import { type EpochNs, msToNs } from '../../src/core/time.ts';
 import { formatInstant, instantToNs, nsToInstant, type Precision, truncate } from '../../src/sim/instants.ts';
 import type { MsRange, SimDevice, SimReading } from '../../src/sim/spec.ts';
-import { createWorld, type World } from '../../src/sim/world.ts';
+import type { World } from '../../src/sim/world.ts';
+import { createWorld } from '../support/trait-world.ts';
 import type { DeviceLife, Story } from './story.ts';
 
 /** Readings handed in at once arrive in this distance, by the service's clock. */

@@ -6,7 +6,6 @@
 import Database from 'better-sqlite3';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { createDice, type Dice } from '../lives/dice.ts';
 import { drawStory } from '../lives/draw.ts';
 import { storedSeries } from '../lives/examine-run.ts';
@@ -16,6 +15,7 @@ import { worldOf } from '../lives/world.ts';
 import { ANSWER_FAULTS } from '../support/faults.ts';
 import { judgeSeries } from '../support/judge.ts';
 import { patient } from '../support/patience.ts';
+import type { DeviceSpec } from '../support/trait-world.ts';
 import { type Fault as DatabaseFault, FAULTS, startV2Proxy, type V2Proxy } from '../support/v2-proxy.ts';
 import { openStage, type Run, type Stage, TOKEN } from './support.ts';
 

@@ -7,11 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { HOUR_MS } from '../../src/core/time.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import { always, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { patient } from '../support/patience.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld } from '../support/trait-world.ts';
 import { type Ended, KEY, openBench, openStage, type Stage, start, TOKEN, until } from './support.ts';
 
 const bench = sharedBench(openBench);

@@ -13,12 +13,12 @@ import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
 import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld, type World } from '../../src/sim/world.ts';
+import type { World } from '../../src/sim/world.ts';
 import { type Bench, startBench } from '../support/bench.ts';
 import { programFile } from '../support/built-program.ts';
 import { createSimulator, type Simulator } from '../support/faulty-simulator.ts';
 import { judge, type Verdict } from '../support/judge.ts';
+import { createWorld, type DeviceSpec } from '../support/trait-world.ts';
 
 export const ROOT = join(import.meta.dirname, '..', '..');
 /** The program under test: the built one, or the source where none was built (`npm run soak`). */

@@ -5,12 +5,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StatusReport } from '../../src/core/status.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
 import type { Bench } from '../support/bench.ts';
 import { ANSWER_FAULTS, anyOf, atRate, onPath } from '../support/faults.ts';
 import type { FaultPlan } from '../support/faulty-simulator.ts';
 import type { Verdict } from '../support/judge.ts';
 import { seededRandom } from '../support/rig.ts';
+import type { DeviceSpec } from '../support/trait-world.ts';
 import { openStage, type Run, type Stage, until } from './support.ts';
 
 const DEVICES: readonly DeviceSpec[] = [

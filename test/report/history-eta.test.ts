@@ -5,12 +5,12 @@
 import { describe, expect, test } from 'vitest';
 import type { NextStatus } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { configOf, reportOf } from '../commands/status/support.ts';
 import { liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import type { DeviceSpec } from '../support/trait-world.ts';
 
 interface Fleet {
   readonly devices: readonly DeviceSpec[];

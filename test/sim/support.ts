@@ -7,10 +7,11 @@ import type { Clock } from '../../src/core/ports.ts';
 import { DAY_MS, msToNs } from '../../src/core/time.ts';
 import { serveSimulator } from '../../src/sim/server.ts';
 import { DEFAULT_KEY } from '../../src/sim/settings.ts';
-import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
-import { createWorld, type World, type WorldOptions } from '../../src/sim/world.ts';
+import type { SimReading } from '../../src/sim/spec.ts';
+import type { World } from '../../src/sim/world.ts';
 import { createSimulator, type Simulator, type SimulatorOptions } from '../support/faulty-simulator.ts';
 import { lowerNames, transportOf } from '../support/sim-transport.ts';
+import { createWorld, type DeviceSpec, type WorldOptions } from '../support/trait-world.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 /** 2026-01-15T12:00:00Z */

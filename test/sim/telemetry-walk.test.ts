@@ -8,9 +8,10 @@ import { MINUTE_MS, MS_NS, SECOND_NS } from '../../src/core/time.ts';
 import { createReadingText } from '../../src/sim/answers.ts';
 import type { Precision } from '../../src/sim/instants.ts';
 import type { SimSettings } from '../../src/sim/settings.ts';
-import type { SimReading, Trait } from '../../src/sim/spec.ts';
-import { createWorld, type World } from '../../src/sim/world.ts';
+import type { SimReading } from '../../src/sim/spec.ts';
+import type { World } from '../../src/sim/world.ts';
 import { createSimulator } from '../support/faulty-simulator.ts';
+import { createWorld, type Trait } from '../support/trait-world.ts';
 import { AMPLE, askInProcess, createManualClock, ORIGIN_MS, visibleReadings } from './support.ts';
 
 const HISTORY_MS = 2 * MINUTE_MS;

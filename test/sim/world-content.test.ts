@@ -1,9 +1,9 @@
 /** The contents of the simulated workspace: values, traits and alerts. */
 import { expect, test } from 'vitest';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { HOSTILE_KEYS, LONG_KEY, ODD_VALUES } from '../../src/sim/sensors.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
 import { createSeededWorld } from '../support/seeded-world.ts';
+import { HOSTILE_KEYS, LONG_KEY, ODD_VALUES } from '../support/trait-world.ts';
 import { everything, ORIGIN_MS, worldOf } from './support.ts';
 
 test('values are sensible: finite decimals within the sensor, another each time', () => {

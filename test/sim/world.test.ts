@@ -4,9 +4,9 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, MS_NS, minNs, msToNs, parseTimestamp } from '../../src/core/time.ts';
 import type { Precision } from '../../src/sim/instants.ts';
-import type { SimReading, Trait } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
+import type { SimReading } from '../../src/sim/spec.ts';
 import { createSeededWorld } from '../support/seeded-world.ts';
+import { createWorld, type Trait } from '../support/trait-world.ts';
 import { everything, ORIGIN_MS, worldOf } from './support.ts';
 
 const DIGITS: Record<Precision, number> = { s: 0, ms: 3, us: 6, ns: 9 };

@@ -6,13 +6,13 @@ import { describe, expect, test } from 'vitest';
 import type { StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { configOf, reportOf } from '../commands/status/support.ts';
 import { DEVICES, eventsOf, expectExact, keyFile, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import type { DeviceSpec } from '../support/trait-world.ts';
 
 describe.runIf(influxdAvailable())('the daemon', () => {
   const bench = sharedBench(openBench);

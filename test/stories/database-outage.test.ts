@@ -7,13 +7,13 @@ import { syncAlerts } from '../../src/ingest/alerts.ts';
 import { syncDevices } from '../../src/ingest/devices.ts';
 import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import { noteCoverage } from '../../src/scheduler/coverage-points.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld, type World } from '../../src/sim/world.ts';
+import type { World } from '../../src/sim/world.ts';
 import { NO_LIMIT } from '../store/support.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { pullSince } from '../support/live.ts';
 import { destinationOf, NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld, type DeviceSpec } from '../support/trait-world.ts';
 import { FAULTS, type Fault, throttled } from '../support/v2-proxy.ts';
 
 const bench = sharedBench(openBench);

@@ -7,13 +7,13 @@ import { CONFIRMED_FOR_GOOD } from '../../src/core/state/telemetry.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '../../src/core/time.ts';
 import { createEmptyChecks } from '../../src/ingest/reread.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always, anyOf, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { complaints } from '../support/judge.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import type { DeviceSpec } from '../support/trait-world.ts';
 
 const CALM: DeviceSpec = { deviceId: 'calm', intervalMs: 10 * MINUTE_MS };
 /** A device that is seen all the time and never has a reading. */

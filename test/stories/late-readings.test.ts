@@ -10,13 +10,13 @@ import { createPageScanner } from '../../src/ingest/page-scan.ts';
 import { rereadableDay, rereadDay, rereadDue } from '../../src/ingest/reread.ts';
 import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
-import type { DeviceSpec, SimReading } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
+import type { SimReading } from '../../src/sim/spec.ts';
 import { always, falselyEmpty, onPath, outsideWindow, upsideDown } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld, type DeviceSpec } from '../support/trait-world.ts';
 
 const bench = sharedBench(openBench);
 

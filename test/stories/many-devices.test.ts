@@ -5,12 +5,11 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import { eventsOf, liveAsDaemon } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld, type DeviceSpec } from '../support/trait-world.ts';
 
 const DEVICES = 100;
 const SHARE = 0.8;

@@ -15,14 +15,13 @@ import type { ReadyReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { wrapWrites } from '../../src/delivery/destination.ts';
 import { createMetrics, type Metrics } from '../../src/observe/metrics.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import { reader } from '../grafana/support/story.ts';
 import { liveAsDaemon } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { prometheusAvailable, promtool } from '../support/prometheus.ts';
 import { destinationOf, NOW_MS, openBench, openRig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld, type DeviceSpec } from '../support/trait-world.ts';
 
 const PLAN = { requestsPerMinute: 900, requestsPerDay: 200_000 };
 const ADDONS = { north: 7, south: 3 };

@@ -8,8 +8,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/ti
 import { rereadDay } from '../../src/ingest/reread.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { SettingsOverrides, SimSettings } from '../../src/sim/settings.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld, type World } from '../../src/sim/world.ts';
+import type { World } from '../../src/sim/world.ts';
 import { MUTANTS } from '../safety/mutants.ts';
 import { breed } from '../safety/variants.ts';
 import { liveAsDaemon } from '../support/daemon-rig.ts';
@@ -19,6 +18,7 @@ import { influxdAvailable } from '../support/influxd.ts';
 import { liveFor } from '../support/live.ts';
 import { NOW_MS, openBench, openRig, type Program, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld, type DeviceSpec } from '../support/trait-world.ts';
 
 const bench = sharedBench(openBench);
 

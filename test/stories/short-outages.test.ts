@@ -5,13 +5,13 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/answers.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always, betweenTimes, onPath } from '../support/faults.ts';
 import type { FaultPlan } from '../support/faulty-simulator.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import type { DeviceSpec } from '../support/trait-world.ts';
 
 const DEVICES: readonly DeviceSpec[] = ['a', 'b', 'c'].map((deviceId) => ({ deviceId, intervalMs: 30 * SECOND_MS }));
 

@@ -5,12 +5,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import { eventsOf, expectExact, keyFile, liveAsDaemon, MEASURING_DEVICES, worldOf } from '../support/daemon-rig.ts';
 import { type Followed, follow, summaryOf, takingJobs } from '../support/follow-job.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig, type Rig } from '../support/rig.ts';
 import { sharedBench } from '../support/shared-bench.ts';
+import { createWorld } from '../support/trait-world.ts';
 
 /** The run of one way on a workspace, and the error that ends it. */
 interface Way {

@@ -5,7 +5,6 @@
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SimPage } from '../../src/sim/answers.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { liveAsDaemon } from './daemon-rig.ts';
 import { falselyEmpty, onPath } from './faults.ts';
@@ -13,6 +12,7 @@ import type { FaultPlan } from './faulty-simulator.ts';
 import { complaints } from './judge.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { createWorld } from './trait-world.ts';
 
 /** How long the first lies of a kind are followed by others. */
 const LIES_MS = 60 * SECOND_MS;

@@ -11,9 +11,9 @@ import type { ProgressReport, ReadyReport, StatusReport } from '../../src/core/s
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/session.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld, type World } from '../../src/sim/world.ts';
+import type { World } from '../../src/sim/world.ts';
 import { NOW_MS, type Program, type Rig } from './rig.ts';
+import { createWorld, type DeviceSpec } from './trait-world.ts';
 import { unhurried } from './virtual-clock.ts';
 
 export interface DaemonOptions {

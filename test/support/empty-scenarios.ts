@@ -3,14 +3,13 @@
  */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { always, anyOf, falselyEmpty, onPath, withoutLastSeen } from './faults.ts';
 import type { FaultPlan } from './faulty-simulator.ts';
 import { complaints } from './judge.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { createWorld, type DeviceSpec } from './trait-world.ts';
 
 const HISTORY_MS = 12 * HOUR_MS;
 /** The wanted range moves with the duration of the runs. */

@@ -6,11 +6,11 @@
 import { openReplays } from '../../src/commands/replay/job.ts';
 import { ratesOfState } from '../../src/commands/shared/state-report.ts';
 import { HOUR_MS, HOUR_NS, MINUTE_MS } from '../../src/core/time.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { replayArgs } from './defaults.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { createWorld } from './trait-world.ts';
 
 const LATE = { fromMs: NOW_MS - 115 * MINUTE_MS, toMs: NOW_MS - 95 * MINUTE_MS } as const;
 

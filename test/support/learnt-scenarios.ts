@@ -4,13 +4,13 @@
  */
 
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { liveAsDaemon } from './daemon-rig.ts';
 import { anyOf, falselyEmpty, onPath } from './faults.ts';
 import { complaints } from './judge.ts';
 import { type Life, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { createWorld } from './trait-world.ts';
 import { withWallOffset } from './virtual-clock.ts';
 
 interface World extends Pick<RigOptions, 'historyMs' | 'settings'> {

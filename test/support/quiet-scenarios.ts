@@ -5,14 +5,13 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { falselyEmpty, onPath } from './faults.ts';
 import { complaints } from './judge.ts';
 import { liveFor } from './live.ts';
 import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { createWorld, type DeviceSpec } from './trait-world.ts';
 import { withWallOffset } from './virtual-clock.ts';
 
 const HISTORY_MS = 3 * HOUR_MS;

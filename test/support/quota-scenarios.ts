@@ -4,11 +4,11 @@
  */
 import type { SyncOptions } from '../../src/app/open-sync.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 import { transportOf } from './sim-transport.ts';
+import { createWorld } from './trait-world.ts';
 
 const PLAN = { requestsPerMinute: 24, requestsPerDay: 100_000 };
 const SHARE = 0.5;

@@ -6,12 +6,12 @@
 import { ratesOfState } from '../../src/commands/shared/state-report.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import { complaints } from './judge.ts';
 import { diesAtEffect, mortalCommits, mortalTransport } from './mortality.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 import { transportOf } from './sim-transport.ts';
+import { createWorld } from './trait-world.ts';
 
 const HISTORY_MS = 12 * HOUR_MS;
 const RETURN_MS = NOW_MS + 30 * MINUTE_MS;

@@ -6,11 +6,11 @@
 import { existsSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createWorld } from '../../src/sim/world.ts';
 import type { Bench } from './bench.ts';
 import { betweenTimes } from './faults.ts';
 import { NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import { createWorld } from './trait-world.ts';
 import { FAULTS } from './v2-proxy.ts';
 
 const HISTORY_MS = 3 * HOUR_MS;

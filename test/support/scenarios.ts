@@ -4,8 +4,7 @@
  */
 
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
-import { createWorld, type World } from '../../src/sim/world.ts';
+import type { World } from '../../src/sim/world.ts';
 import {
   beginsBelowForAnHour,
   beginsBelowStored,
@@ -74,6 +73,7 @@ import { recheckAfterKills } from './recheck-scenarios.ts';
 import { fullDisk, linkedToNowhere, quotaSpent, refusedAlerts, shortOutage } from './refusal-scenarios.ts';
 import { destinationOf, NOW_MS, openRig, type Program, type Rig, type RigOptions } from './rig.ts';
 import { transportOf } from './sim-transport.ts';
+import { createWorld, type DeviceSpec } from './trait-world.ts';
 import { listedByAClockAhead, unlistedComesBack, unlistedStalls, unlistedStaysReady } from './unlisted-scenarios.ts';
 import { committedInParts, killedBetweenParts } from './wide-scenarios.ts';
 

@@ -5,8 +5,9 @@
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { chance, mix, mixText, pick, type Seed, seedOf, unit, whole } from '../../src/sim/random.ts';
 import { sensorsOf } from '../../src/sim/sensors.ts';
-import type { Change, DeviceSpec, Lifecycle, LocationSpec, MsRange } from '../../src/sim/spec.ts';
-import { createWorld, type World, type WorldOptions } from '../../src/sim/world.ts';
+import type { Change, Lifecycle, LocationSpec, MsRange } from '../../src/sim/spec.ts';
+import type { World } from '../../src/sim/world.ts';
+import { createWorld, type DeviceSpec, type WorldOptions } from './trait-world.ts';
 
 /** The description of a fleet. Shares are parts of the devices, 0 to 1. */
 interface FleetOptions {

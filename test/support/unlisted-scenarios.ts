@@ -6,7 +6,6 @@
 import { partsOfState, type StatusConfig } from '../../src/commands/shared/state-report.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import { reportNow } from '../../src/report/report.ts';
-import type { DeviceSpec } from '../../src/sim/spec.ts';
 import { openToRead } from '../../src/store/views/read-state.ts';
 import type { Bench } from './bench.ts';
 import { liveAsDaemon, worldOf } from './daemon-rig.ts';
@@ -15,6 +14,7 @@ import { anyOf, onPath } from './faults.ts';
 import type { FaultPlan } from './faulty-simulator.ts';
 import { NOW_MS, openRig, type Program, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
+import type { DeviceSpec } from './trait-world.ts';
 import { withWallOffset } from './virtual-clock.ts';
 
 /** The last-seen time in the list: the time, nothing, or always the same time of long ago. */

@@ -2,13 +2,14 @@
 
 import type { AppEvent } from '../../src/core/events.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { createWorld, type World } from '../../src/sim/world.ts';
+import type { World } from '../../src/sim/world.ts';
 import { readStateView } from '../../src/store/views/read-state.ts';
 import { complaints } from './judge.ts';
 import { diesAtEffect, mortalCommits, mortalTransport } from './mortality.ts';
 import { NOW_MS, openRig, type Rig } from './rig.ts';
 import type { Scenario } from './scenarios.ts';
 import { transportOf } from './sim-transport.ts';
+import { createWorld } from './trait-world.ts';
 
 const SENSORS = 120;
 const READINGS = 180;

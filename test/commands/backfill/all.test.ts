@@ -6,11 +6,11 @@ import { backfillEndText } from '../../../src/commands/backfill/result.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
-import type { DeviceSpec } from '../../../src/sim/spec.ts';
-import { createWorld, type World } from '../../../src/sim/world.ts';
+import type { World } from '../../../src/sim/world.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
+import { createWorld, type DeviceSpec } from '../../support/trait-world.ts';
 import { backfillAlone, coverageOf, telemetryRequests } from './support.ts';
 
 /** Three years of a device, one since ten days, one that rested for a year, one that fell silent two years ago. */

@@ -16,9 +16,8 @@ import { UserError } from '../../../src/core/faults.ts';
 import { HOUR_MS } from '../../../src/core/time.ts';
 import { serveSimulator } from '../../../src/sim/server.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
-import type { DeviceSpec } from '../../../src/sim/spec.ts';
-import { createWorld } from '../../../src/sim/world.ts';
 import { createSimulator, type Simulator } from '../../support/faulty-simulator.ts';
+import { createWorld, type DeviceSpec } from '../../support/trait-world.ts';
 
 /** Distinctive, with characters that every encoding changes. */
 export const KEY = 'tmk_CANARYkey/7+9%Zz~4242';

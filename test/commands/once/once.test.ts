@@ -6,8 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
 import { createLogger, logEvents } from '../../../src/observe/log.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
-import type { DeviceSpec } from '../../../src/sim/spec.ts';
-import { createWorld, type World } from '../../../src/sim/world.ts';
+import type { World } from '../../../src/sim/world.ts';
 import { atRate, betweenTimes } from '../../support/faults.ts';
 import type { Fault, FaultPlan } from '../../support/faulty-simulator.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
@@ -15,6 +14,7 @@ import { mistakesOfLine } from '../../support/log-lines.ts';
 import { NOW_MS, openBench, openRig, type Rig, type RigOptions } from '../../support/rig.ts';
 import { createSeededWorld } from '../../support/seeded-world.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
+import { createWorld, type DeviceSpec } from '../../support/trait-world.ts';
 
 const bench = sharedBench(openBench);
 

@@ -11,10 +11,10 @@ import { backfillText, planText } from '../../../src/commands/plan/text.ts';
 import { UserError } from '../../../src/core/faults.ts';
 import { ASSUMED_PER_MINUTE } from '../../../src/core/quota.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
-import { createWorld } from '../../../src/sim/world.ts';
 import { cron } from '../../support/defaults.ts';
 import { always, onPath } from '../../support/faults.ts';
 import { NOW_MS } from '../../support/rig.ts';
+import { createWorld } from '../../support/trait-world.ts';
 import { fleet, openPlanRig, type PlanRig, suppose } from './support.ts';
 
 /** The requested paths. */

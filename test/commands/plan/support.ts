@@ -14,12 +14,12 @@ import { readWhatIf, type WhatIfText } from '../../../src/core/fleet.ts';
 import type { Schedules } from '../../../src/core/ports.ts';
 import { DAY_MS } from '../../../src/core/time.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
-import type { AlertSpec, DeviceSpec } from '../../../src/sim/spec.ts';
-import { createWorld } from '../../../src/sim/world.ts';
+import type { AlertSpec } from '../../../src/sim/spec.ts';
 import { KEEP_ALL, POLLS, SCHEDULES, syncSettings } from '../../support/defaults.ts';
 import { createSimulator, type Simulator } from '../../support/faulty-simulator.ts';
 import { NOW_MS, seededRandom } from '../../support/rig.ts';
 import { transportOf } from '../../support/sim-transport.ts';
+import { createWorld, type DeviceSpec } from '../../support/trait-world.ts';
 import { createVirtualClock, type VirtualClock } from '../../support/virtual-clock.ts';
 
 export interface PlanRig extends Disposable {

@@ -14,13 +14,13 @@ import { missingChangeOf } from '../../../src/core/state/job-args.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';
-import type { DeviceSpec } from '../../../src/sim/spec.ts';
-import { createWorld, type World } from '../../../src/sim/world.ts';
+import type { World } from '../../../src/sim/world.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { startInfluxdb3 } from '../../support/influxdb3.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
+import { createWorld, type DeviceSpec } from '../../support/trait-world.ts';
 import {
   clearArchive,
   destinationAt,

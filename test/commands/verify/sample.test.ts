@@ -9,12 +9,12 @@ import { createSampleWorker } from '../../../src/commands/verify/job.ts';
 import type { SampleVerdict } from '../../../src/commands/verify/result.ts';
 import { compareSample } from '../../../src/commands/verify/sample.ts';
 import { DAY_MS, MINUTE_MS } from '../../../src/core/time.ts';
-import { createWorld } from '../../../src/sim/world.ts';
 import { openVerifyState } from '../../../src/store/views/verify.ts';
 import { MEASURING_DEVICES, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
+import { createWorld } from '../../support/trait-world.ts';
 
 const NEVER = new AbortController().signal;
 

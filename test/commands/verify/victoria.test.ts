@@ -4,10 +4,11 @@
 import { describe, expect, test } from 'vitest';
 import type { PointSource, TakePoint } from '../../../src/core/state/verify.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
-import { createWorld, type World } from '../../../src/sim/world.ts';
+import type { World } from '../../../src/sim/world.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench, sharedVictoria } from '../../support/shared-bench.ts';
+import { createWorld } from '../../support/trait-world.ts';
 import { victoriaAvailable } from '../../support/victoria.ts';
 import { clearArchive, destinationAt, inState, type Place, verifyAt, victoriaPlace } from './support.ts';
 

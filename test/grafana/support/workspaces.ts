@@ -5,12 +5,13 @@ import type { SyncOptions } from '../../../src/app/open-sync.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createDemoWorld } from '../../../src/sim/demo-world.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';
-import type { DeviceSpec, ReadingSpec } from '../../../src/sim/spec.ts';
-import { createWorld, type World } from '../../../src/sim/world.ts';
+import type { ReadingSpec } from '../../../src/sim/spec.ts';
+import type { World } from '../../../src/sim/world.ts';
 import type { Bench } from '../../support/bench.ts';
 import { liveAsDaemon } from '../../support/daemon-rig.ts';
 import type { Influxd } from '../../support/influxd.ts';
 import { NOW_MS, openRig, type Rig } from '../../support/rig.ts';
+import { createWorld, type DeviceSpec } from '../../support/trait-world.ts';
 
 /** A database, and what was in the workspace that it was filled from. */
 export interface Filled extends Disposable {

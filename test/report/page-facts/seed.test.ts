@@ -7,11 +7,11 @@ import { identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { DevicePageFacts, SensorSeries } from '../../../src/core/page-facts.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';
 import { sensorsOf } from '../../../src/sim/sensors.ts';
-import type { DeviceSpec } from '../../../src/sim/spec.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench } from '../../support/shared-bench.ts';
+import type { DeviceSpec } from '../../support/trait-world.ts';
 import { ALL } from './support.ts';
 
 const DEVICES: readonly DeviceSpec[] = [
