@@ -35,7 +35,7 @@ export class Unfit {
 }
 
 /** Parses a text that is not empty and has no blanks around it. */
-export type Parse<T> = (text: string) => T | Unfit;
+type Parse<T> = (text: string) => T | Unfit;
 
 /** Parses a value that must lie in the past. */
 export type ParseAt<T> = (text: string, nowMs: EpochMs) => T | Unfit;

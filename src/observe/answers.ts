@@ -28,7 +28,7 @@ export interface Answer extends Omit<Served, 'body'> {
 }
 
 /** A client. */
-export interface Client {
+interface Client {
   /** The request, if the response is the same for all clients; `null`: it is made for this one alone. */
   readonly key: string | null;
   /** Whether the client has gone. */

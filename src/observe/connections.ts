@@ -26,7 +26,7 @@ export interface ClientConnection {
 }
 
 /** A connection as far as the memory of its response goes. */
-export interface Reader {
+interface Reader {
   /** The response that its client has not read yet; `null`: none. Several clients may have the same one. */
   readonly unread: Buffer | null;
   readonly since: number;

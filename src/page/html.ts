@@ -56,7 +56,7 @@ export function unbroken(value: string): string {
 }
 
 /** Markup that is written in the program. */
-export function literal(markup: string): Html {
+function literal(markup: string): Html {
   return { html: markup };
 }
 

@@ -197,7 +197,7 @@ function account(call: Call, how: Decoration): SimPage {
 }
 
 /** A request that has passed everything but its endpoint. */
-export interface Call {
+interface Call {
   readonly world: World;
   readonly settings: SimSettings;
   /** The time that decides which records and readings exist. */
