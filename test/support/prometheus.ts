@@ -5,9 +5,9 @@
  * It promises to leave nothing behind, as `influxd.ts` does.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from './ports.ts';
 
@@ -151,18 +151,29 @@ export interface SeenAlert {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
+/** A scraped target. */
+interface Target {
+  readonly health: 'up' | 'down' | 'unknown';
+  readonly lastError: string;
+}
+
 export interface Prometheus extends AsyncDisposable {
   readonly url: string;
+  /** Writes a file beside its configuration. */
+  write(name: string, text: string): void;
+  targets(): Promise<readonly Target[]>;
   /** The values of an instant query, by their labels as JSON. */
   query(promql: string): Promise<ReadonlyMap<string, number>>;
   alerts(): Promise<readonly SeenAlert[]>;
 }
 
 export interface PrometheusOptions {
-  /** The scraped target, as `host:port`. */
-  readonly target: string;
+  /** The scraped target, as `host:port`, or the scrape jobs of a configuration. */
+  readonly target: string | readonly object[];
   /** Rule files, by their names. */
   readonly rules: Readonly<Record<string, string>>;
+  /** Other files beside its configuration, by their names. */
+  readonly files?: Readonly<Record<string, string>>;
   /** How often it scrapes and judges: every second by default. */
   readonly every?: { readonly scrape_interval: string; readonly evaluation_interval: string };
   /** The Alertmanager that it notifies, as `host:port`. */
@@ -170,13 +181,23 @@ export interface PrometheusOptions {
 }
 
 /** Starts one, and waits until it answers. */
-export async function startPrometheus({ target, rules, every, notifies }: PrometheusOptions): Promise<Prometheus> {
+export async function startPrometheus({
+  target,
+  rules,
+  files = {},
+  every,
+  notifies,
+}: PrometheusOptions): Promise<Prometheus> {
   const dir = mkdtempSync(join(tmpdir(), 'tidemark-prometheus-'));
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  for (const [name, text] of Object.entries(rules)) writeFileSync(join(dir, name), text);
-  writeFileSync(
-    join(dir, 'prometheus.yml'),
+  const write = (name: string, text: string): void => {
+    mkdirSync(dirname(join(dir, name)), { recursive: true });
+    writeFileSync(join(dir, name), text);
+  };
+  for (const [name, text] of Object.entries({ ...rules, ...files })) write(name, text);
+  write(
+    'prometheus.yml',
     // JSON is YAML.
     JSON.stringify({
       global: every ?? { scrape_interval: '1s', evaluation_interval: '1s' },
@@ -184,7 +205,8 @@ export async function startPrometheus({ target, rules, every, notifies }: Promet
       ...(notifies === undefined
         ? {}
         : { alerting: { alertmanagers: [{ static_configs: [{ targets: [notifies] }] }] } }),
-      scrape_configs: [{ job_name: 'tidemark', static_configs: [{ targets: [target] }] }],
+      scrape_configs:
+        typeof target === 'string' ? [{ job_name: 'tidemark', static_configs: [{ targets: [target] }] }] : target,
     }),
   );
   const command = [
@@ -201,6 +223,8 @@ export async function startPrometheus({ target, rules, every, notifies }: Promet
   };
   return {
     url,
+    write,
+    targets: async () => (await ask<{ activeTargets: Target[] }>('targets')).activeTargets,
     query: async (promql) => {
       const { result } = await ask<{ result: { metric: object; value: [number, string] }[] }>(
         `query?query=${encodeURIComponent(promql)}`,
