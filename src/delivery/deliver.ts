@@ -108,10 +108,15 @@ interface NextBatch {
   readonly packed?: PackedText | undefined;
 }
 
+/** The result of a batch, and the time it took. */
+interface Result {
+  readonly sent: Sent;
+  readonly tookMs: number;
+}
+
 /** A batch that is sent. */
 interface UnderWay extends NextBatch {
-  /** Its result, and the time it took. */
-  readonly result: Promise<{ readonly sent: Sent; readonly tookMs: number }>;
+  readonly result: Promise<Result>;
 }
 
 /** Opens the destination in the state and creates its delivery. */
@@ -229,9 +234,24 @@ async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Out
     await clock.sleep(0);
     prepareNext(delivery, served);
   }
+  const result = await first.result;
+  // The database is not kept waiting for the position to be recorded.
+  if (mayFollow(delivery, first, result.sent)) sendNext(delivery, served, signal);
   underWay.shift();
-  const blocked = await record(delivery, first);
+  const blocked = await record(delivery, first, result);
   return blocked ?? 'moved';
+}
+
+/** Whether the prepared batch can be sent before it is recorded that the one before it was accepted. */
+function mayFollow({ store, destination, prepared }: Delivery, first: NextBatch, sent: Sent): boolean {
+  if (prepared === null || sent.resolution.tooLarge || !isAccepted(first, sent)) return false;
+  const { block, line } = store.position(destination.id(), first.lane);
+  return block === first.from.block && line === first.from.line;
+}
+
+/** Whether the destination has accepted all lines of a batch. */
+function isAccepted({ batch }: NextBatch, { resolution, rejected }: Sent): boolean {
+  return resolution.resolved === batch.count && rejected.length === 0;
 }
 
 /** Sends the next batch. @returns whether there was one */
@@ -303,10 +323,10 @@ function prepareNext(delivery: Delivery, { kind, sink }: ServedDestination): voi
  *
  * @returns why the rest of the batch is blocked; `null` if the position has moved
  */
-async function record(delivery: Delivery, { lane, from, batch, result }: UnderWay): Promise<Blocked | null> {
+async function record(delivery: Delivery, next: NextBatch, { sent, tookMs }: Result): Promise<Blocked | null> {
   const { store, clock, destination, width } = delivery;
+  const { lane, from, batch } = next;
   delivery.withheld = batch.count;
-  const { sent, tookMs } = await result;
   const { resolution, rejected, missing } = sent;
   const { tooLarge, resolved } = resolution;
   const isWhole = resolved === batch.count;
@@ -318,7 +338,7 @@ async function record(delivery: Delivery, { lane, from, batch, result }: UnderWa
     delivery.delivered += resolution.acceptedLines;
     report(delivery, sent, tookMs);
   }
-  if (isWhole && rejected.length === 0) width.accepted(tookMs);
+  if (isAccepted(next, sent)) width.accepted(tookMs);
   else await dropUnderWay(delivery);
   delivery.withheld = batch.count - resolution.resolved;
   return resolution.blocked;

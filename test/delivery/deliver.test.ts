@@ -203,6 +203,7 @@ describe('the batch after the one under way', () => {
       answerOf = () => ACCEPTED,
       during = () => {},
       onPack = () => {},
+      onWrite = () => {},
       observe = () => {},
     }: {
       /** @param values of the request, as `valuesOf` returns them */
@@ -210,6 +211,7 @@ describe('the batch after the one under way', () => {
       /** Called in the middle of each write. */
       during?: (values: string, deliverer: Deliverer) => void;
       onPack?: (text: Uint8Array) => void;
+      onWrite?: () => void;
       observe?: (event: AppEvent) => void;
     } = {},
   ): Promise<string[]> {
@@ -233,8 +235,12 @@ describe('the batch after the one under way', () => {
     const sink: Sink = {
       name: 'influx',
       write: async (sent) => await take(sent.join('\n'), 'lines'),
-      writeText: async (text) =>
-        'gzip' in text ? await take(await unpacked(text), 'packed') : await take(Buffer.from(text).toString(), 'text'),
+      writeText: async (text) => {
+        onWrite();
+        return 'gzip' in text
+          ? await take(await unpacked(text), 'packed')
+          : await take(Buffer.from(text).toString(), 'text');
+      },
       pack: (text) => {
         onPack(text);
         made.push(`pack ${valuesOf(Buffer.from(text).toString())}`);
@@ -261,6 +267,20 @@ describe('the batch after the one under way', () => {
       ...['packed 10-14', 'pack 15-19', 'accepted'],
       ...['packed 15-19', 'accepted'],
     ]);
+  });
+
+  test('is sent before it is recorded that the one before it was accepted', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 20), 'live');
+    const order: string[] = [];
+    await steps(state, {
+      onWrite: () => void order.push('sent'),
+      observe: ({ type }) => {
+        if (type === 'lines-delivered') order.push('recorded');
+      },
+    });
+    // Nothing is packed ahead during the first write.
+    expect(order).toEqual(['sent', 'recorded', 'sent', 'sent', 'recorded', 'sent', 'recorded', 'recorded']);
   });
 
   test('is left to grow while it is not full', async () => {
