@@ -252,7 +252,7 @@ describe('for Kubernetes', () => {
       (await init(folder, '--workspace', name, '--for', 'kubernetes')).text;
     for (const name of ['office', 'barn']) {
       expect(await add(name)).toMatch(
-        /\nFirst: {5}these workspaces of the list have no key: home\. Write tidemark_api_key .* or remove its line from .*kustomization\.yaml\.\nStart it: .*\n$/,
+        /\n {11}\d\. these workspaces of the list have no key: home\. Write tidemark_api_key .* or remove its line from .*kustomization\.yaml\.\nStart it: .*\n$/,
       );
     }
     writeFileSync(join(folder, 'home', 'tidemark_api_key'), 'x');
@@ -312,8 +312,17 @@ describe('for Kubernetes', () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     const add = async (...flags: readonly string[]): Promise<string[]> => {
       const given = ['--workspace', 'office', '--for', 'kubernetes', '--overwrite', ...flags];
-      expect((await init(folder, ...given)).code).toBe(0);
-      return shown.split('\n').filter((line) => line.startsWith('Warning: '));
+      const { code, text } = await init(folder, ...given);
+      expect(code).toBe(0);
+      const warnings = shown.split('\n').filter((line) => line.startsWith('Warning: '));
+      // The output repeats each as a step before the start, numbered with the others.
+      const [, first = ''] = /^First: {5}([\s\S]*)\nStart it: {2}/m.exec(text) ?? [];
+      const steps = first.split('\n').map((line) => line.trim());
+      const numbered = warnings.map((line, index) => `${index + 1}. ${line.slice('Warning: '.length)}`);
+      // The last step is the missing key of "home"; `--influx-url` without a token has one more.
+      expect([warnings.length > 0, steps.slice(0, warnings.length)]).toEqual([true, numbered]);
+      expect(steps.at(-1)).toMatch(new RegExp(`^${steps.length}\\. these workspaces of the list have no key: home`));
+      return warnings;
     };
     const own = join(folder, 'office', 'kustomization.yaml');
     const policy = join(folder, '..', 'base', 'networkpolicy.yaml');
@@ -386,7 +395,7 @@ describe('for Kubernetes', () => {
     const isAsked = async (...flags: readonly string[]): Promise<boolean> => {
       const { code, text } = await init(folder, ...OFFICE, '--overwrite', ...flags);
       expect(code, shown).toBe(0);
-      const words = `First:     write the token of the database into ${file} (empty: no token), or run init again with --influx-token-file FILE --overwrite. InfluxDB 2 and 3 require one.\nStart it: `;
+      const words = `. write the token of the database into ${file} (empty: no token), or run init again with --influx-token-file FILE --overwrite. InfluxDB 2 and 3 require one.\nStart it: `;
       expect(text.includes('write the token')).toBe(text.includes(words));
       return text.includes(words);
     };

@@ -150,10 +150,16 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   const changed = files.shared.map(({ path }) => `Changed ${path}\n`);
   for (const advice of [...keyWarnings({ name, target, folder, key: api.key.text }), ...files.warnings])
     printWarning(init, advice);
-  const first = files.first.map((step) => `First:     ${step}\n`).join('');
-  const next = `Database:  ${files.database}\n${first}Start it:  ${files.start}\n`;
+  const steps = [...files.warnings.map(({ what, remedy }) => `${what}. ${remedy}`), ...files.first];
+  const next = `Database:  ${files.database}\n${firstText(steps)}Start it:  ${files.start}\n`;
   ports.print(`${[...written, ...changed].join('')}\n${next}`);
   return 0;
+}
+
+/** The steps before the start, numbered if there are several. */
+function firstText(steps: readonly string[]): string {
+  const rows = steps.length === 1 ? steps : steps.map((step, index) => `${index + 1}. ${step}`);
+  return rows.map((row, index) => `${index === 0 ? 'First:     ' : ' '.repeat(11)}${row}\n`).join('');
 }
 
 /** Stands for the key before the prompt; it is not sent. */
