@@ -101,7 +101,10 @@ export function readAnswer(
   if (RETRY_STATUS.has(status) || status < 200 || status >= 500) {
     return { kind: 'later', message, waitMs: readWaitMs(answer.headers), status };
   }
-  return { kind: 'blocked', message, hint: (oldHint(answer) ?? hintFor(status, server))(section) };
+  const old = oldVersion(answer);
+  if (old !== null)
+    return { kind: 'blocked', message: `InfluxDB ${old} is too old (${message})`, hint: OLD_HINT(section) };
+  return { kind: 'blocked', message, hint: hintFor(status, server)(section) };
 }
 
 /**
@@ -161,12 +164,13 @@ const REQUEST_HINTS: readonly (readonly [RegExp, Hint])[] = [
   [/namespace name|database name .*invalid/i, NAME_HINT],
 ];
 
-/** An InfluxDB that is too old: it has no path for these writes, and names its version. */
-function oldHint({ status, headers }: ServerAnswer): Hint | null {
-  const version = /^v?(1\.[0-7]\.[\w.~-]{1,30})$/.exec(first(headers['x-influxdb-version']) ?? '')?.[1];
-  if (status !== 404 || version === undefined) return null;
-  return (influx) => `${influx}.url: InfluxDB ${version} answers; Tidemark needs InfluxDB 1.8 or later: upgrade it`;
+/** The version of an InfluxDB that is too old: it has no path for these writes, and names its version. */
+function oldVersion({ status, headers }: ServerAnswer): string | null {
+  if (status !== 404) return null;
+  return /^v?(1\.[0-7]\.[\w.~-]{1,30})$/.exec(first(headers['x-influxdb-version']) ?? '')?.[1] ?? null;
 }
+
+const OLD_HINT: Hint = (influx) => `${influx}.url: Tidemark needs InfluxDB 1.8 or later: upgrade it`;
 
 function hintFor(status: number, message: ServerMessage): Hint {
   switch (status) {
