@@ -285,7 +285,14 @@ export type ProgramEvent =
         readonly requests: number;
       } | null;
     }
-  | { readonly type: 'job-followed'; readonly dataDir: string; readonly isFound: boolean }
+  | {
+      readonly type: 'job-followed';
+      readonly dataDir: string;
+      /** Whether the daemon had the job of an equal command already. */
+      readonly isFound: boolean;
+      /** The API part of `--check`: this command does the rest itself. */
+      readonly isCheck?: boolean;
+    }
   | { readonly type: 'job-queued' }
   | { readonly type: 'bundle-written'; readonly file: string };
 

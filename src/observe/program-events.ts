@@ -54,13 +54,16 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
     },
   },
   'job-followed': info(
-    ({ isFound }) =>
-      isFound === true
+    ({ isFound, isCheck }) => {
+      if (isCheck === true)
+        return 'A daemon uses this state; it sends the requests to the API with its own address and key. This command checks everything else with the configuration given here';
+      return isFound === true
         ? 'The daemon has this job already; this command follows it. Ctrl-C cancels the job'
-        : 'A daemon uses this state; it runs the job with its own configuration. Ctrl-C cancels the job',
+        : 'A daemon uses this state; it runs the job with its own configuration. Ctrl-C cancels the job';
+    },
     {
       fields: ({ dataDir }) => ({ data_dir: dataDir }),
-      note: '`The daemon has this job already; this command follows it. …` if an equal command has requested it before',
+      note: '`The daemon has this job already; this command follows it. …` if an equal command has requested it before; `--check`: `A daemon uses this state; it sends the requests to the API with its own address and key. …`',
     },
   ),
   'job-queued': info(

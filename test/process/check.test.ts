@@ -35,6 +35,8 @@ test('beside a daemon, the daemon sends the requests with its own key and quota'
   await until('all is held', () => daemon.stderr().includes('initial-sync-done'));
   const check = await stage.run(['--check', '--json'], { env: { TIDEMARK_API_KEY: 'tmk_CANARYanother' } });
   expect(check.code, check.stderr).toBe(0);
+  expect(check.stderr).toContain('This command checks everything else with the configuration given here');
+  expect(check.stderr).not.toContain('runs the job with its own configuration');
   const report = JSON.parse(check.stdout) as CheckReport;
   expect([bad(report), report.ok]).toEqual([[], true]);
   expect(report.requests).toBeLessThanOrEqual(6);

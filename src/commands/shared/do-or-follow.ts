@@ -97,7 +97,7 @@ async function follow(
     clock: realClock,
     onSeen: (isFound) => {
       if (isFound) onFound?.();
-      terminal.logger.write({ type: 'job-followed', dataDir, isFound });
+      terminal.logger.write({ type: 'job-followed', dataDir, isFound, isCheck: kind === 'check' });
     },
     onWaiting: () => terminal.logger.write({ type: 'job-queued' }),
     onProgress: show,
