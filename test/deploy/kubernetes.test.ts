@@ -50,12 +50,14 @@ const DASHBOARDS = ['dashboards', 'dashboards-victoriametrics'] as const;
 
 const page = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
 
-/** Commands of docs/container.md, a list a block: all but the one that begins outside of the checkout. */
+/** Commands of docs/container.md, a list a block: all but those that begin outside of the checkout. */
 function recipes(): { readonly blocks: readonly (readonly string[])[]; readonly values: string } {
   const section = (page('container.md').split('## Kubernetes')[1] ?? '').split('\n## ')[0] ?? '';
   const [, values = ''] = /```yaml\n([\s\S]*?)```/.exec(section) ?? [];
   const blocks = blocksOf(section).map(({ commands }) => commands.map(({ text }) => text));
-  return { blocks: blocks.filter(([first = 'mkdir -p fleet']) => !first.startsWith('mkdir -p fleet')), values };
+  const isInside = (commands: readonly string[]): boolean =>
+    commands.length > 0 && !commands.some((each) => each.includes(' fleet/'));
+  return { blocks: blocks.filter(isInside), values };
 }
 
 /** Runs commands of a page in a directory. Those that need a cluster are rendered by kustomize or helm. */
@@ -282,6 +284,28 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(page('container.md')) ?? [];
     appendFileSync(join(place, 'fleet', 'base', 'kustomization.yaml'), patch);
     const stdout = follow([apply], place);
+    const values = parsed(stdout).find(({ kind, metadata }) => kind === 'ConfigMap' && /^home-/.test(metadata.name));
+    expect(values?.['data']).toMatchObject({ TIDEMARK_API_URL: 'https://monitoring.example/external/v1' });
+    // Without the workspace of the example, as the page shows.
+    const remove = Object.keys(TRIED).find((command) => command.startsWith("sed -i '/^  - home$/d' ")) ?? '';
+    follow([remove], place);
+    expect(existsSync(join(place, 'fleet', 'workspaces', 'home'))).toBe(false);
+    const left = parsed(follow([apply], place)).filter(({ metadata }) => metadata.name.startsWith('home-'));
+    expect(left).toEqual([]);
+    // With VictoriaMetrics, nothing of the other database is left.
+    const base = join(place, 'fleet', 'base', 'kustomization.yaml');
+    const [, victoria = ''] = /`(literals: \[.*victoriametrics"\])`/.exec(page('container.md')) ?? [];
+    const text = readFileSync(base, 'utf8').replace('behavior: merge', 'behavior: replace');
+    writeFileSync(base, text.replace(/literals: .*/, victoria));
+    const workspace = join(place, 'fleet', 'workspaces', 'office');
+    const databases = parsed(follow([apply], place)).flatMap((each) =>
+      each.kind === 'ConfigMap' ? [Object.keys(each['data']).toSorted()] : [],
+    );
+    expect([existsSync(workspace), databases]).toEqual([
+      true,
+      databases.map(() => ['TIDEMARK_API_URL', 'TIDEMARK_INFLUX_KIND', 'TIDEMARK_INFLUX_URL']),
+    ]);
+    expect(databases.length).toBeGreaterThan(0);
     rmSync(place, { recursive: true });
     expect(complaints(stdout, 'v1.29.0')).toBe('');
     const policies = parsed(stdout).filter(({ kind }) => kind === 'NetworkPolicy');
@@ -525,7 +549,9 @@ describe.runIf(AVAILABLE)('the chart', () => {
 
   test('gives a workspace its own configuration over that of all, and the secret that exists', () => {
     const [set] = ofKind('StatefulSet').filter(({ metadata }) => metadata.name === 'office-tidemark');
-    expect(set?.['spec'].template.spec.volumes[0].secret.secretName).toBe('office-tidemark');
+    expect(set?.['spec'].template.spec.volumes[0].secret.secretName).toBe('office-secrets');
+    const [home] = ofKind('StatefulSet').filter(({ metadata }) => metadata.name === 'home-tidemark');
+    expect(home?.['spec'].template.spec.volumes[0].secret.secretName).toBe('home-tidemark');
     const [config] = ofKind('ConfigMap').filter(({ metadata }) => metadata.name === 'office-tidemark');
     expect(config?.['data']).toMatchObject({ TIDEMARK_API_SHARE: '0.5', TIDEMARK_INFLUX_BUCKET: 'telemetry' });
     const [secret] = parsed(created);
@@ -540,8 +566,7 @@ describe.runIf(AVAILABLE)('the chart', () => {
   test('contains every rule with the address of its documentation, and a monitor of the same job', () => {
     const rules = (file: string) => parse(readFileSync(join(ROOT, 'config/prometheus', file), 'utf8')).groups;
     const asRendered = (text: string) =>
-      JSON.parse(text.replaceAll('{{ $externalLabels.tidemark_docs }}', parse(docs).docsUrl));
-    const docs = readFileSync(join(CHART, 'values.yaml'), 'utf8');
+      JSON.parse(text.replaceAll('{{ $externalLabels.tidemark_docs }}', parse(values).docsUrl));
     for (const name of ['alerts', 'recording']) {
       const [rule] = ofKind('PrometheusRule').filter(({ metadata }) => metadata.name === `tidemark-${name}`);
       expect(rule?.['spec'].groups).toEqual(asRendered(JSON.stringify(rules(`tidemark-${name}.yml`))));
