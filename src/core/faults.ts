@@ -189,7 +189,7 @@ const REPLACE_KEY =
  */
 export function refusalText({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
   if (kind === 'unauthorized') {
-    return `${KEY_REFUSED}. Create a new key in the vendor's web application (Settings, API) and ${useKey}`;
+    return `${KEY_REFUSED}. Check that the key is complete; if it is, create a new key in the vendor's web application (Settings, API) and ${useKey}`;
   }
   if (kind === 'no-api-access')
     return 'the plan of this workspace has no API access. Switch to a plan that includes it';

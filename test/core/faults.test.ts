@@ -63,7 +63,7 @@ describe('a refusal of the API', () => {
     [
       'unauthorized',
       undefined,
-      /unknown, revoked or expired\. Create a new key .* write it into the file of api\.key_file/,
+      /unknown, revoked or expired\. Check that the key is complete; if it is, create a new key .* write it into the file of api\.key_file/,
     ],
     ['no-api-access', undefined, /^the plan of this workspace has no API access\. Switch to a plan/],
     ['scope-missing', 'alerts:read', /^the key lacks the scope alerts:read,/],

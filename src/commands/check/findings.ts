@@ -262,7 +262,7 @@ const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
   unauthorized: (notes) =>
     notes.fail('key', {
       message: KEY_REFUSED,
-      remedy: `Create a new key ${WHERE} and write it into the file of api.key_file, alone on one line.`,
+      remedy: `Check that the file of api.key_file has the complete key, alone on one line. If it has, create a new key ${WHERE} and write it into that file.`,
       exitCode: 77,
     }),
   'no-api-access': (notes, _scope, { message }) =>
