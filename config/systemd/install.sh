@@ -225,8 +225,12 @@ restart
 if [ -s "$settings/tidemark_api_key" ]; then
   todo='. Next:'
 else
-  todo=': put the address into tidemark.env, the key into
-tidemark_api_key, the token of the database into tidemark_influx_token (empty if it needs none). Then:'
+  todo=". Enter your API and your database:
+
+  sudo tidemark-workspace $name init
+
+Or by hand: the address of the API and those of the database into tidemark.env, the key into tidemark_api_key, the
+token of the database into tidemark_influx_token (empty if it needs none). Then:"
 fi
 cat <<END
 The settings are in /etc/tidemark/$name$todo

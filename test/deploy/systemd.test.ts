@@ -98,7 +98,7 @@ describe.runIf(available())('the installation for systemd', () => {
     for (const name of ['home', 'office']) {
       const { status, stdout, stderr } = install('--root', root, name);
       expect([status, stderr]).toEqual([0, '']);
-      expect(stdout).toContain('the key into\ntidemark_api_key,');
+      expect(stdout).toContain('the key into tidemark_api_key,');
       expect(stdout).toContain(`systemctl enable --now tidemark@${name}`);
     }
   });

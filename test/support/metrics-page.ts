@@ -90,7 +90,10 @@ global:
   external_labels:
     tidemark_docs: https://git.example/tidemark/docs
 rule_files: [tidemark-recording.yml, tidemark-alerts.yml]
+alerting: {alertmanagers: [{static_configs: [{targets: ['127.0.0.1:9093']}]}]}
 \`\`\`
+
+The last line is the address of your Alertmanager: without one, nobody is notified. [Who is notified](#alerts).
 
 With a password, \`/metrics\` requires it, and a target without \`basic_auth\` is down with \`401 Unauthorized\`. Prometheus reads
 \`password_file\` only at a scrape: if it is missing, \`promtool check config\` succeeds and every target is down. Relative paths begin at the
