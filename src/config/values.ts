@@ -191,7 +191,7 @@ export const SHORT_TOKEN = {
 
 /** The warning about a secret that is a plain word, as phrases. */
 export const GUESSABLE_SECRET = {
-  what: 'this secret (or the password in user:password) is an ordinary word, so Tidemark cannot mask it everywhere in its log',
+  what: 'this secret, or the password behind the colon in it, is an ordinary word, so Tidemark cannot mask it everywhere in its log',
   remedy: 'use a long random one',
 } as const;
 

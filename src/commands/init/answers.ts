@@ -160,8 +160,10 @@ async function findSecret(
 function readSecretFile({ readFile }: ProcessPorts, place: string, path: string): string {
   try {
     return readFile(path);
-  } catch {
-    throw new UserError(`${place}: the file cannot be read. Give the path of a file that holds the secret alone.`, 2);
+  } catch (error) {
+    // The path is not shown: it may be the secret itself, given by mistake.
+    const fault = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'does not exist' : 'cannot be read';
+    throw new UserError(`${place}: this file ${fault}. Give the path of a file that holds the secret alone.`, 2);
   }
 }
 

@@ -91,7 +91,9 @@ function freshness(
   const figures = `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}${max === null ? '' : `, max ${max}`}`;
   // A database that accepts nothing is further behind than the archive.
   const blocked = destinations.flatMap(({ name, blocked_reason, lag_seconds }) =>
-    blocked_reason === null || lag_seconds === null ? [] : [`, in ${nameText(name, 40)} ${duration(lag_seconds)}`],
+    blocked_reason === null || lag_seconds === null
+      ? []
+      : [`; in ${nameText(name, 40)}: median ${duration(lag_seconds)}`],
   );
   const where = blocked.length === 0 ? figures : `in the archive: ${figures}${blocked.join('')}`;
   return row('Lag', `${where}; ${target}${behind}`);

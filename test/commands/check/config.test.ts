@@ -74,7 +74,7 @@ test('a secret that is a plain word is warned of', () => {
     expect(linesOf({ ...database, TIDEMARK_INFLUX_TOKEN: secret })('influx.token')).toMatchObject({
       status: 'warn',
       message: expect.stringMatching(
-        /^TIDEMARK_\w+: this secret \(or the password in user:password\) is an ordinary word/,
+        /^TIDEMARK_\w+: this secret, or the password behind the colon in it, is an ordinary word/,
       ),
       remedy: 'Use a long random one.',
     });

@@ -443,6 +443,10 @@ test('messages about the key, a file or the kind include a remedy', async () => 
   await followed(init(place(), url), advice, right, init(place(), url, { env }));
   const wrong = init(place(), url, { env: { TIDEMARK_API_KEY: 'CANARY-wrong' } });
   await followed(wrong, /give its file by --api-key-file/, right);
+  const missing = init(place(), [...url, '--api-key-file', join(place(), 'CANARY-none')]);
+  expect((await missing).stderr).toMatch(/^--api-key-file: this file does not exist\. Give/m);
+  expect((await missing).stderr).not.toContain('CANARY-none');
+  await followed(missing, /Give the path of a file that holds the secret alone/, right);
   const directory = init(place(), [...url, '--api-key-file', place()]);
   await followed(directory, /Give the path of a file that holds the secret alone/, right);
   const occupied = place();
@@ -491,7 +495,7 @@ async function acceptingInflux(): Promise<{ readonly url: string; readonly writt
 describe('on a terminal', () => {
   test('warns about a token that is a plain word, and accepts another one or keeps it', async () => {
     const { url: database, written } = await acceptingInflux();
-    const warning = 'Warning: this secret (or the password in user:password) is an ordinary word';
+    const warning = 'Warning: this secret, or the password behind the colon in it, is an ordinary word';
     for (const [other, sent] of [
       [TOKEN, `Token ${TOKEN}`],
       ['', 'Token tidemark:second'],

@@ -254,7 +254,9 @@ describe.runIf(influxdAvailable())('status', () => {
       expect(report.destinations).toEqual([{ ...own.destinations[0], ...ownOnly }]);
       expect(report.destinations[0]?.blocked_reason).toBe(message);
       expect(unwrapped(text)).toMatch(/Delivery [\d,]+ points wait, the oldest for (?:2\.9|3(?:\.0)?) h/);
-      expect(unwrapped(text)).toMatch(/Lag in the archive: median .*, in influx (?:2\.9|3(?:\.\d)?) h; poll interval/);
+      expect(unwrapped(text)).toMatch(
+        /Lag in the archive: median .*; in influx: median (?:2\.9|3(?:\.\d)?) h; poll interval/,
+      );
       expect(text).toContain(`blocked: ${message}`);
       expect(text).toContain('Tidemark is running: last request');
       expect(deviceText).toMatch(/^steady, as of .*\nUp to date: /);
