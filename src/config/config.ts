@@ -144,31 +144,30 @@ export class ConfigError extends UserError {
   /** `log.format` as far as it could be read: the mistakes are printed in this form. */
   readonly format: Config['log']['format'];
 
-  /** @param workspace of systemd, whose settings were read */
-  constructor(mistakes: readonly Mistake[], format: Config['log']['format'], workspace: string | null = null) {
-    const isNew = mistakes.length === 2 && mistakes.every(({ kind }) => kind === 'missing');
-    const command =
-      workspace === null ? 'tidemark init (in a checkout: npm start -- init).' : `tidemark-workspace ${workspace} init`;
-    const more = isNew ? `\nTo set them with prompts, run: ${command}` : '';
-    super(`${['The configuration is invalid:', ...mistakes.map(mistakeText)].join('\n  ')}${more}`, 78);
+  constructor(mistakes: readonly Mistake[], format: Config['log']['format']) {
+    super(['The configuration is invalid:', ...mistakes.map(mistakeText)].join('\n  '), 78);
     this.mistakes = mistakes;
     this.format = format;
   }
 }
 
+/** The command that writes a configuration. */
+const INIT = 'tidemark init (in a checkout: npm start -- init)';
+
 /** @returns a mistake for the API's address and for its key, if they are not given. */
 export function missingApi(given: ReadonlyMap<string, Given>): Mistake[] {
   const isGiven = (path: SecretPath | 'api.url'): boolean => given.has(path) || given.has(fileForm(path));
-  const missing = (key: string) => ({ ...ofKey(key), kind: 'missing' as const, what: 'is missing' });
+  const missing = (key: string) => ({ ...ofKey(key), what: 'is missing' });
   const workspace = systemdWorkspace(given);
   const settings = workspace === null ? null : `/etc/tidemark/${workspace}`;
   const [url, file] = [variableOf('api.url'), fileForm('api.key')];
   const mistakes: Mistake[] = [];
   if (!isGiven('api.url')) {
-    const remedy =
-      settings === null
-        ? `set it in ${DEFAULT_FILE}, or set ${url}: the base address of the API, ending in /external/v1`
-        : `set ${url} in ${settings}/tidemark.env: the base address of the API, ending in /external/v1`;
+    const init = workspace === null ? INIT : `tidemark-workspace ${workspace} init`;
+    const prompts = isGiven('api.key') ? '' : `run ${init}, which asks for everything, or `;
+    const place =
+      settings === null ? `set it in ${DEFAULT_FILE}, or set ${url}` : `set ${url} in ${settings}/tidemark.env`;
+    const remedy = `${prompts}${place}: the base address of the API, ending in /external/v1`;
     mistakes.push({ ...missing('api.url'), remedy });
   }
   if (isGiven('api.key')) return mistakes;

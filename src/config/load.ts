@@ -49,7 +49,6 @@ import {
   readEnvironment,
   type SourceReading,
   shownPath,
-  systemdWorkspace,
   unreadable,
 } from './sources.ts';
 import { secretText, Unfit, warningsOf } from './values.ts';
@@ -207,7 +206,7 @@ function finish<C>(config: C, reading: Reading, environment: ConfigInput['enviro
   if (mistakes.length > 0) {
     const format = reading.given.get('log.format')?.text.trim() ?? 'auto';
     const shown = format === 'json' || format === 'auto' ? format : 'pretty';
-    throw new ConfigError(mistakes, shown, systemdWorkspace(reading.given));
+    throw new ConfigError(mistakes, shown);
   }
   const variables = (['api.key', 'influx.token', 'listen_password'] as const).map(variableOf);
   return {

@@ -35,8 +35,6 @@ export interface Mistake extends Location {
   readonly what: string;
   /** A phrase: what to do; absent where `what` states what was expected. */
   readonly remedy?: string | undefined;
-  /** A key that every configuration needs and that is not given. */
-  readonly kind?: 'missing';
 }
 
 /** The place of a key that is not given. */

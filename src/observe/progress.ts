@@ -174,7 +174,7 @@ function drawLine(target: TerminalLine, { share, parts }: ShownLine, name: strin
  */
 function createProgressLine(isLog: boolean): (facts: ProgressFacts, nowMs: number) => ProgressParts | null {
   const estimate = createEstimate();
-  const rate = createRate(5 * SECOND_MS);
+  const rate = createRate(20 * SECOND_MS);
   const everyMs = isLog ? LOG_MS : REDRAW_MS;
   let dueMs: number | null = isLog ? null : Number.NEGATIVE_INFINITY;
   return (given, nowMs) => {

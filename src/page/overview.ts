@@ -188,12 +188,16 @@ function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
   const lags = destinations.map(({ lag_seconds }) => lag_seconds).filter((lag) => lag !== null);
   const least = unreadSeconds(report, unread);
   const known = [least, freshness.median_seconds, ...lags].filter((seconds) => seconds !== null);
+  const place = destinations.length === 0 ? 'in the archive' : 'in the database';
   const since = sinceAt === null ? 'yet' : html`since ${moment(sinceAt, now)}`;
   return [
     {
       title: 'Lag',
       value: known.length === 0 ? 'not known' : duration(Math.max(...known)),
-      lines: [html`no telemetry read ${since}: ${pollingText(unread)}`, 'the lag grows until polling works again'],
+      lines: [
+        html`no telemetry read ${since}: ${pollingText(unread)}`,
+        `counted from the newest reading ${place}; it grows until polling works again`,
+      ],
       tone: 'bad',
     },
   ];
