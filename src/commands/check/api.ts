@@ -25,7 +25,7 @@ import {
   type CheckNotes,
   createNotes,
   errorText,
-  NOT_TRIED,
+  noteNotTried,
   REQUESTS,
   readApiFindings,
 } from './report.ts';
@@ -77,7 +77,7 @@ export async function checkWholeApi(
 }
 
 function left(notes: CheckNotes, why: string): ApiFindings {
-  for (const scope of SCOPES) notes.skip(scope, `${NOT_TRIED}${why}`);
+  for (const scope of SCOPES) noteNotTried(notes, scope, why);
   return { requests: 0, checks: notes.lines };
 }
 

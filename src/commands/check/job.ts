@@ -37,7 +37,7 @@ import {
   type CheckNotes,
   checkExit,
   createNotes,
-  NOT_TRIED,
+  noteNotTried,
 } from './report.ts';
 
 interface CheckApiParts extends Pick<Sync, 'limitedApi' | 'learnt' | 'waits'> {
@@ -96,7 +96,8 @@ export async function checkApi(
     notes.ok('alerts:read', `granted: ${countOf(alerts.alerts.length, alerts.nextCursor !== null, 'alert')} listed`);
   }
   if (prober.hasAnswered()) noteKey(notes);
-  if (prober.stoppedBy() !== null) skipRest(notes, `${NOT_TRIED}${prober.stoppedBy()}`);
+  const why = prober.stoppedBy();
+  if (why !== null) for (const scope of SCOPES) if (!has(notes, scope)) noteNotTried(notes, scope, why);
   if (account !== null) {
     notePlan(notes, account);
     noteHistory(notes, account, parts.context);
@@ -192,10 +193,6 @@ function noteKey(notes: CheckNotes): void {
   if (has(notes, 'key') || has(notes, 'access')) return;
   const accepted = { status: 'ok', message: 'accepted', remedy: null, exit_code: 0 } as const;
   notes.lines.unshift({ area: 'api', destination: null, name: 'key', ...accepted });
-}
-
-function skipRest(notes: CheckNotes, why: string): void {
-  for (const scope of SCOPES) if (!has(notes, scope)) notes.skip(scope, why);
 }
 
 function countOf(count: number, isMore: boolean, what: string): string {

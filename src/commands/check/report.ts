@@ -166,8 +166,15 @@ export function isShown({ name, status }: CheckLine): boolean {
   return status === 'warn' || status === 'fail' || !INTERNAL.has(name);
 }
 
-/** Begins the message on a request that was not sent; the reason follows. */
-export const NOT_TRIED = 'not tried: ';
+/** Adds a line on a request that was not sent. */
+export function noteNotTried(notes: CheckNotes, name: string, why: string): CheckLine {
+  return notes.skip(name, `not tried: ${why}`, { not_tried: why });
+}
+
+function whyNotTried({ facts }: CheckLine): string | null {
+  const why = facts?.['not_tried'];
+  return typeof why === 'string' ? why : null;
+}
 
 /** The line on the requests as a whole. */
 export const REQUESTS = 'requests';
@@ -177,16 +184,14 @@ export const REQUESTS = 'requests';
  * where another line on the requests has the reason.
  */
 export function shownLines(checks: readonly CheckLine[]): CheckLine[] {
-  const isLeft = ({ status, message }: CheckLine): boolean => status === 'skip' && message.startsWith(NOT_TRIED);
-  const left = checks.filter(isLeft);
+  const left = checks.filter((check) => whyNotTried(check) !== null);
   const [first] = left;
   if (first === undefined || left.length === 1) return checks.filter(isShown);
   const hasReason = checks.some(({ area, name }) => area === 'api' && name === REQUESTS);
   const names = left.map(({ name }) => name).join(', ');
-  const why = first.message.slice(NOT_TRIED.length);
-  const line = { ...first, name: REQUESTS, message: `${NOT_TRIED}${names} (${why})` };
+  const line = { ...first, name: REQUESTS, message: `not tried: ${names} (${whyNotTried(first)})` };
   return checks.flatMap((check) => {
-    if (!isLeft(check)) return isShown(check) ? [check] : [];
+    if (whyNotTried(check) === null) return isShown(check) ? [check] : [];
     return check === first && !hasReason ? [line] : [];
   });
 }

@@ -6,7 +6,7 @@ import {
   createNotes,
   errorText,
   isShown,
-  NOT_TRIED,
+  noteNotTried,
   REQUESTS,
   readApiFindings,
   shownLines,
@@ -138,14 +138,14 @@ describe('requests that were not sent', () => {
   const lines = (...before: string[]) => {
     const notes = createNotes('api');
     for (const name of before) notes.fail(name, { message: 'the job failed', remedy: 'Wait.' });
-    for (const scope of ['account:read', 'devices:read']) notes.skip(scope, `${NOT_TRIED}the state cannot be used`);
+    for (const scope of ['account:read', 'devices:read']) noteNotTried(notes, scope, 'the state cannot be used');
     return notes.lines;
   };
   const shown = (checks: ReturnType<typeof lines>) =>
     shownLines(checks).map(({ status, name, message }) => [status, name, message]);
 
   test('have one line in all', () => {
-    const whole = `${NOT_TRIED}account:read, devices:read (the state cannot be used)`;
+    const whole = 'not tried: account:read, devices:read (the state cannot be used)';
     expect(shown(lines())).toEqual([['skip', REQUESTS, whole]]);
     expect(shown(lines('key'))).toEqual([
       ['fail', 'key', 'the job failed'],
@@ -160,7 +160,7 @@ describe('requests that were not sent', () => {
   test('keep their line where there is only one', () => {
     const [one] = lines();
     expect(shown(one === undefined ? [] : [one])).toEqual([
-      ['skip', 'account:read', `${NOT_TRIED}the state cannot be used`],
+      ['skip', 'account:read', 'not tried: the state cannot be used'],
     ]);
   });
 });
