@@ -146,7 +146,7 @@ function deviceLine(
   behindAfter: number,
   { width }: Layout,
 ): string {
-  const reasons = [...new Set(gaps.map(({ reason }) => gapText(reason).why.split(':')[0] ?? ''))];
+  const reasons = [...new Set(gaps.map(({ reason }) => gapText(reason).why))];
   const isBehind = lag_seconds !== null && lag_seconds > behindAfter;
   const behind = covered.length === 0 ? 'never read' : isBehind ? `lag ${duration(lag_seconds)}` : '';
   const gapCount =
