@@ -187,15 +187,22 @@ function tooLarge(): TransportError {
   return new TransportError('too-large', `the response is larger than ${byteSize(MAX_ANSWER_BYTES)}`);
 }
 
-type Finding = readonly [failure: TransportFailure, message: string];
+/** `hostText` names the host in the message: a space and its name, or nothing where the error names none. */
+type Finding = readonly [failure: TransportFailure, message: string | ((hostText: string) => string)];
 
 const REFUSED: Finding = ['refused', 'connection refused; check api.url and that the server is up'];
 const NO_ROUTE: Finding = ['refused', 'there is no route to the server; check the network of this machine'];
 const RESET: Finding = ['reset', 'the connection was closed before the response was complete'];
 const NOT_CONNECTED: Finding = ['timeout', 'the server did not accept the connection in time'];
 const TIMEOUT: Finding = ['timeout', 'the server did not answer in time'];
-const NO_NAME: Finding = ['name', 'the host name was not found; check api.url and the name servers of this machine'];
-const NO_RESOLVER: Finding = ['name', 'the host name could not be resolved; check the name servers of this machine'];
+const NO_NAME: Finding = [
+  'name',
+  (host) => `the host name${host} was not found; check api.url and the name servers of this machine`,
+];
+const NO_RESOLVER: Finding = [
+  'name',
+  (host) => `the host name${host} could not be resolved; check the name servers of this machine`,
+];
 const TLS: Finding = ['tls', 'no secure connection (TLS)'];
 const NO_TLS: Finding = ['tls', 'the server does not speak TLS; if that is intended, write api.url with http://'];
 const SELF_SIGNED: Finding = [
@@ -271,15 +278,14 @@ const BY_PATTERN: readonly (readonly [RegExp, Finding])[] = [
 export function toTransportError(error: unknown): TransportError {
   if (error instanceof TransportError) return error;
   for (const code of codesOf(error)) {
-    const [failure, message] = BY_CODE.get(code) ?? BY_PATTERN.find(([pattern]) => pattern.test(code))?.[1] ?? [];
-    if (failure !== undefined && message !== undefined) {
-      const host = failure === 'name' ? hostOf(error) : null;
-      const named = host === null ? message : message.replace(/^the host name/, `$& ${host}`);
-      return new TransportError(failure, `${named} (${code})`);
-    }
+    const finding = BY_CODE.get(code) ?? BY_PATTERN.find(([pattern]) => pattern.test(code))?.[1];
+    if (finding !== undefined) return findingError(finding, error, code);
   }
-  const code = codesOf(error)[0];
-  const [failure, message] = findingWithoutCode(error);
+  return findingError(findingWithoutCode(error), error, codesOf(error)[0]);
+}
+
+function findingError([failure, text]: Finding, error: unknown, code: string | undefined): TransportError {
+  const message = typeof text === 'string' ? text : text(hostText(error));
   return new TransportError(failure, code === undefined ? message : `${message} (${code})`);
 }
 
@@ -289,14 +295,14 @@ function findingWithoutCode(error: unknown): Finding {
   return ['other', 'the request failed'];
 }
 
-/** The host that could not be found, by an error of the name service. */
-function hostOf(error: unknown): string | null {
+/** The host that could not be found, with a space before it; empty where no error of the name service names it. */
+function hostText(error: unknown): string {
   let current: unknown = error;
   for (let depth = 0; depth < 5 && current instanceof Error; depth += 1) {
-    if ('hostname' in current && typeof current.hostname === 'string') return plainText(current.hostname, 100);
+    if ('hostname' in current && typeof current.hostname === 'string') return ` ${plainText(current.hostname, 100)}`;
     current = current.cause ?? (current instanceof AggregateError ? current.errors[0] : undefined);
   }
-  return null;
+  return '';
 }
 
 /** The codes of an error and its causes, the outermost first; other values are left out. */
