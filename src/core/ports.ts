@@ -178,6 +178,8 @@ export type WriteAnswer =
   | {
       readonly kind: 'later';
       readonly message: string;
+      /** The next step; empty or missing where waiting is enough, or where none is known. */
+      readonly hint?: string;
       readonly waitMs: number | null;
       /** The HTTP status; missing where no answer came. */
       readonly status?: number;

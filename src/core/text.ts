@@ -33,6 +33,11 @@ export function changeServerAnswer(text: string, change: (answer: string) => str
   return text.replace(/\bHTTP \d{3}: [\s\S]*$/, change);
 }
 
+/** A problem with the next step behind it, which may be empty. */
+export function withStep(problem: string, step: string): string {
+  return step === '' ? problem : `${problem}; ${step}`;
+}
+
 /** Limits a text to this many characters; one that was cut ends in `…`. For text that is escaped elsewhere. */
 export function shortened(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;

@@ -29,6 +29,7 @@ import type { Sink, UnknownRefusal, UnknownServer, WriteAnswer } from '../core/p
 import type { DestinationState } from '../core/state/log.ts';
 import type { KnownDestination } from '../core/state/quarantine.ts';
 import type { Store } from '../core/state/state.ts';
+import { withStep } from '../core/text.ts';
 
 /** The identity of a destination, and how to reach it. */
 export interface DestinationOptions {
@@ -88,9 +89,16 @@ export const RETRY_HINT = `delivery resumes by itself when the database accepts 
 function blockedBy(answer: AnswerOf['blocked' | 'later']): Blocked {
   const { message } = answer;
   if (answer.kind === 'blocked') return { message, hint: answer.hint, isAnswer: true, needsPerson: true, waitMs: null };
-  const { waitMs, unknown, status } = answer;
+  const { waitMs, unknown, status, hint = '' } = answer;
   const isAnswer = status !== undefined;
-  return { message, hint: RETRY_HINT, isAnswer, needsPerson: false, waitMs, ...(unknown && { unknown }) };
+  return {
+    message: withStep(message, hint),
+    hint: RETRY_HINT,
+    isAnswer,
+    needsPerson: false,
+    waitMs,
+    ...(unknown && { unknown }),
+  };
 }
 
 type AnswerKind = WriteAnswer['kind'];

@@ -5,6 +5,7 @@
 import type { Observe } from '../core/events.ts';
 import type { Clock, Random, UnknownRefusal } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
+import { withStep } from '../core/text.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type Blocked, IF_IT_LASTS, RETRY_HINT } from './destination.ts';
 
@@ -146,7 +147,7 @@ export function blockAfter(
   const step = hint === RETRY_HINT ? lasting : hint;
   const failures = (before?.failures ?? 0) + 1;
   return {
-    reason: step === '' ? message : `${message}; ${step}`,
+    reason: withStep(message, step),
     isAnswer,
     hint,
     needsPerson: isLasting || why.needsPerson,

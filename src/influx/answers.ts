@@ -249,43 +249,66 @@ function first(value: string | readonly string[] | undefined): string | undefine
   return (typeof value === 'string' ? value : value?.[0])?.trim();
 }
 
-const UNKNOWN_AUTHORITY: Hint = (influx) =>
-  `the certificate of the database was issued by an unknown authority; to trust that authority, write its certificate into the file of ${influx}.ca_file (PEM)`;
+/** Why no answer came, and the next step where there is one. */
+type Failure = (section: string) => readonly [what: string, step?: string];
+
+const UNKNOWN_AUTHORITY: Failure = (influx) => [
+  'the certificate of the database was issued by an unknown authority',
+  `to trust that authority, write its certificate into the file of ${influx}.ca_file (PEM)`,
+];
+
+const NO_TLS: Failure = (influx) => [
+  `${influx}.url: the server does not speak TLS`,
+  `if that is intended, write ${influx}.url with http://`,
+];
+
+const CLOSED: Failure = () => ['the connection was closed before a response came'];
 
 /**
  * Why a request got no answer, by the code of the error. The message of the error may quote the request and its token.
  */
-const FAILURES: Readonly<Record<string, Hint>> = {
-  ECONNREFUSED: (influx) =>
-    `the database refuses the connection; check that it is running and that ${influx}.url is right`,
-  ECONNRESET: () => 'the connection was closed before a response came',
-  EPIPE: () => 'the connection was closed before a response came',
-  ENOTFOUND: (influx) =>
-    `the host of ${influx}.url was not found; check ${influx}.url and the name servers of this machine`,
-  EAI_AGAIN: (influx) => `the host name of ${influx}.url could not be resolved`,
-  ETIMEDOUT: (influx) => `the host of ${influx}.url does not answer`,
-  EHOSTUNREACH: (influx) => `the host of ${influx}.url cannot be reached`,
-  ENETUNREACH: (influx) => `the network of ${influx}.url cannot be reached`,
-  ERR_PROXY_TUNNEL: () =>
-    'the proxy (HTTPS_PROXY) does not connect to the database; if the database should be reached directly, add its host to NO_PROXY',
-  EPROTO: (influx) =>
-    `${influx}.url: the server does not speak TLS; if that is intended, write ${influx}.url with http://`,
-  ERR_SSL_WRONG_VERSION_NUMBER: (influx) =>
-    `${influx}.url: the server does not speak TLS; if that is intended, write ${influx}.url with http://`,
+const FAILURES: Readonly<Record<string, Failure>> = {
+  ECONNREFUSED: (influx) => [
+    'the database refuses the connection',
+    `check that it is running and that ${influx}.url is right`,
+  ],
+  ECONNRESET: CLOSED,
+  EPIPE: CLOSED,
+  ENOTFOUND: (influx) => [
+    `the host of ${influx}.url was not found`,
+    `check ${influx}.url and the name servers of this machine`,
+  ],
+  EAI_AGAIN: (influx) => [`the host name of ${influx}.url could not be resolved`],
+  ETIMEDOUT: (influx) => [`the host of ${influx}.url does not answer`],
+  EHOSTUNREACH: (influx) => [`the host of ${influx}.url cannot be reached`],
+  ENETUNREACH: (influx) => [`the network of ${influx}.url cannot be reached`],
+  ERR_PROXY_TUNNEL: () => [
+    'the proxy (HTTPS_PROXY) does not connect to the database',
+    'if the database should be reached directly, add its host to NO_PROXY',
+  ],
+  EPROTO: NO_TLS,
+  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
   SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
-  DEPTH_ZERO_SELF_SIGNED_CERT: (influx) =>
-    `the certificate of the database is self-signed; to trust it, write it into the file of ${influx}.ca_file (PEM)`,
+  DEPTH_ZERO_SELF_SIGNED_CERT: (influx) => [
+    'the certificate of the database is self-signed',
+    `to trust it, write it into the file of ${influx}.ca_file (PEM)`,
+  ],
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
-  ERR_TLS_CERT_ALTNAME_INVALID: (influx) => `the certificate of the database is for another host than ${influx}.url`,
-  CERT_HAS_EXPIRED: () => 'the certificate of the database has expired; renew it, or check the clock of this machine',
-  CERT_NOT_YET_VALID: () => 'the certificate of the database is not valid yet; check the clock of this machine',
+  ERR_TLS_CERT_ALTNAME_INVALID: (influx) => [`the certificate of the database is for another host than ${influx}.url`],
+  CERT_HAS_EXPIRED: () => [
+    'the certificate of the database has expired',
+    'renew it, or check the clock of this machine',
+  ],
+  CERT_NOT_YET_VALID: () => ['the certificate of the database is not valid yet', 'check the clock of this machine'],
 };
 
-/** The reason why no answer came, in words. */
-export function failureText(error: unknown, section: string): string {
+/** The reason why no answer came, in words, and the next step; that is empty where none is known. */
+export function failureOf(error: unknown, section: string): { readonly message: string; readonly hint: string } {
   const code = isRecord(error) && 'code' in error ? String(error['code']) : '';
-  return FAILURES[code]?.(section) ?? `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
+  const unknown = `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
+  const [message, hint = ''] = FAILURES[code]?.(section) ?? [unknown];
+  return { message, hint };
 }
 
 /** Hides the token, and the password of `user:password`, in every message, in each form: messages are stored. */

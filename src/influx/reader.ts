@@ -9,8 +9,8 @@ import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
 import { type JsonRecord, parseJson } from '../core/json.ts';
 import type { ReadProblem } from '../core/state/verify.ts';
-import { plainText, serverAnswerText } from '../core/text.ts';
-import { type Conceal, concealing, failureText, sectionOf } from './answers.ts';
+import { plainText, serverAnswerText, withStep } from '../core/text.ts';
+import { type Conceal, concealing, failureOf, sectionOf } from './answers.ts';
 import { baseUrl, basicAuthorization, beginOf, openAgent } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
@@ -59,8 +59,9 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
       return await handOn(answer, take);
     } catch (error) {
       signal.throwIfAborted();
-      const message = error instanceof Silence ? `no answer within ${influx}.timeout` : failureText(error, influx);
-      return { kind: 'down', message, hint: '' };
+      if (error instanceof Silence) return { kind: 'down', message: `no answer within ${influx}.timeout`, hint: '' };
+      const { message, hint } = failureOf(error, influx);
+      return { kind: 'down', message: withStep(message, hint), hint: '' };
     }
   };
 }

@@ -8,7 +8,7 @@ import { linkAbort } from '../core/async.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
-import { type Conceal, concealing, failureText, readAnswer, type ServerAnswer, sectionOf } from './answers.ts';
+import { type Conceal, concealing, failureOf, readAnswer, type ServerAnswer, sectionOf } from './answers.ts';
 import { createConnection, type DatabaseCall, packText, type Send } from './connection.ts';
 
 /** How to connect to a database. */
@@ -115,8 +115,8 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
         return await send(access, call, whole.signal);
       } catch (error) {
         signal.throwIfAborted();
-        const message = deadline.aborted ? `no answer within ${influx}.timeout` : failureText(error, influx);
-        return { kind: 'later', message, waitMs: null };
+        const why = deadline.aborted ? { message: `no answer within ${influx}.timeout` } : failureOf(error, influx);
+        return { kind: 'later', ...why, waitMs: null };
       } finally {
         whole.release();
       }

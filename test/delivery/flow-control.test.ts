@@ -58,7 +58,8 @@ test('a delivery is blocked since the first attempt that failed, with the step t
   nowMs += 5000;
   expect(patience.blockedForMs()).toBe(75_000);
   expect([patience.blockedReason(), patience.isBlockedByAnswer()]).toEqual([`HTTP 503; ${IF_IT_LASTS}`, true]);
-  patience.blocked(judgedBlocked({ kind: 'later', message: 'refused; check that it is running', waitMs: null }), 1);
+  const refused = { kind: 'later', message: 'refused', hint: 'check that it is running', waitMs: null } as const;
+  patience.blocked(judgedBlocked(refused), 1);
   expect([patience.blockedReason(), patience.isBlockedByAnswer()]).toEqual([
     'refused; check that it is running',
     false,

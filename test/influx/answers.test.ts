@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { WriteAnswer } from '../../src/core/ports.ts';
-import { failureText, readAnswer, type ServerAnswer } from '../../src/influx/answers.ts';
+import { failureOf, readAnswer, type ServerAnswer } from '../../src/influx/answers.ts';
 
 const asIs = (text: string): string => text;
 
@@ -338,9 +338,11 @@ test.each([200, 401, 403, 404, 405])(
 );
 
 test.each([
-  ['ENOTFOUND', 'the host of influx.url was not found; check influx.url and the name servers of this machine'],
-  ['CERT_HAS_EXPIRED', 'the certificate of the database has expired; renew it, or check the clock of this machine'],
-  ['CERT_NOT_YET_VALID', 'the certificate of the database is not valid yet; check the clock of this machine'],
-])('a request that fails with %s names the place to look at', (code, text) => {
-  expect(failureText(Object.assign(new Error(''), { code }), 'influx')).toBe(text);
+  ['ENOTFOUND', 'the host of influx.url was not found', 'check influx.url and the name servers of this machine'],
+  ['CERT_HAS_EXPIRED', 'the certificate of the database has expired', 'renew it, or check the clock of this machine'],
+  ['CERT_NOT_YET_VALID', 'the certificate of the database is not valid yet', 'check the clock of this machine'],
+  ['ECONNRESET', 'the connection was closed before a response came', ''],
+  ['EOTHER', 'the request failed (EOTHER)', ''],
+])('a request that fails with %s names the place to look at', (code, message, hint) => {
+  expect(failureOf(Object.assign(new Error(''), { code }), 'influx')).toEqual({ message, hint });
 });

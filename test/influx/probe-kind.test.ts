@@ -119,8 +119,8 @@ describe('servers that are no database, or do not answer', () => {
     await closing.pop()?.();
     expect(await request(url, { name: 'second' })).toEqual({
       kind: 'later',
-      message:
-        'the database refuses the connection; check that it is running and that destinations.second.url is right',
+      message: 'the database refuses the connection',
+      hint: 'check that it is running and that destinations.second.url is right',
       waitMs: null,
     });
   });

@@ -155,7 +155,7 @@ describe('a proxy', () => {
     const { port } = new URL(closed.url);
     const through = (address: string) => sinkAt('https://database.test:8086', { proxies: { HTTPS_PROXY: address } });
     const answer = await through(`http://me:pass-word@127.0.0.1:${port}`).write(LINES, never);
-    expect(answer).toMatchObject({ kind: 'later', message: expect.stringContaining('NO_PROXY') });
+    expect(answer).toMatchObject({ kind: 'later', hint: expect.stringContaining('NO_PROXY') });
     expect(JSON.stringify(answer)).not.toContain('pass-word');
     expect(() => through('http://me:pass-word@')).toThrow(/^HTTPS_PROXY or HTTP_PROXY: not a URL\. /);
   });
@@ -269,7 +269,7 @@ describe('no answer', () => {
     await new Promise((resolve) => server.close(resolve));
     expect(await sinkAt(url).write(LINES, never)).toMatchObject({
       kind: 'later',
-      message: expect.stringContaining('influx.url'),
+      hint: expect.stringContaining('influx.url'),
     });
     expect((await sinkAt('http://nowhere.invalid:8086').write(LINES, never)).kind).toBe('later');
   });

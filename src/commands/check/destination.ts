@@ -228,17 +228,15 @@ function noteMissing(notes: CheckNotes, { name, bucket }: CheckedDestination, wr
 function noteLater(
   notes: CheckNotes,
   { name }: CheckedDestination,
-  { message: reason, status }: WriteAnswer & { kind: 'later' },
+  { message: reason, hint = '', status }: WriteAnswer & { kind: 'later' },
 ): void {
   const message = plainText(reason, 300);
   if (status === undefined) {
-    // A known failure ends with its own advice.
-    const [what = message, ...advice] = message.split('; ');
     const remedy =
-      advice.length === 0
+      hint === ''
         ? `Check that the database is running and that ${keyOf(name, 'url')}, the network and ${keyOf(name, 'ca_file')} are right.`
-        : sentence(capitalized(advice.join('; ')));
-    notes.fail('reachable', { message: what, remedy });
+        : sentence(capitalized(hint));
+    notes.fail('reachable', { message, remedy });
     return;
   }
   notes.ok('reachable', 'the database answers');

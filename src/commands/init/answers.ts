@@ -22,7 +22,7 @@ import { type Advice, UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
 import type { DestinationFacts } from '../../core/ports.ts';
 import { isGuessable, Secret } from '../../core/secret.ts';
-import { capitalized, duration, plainText } from '../../core/text.ts';
+import { capitalized, duration, plainText, withStep } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { dedupAdvice, missingAdvice, probeDestination, requestKind } from '../../influx/probe.ts';
 import { type InitDatabase, isVictoriaPort } from './workspace.ts';
@@ -351,7 +351,8 @@ async function askKind(
   if (influx === null) return null;
   const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies };
   const answer = await requestKind(options, init.ports.signal);
-  if (answer.kind === 'later' && answer.status === undefined) return { problem: answer.message };
+  if (answer.kind === 'later' && answer.status === undefined)
+    return { problem: withStep(answer.message, answer.hint ?? '') };
   return answer.kind === 'known' && answer.server === 'victoriametrics' ? 'victoriametrics' : null;
 }
 
@@ -376,7 +377,8 @@ async function tryDatabase(
   const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
   if (write.kind !== 'accepted' && !isUnclear) {
     const hint = write.kind === 'blocked' ? ` ${capitalized(inOwnNames(init, write.hint))}.` : '';
-    const message = inOwnNames(init, plainText(write.message, 300));
+    const step = write.kind === 'later' ? (write.hint ?? '') : '';
+    const message = inOwnNames(init, plainText(withStep(write.message, step), 300));
     const problem = `The database does not accept points: ${message}.${hint}`;
     if (!isElsewhere || write.kind !== 'later') throw new UserError(problem, 1);
     init.print(`${problem} This machine cannot reach the database; the daemon may reach it from where it runs.`);
