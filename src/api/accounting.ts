@@ -49,7 +49,7 @@ export interface Accounting {
    */
   localMs(): { readonly earliest: EpochMs; readonly latest: EpochMs };
   /** Records that a request was booked just now. */
-  booked(atMs: EpochMs): void;
+  noteBooked(atMs: EpochMs): void;
 }
 
 interface AccountingOptions {
@@ -107,7 +107,7 @@ export function createAccounting({ ledger, clock, serverClock }: AccountingOptio
         blockedUntilMs: blockedMs > 0 ? monoMs + blockedMs : null,
       };
     },
-    booked(atMs) {
+    noteBooked(atMs) {
       if (isKnown()) early = [];
       else early.push({ atMs, monoMs: clock.monoMs() });
     },

@@ -66,7 +66,7 @@ interface ParseHelp extends TimeLimit {
   readonly turn: () => Promise<void>;
 }
 
-type TimesServed = Parameters<ServerClock['timesReceived']>;
+type TimesServed = Parameters<ServerClock['noteTimes']>;
 
 interface RequestSpec<T> {
   readonly target: Target;
@@ -195,8 +195,8 @@ async function sendPage<T extends { readonly nextCursor: Cursor | null }>(
     const limit = limitFor(client, page);
     try {
       const reply = await send(client, buildSpec(limit), signal);
-      if (limit === usual) pageSize.answered(limit);
-      pageSize.goesOn(reply.value.nextCursor, limit);
+      if (limit === usual) pageSize.noteAnswered(limit);
+      pageSize.noteCursor(reply.value.nextCursor, limit);
       return reply;
     } catch (error) {
       if (isBadRequest(error)) await options.onRefused?.(signal);
@@ -218,7 +218,7 @@ function limitFor({ pageSize, smaller }: Requester, { list, cursor }: PageKey): 
  * @returns whether to try a smaller page
  */
 function takeSmaller({ pageSize, smaller }: Requester, page: PageKey, limit: number, error: unknown): boolean {
-  if (!isTooLarge(error)) return isBadRequest(error) && pageSize.refused(page, limit);
+  if (!isTooLarge(error)) return isBadRequest(error) && pageSize.noteRefused(page, limit);
   if (page.cursor !== null || limit <= 1) return false;
   if (smaller.size >= MOST_SMALLER) smaller.clear();
   smaller.set(page.list, Math.ceil(limit / 4));
@@ -282,12 +282,12 @@ function createAttempt(options: ApiClientOptions): Attempt {
       const nowMs = readDate(headers) ?? serverClock.nowMs();
       const meaning = classifyAnswer(answer, { request, hasCursor: hasCursor(target), nowMs, secret: key });
       // A gateway's clock is not the server's.
-      if (isFromApi(meaning)) serverClock.dateReceived({ dateMs: readDate(headers), sentMonoMs, receivedMonoMs });
+      if (isFromApi(meaning)) serverClock.noteDate({ dateMs: readDate(headers), sentMonoMs, receivedMonoMs });
       if (meaning.kind === 'fault') throw meaning.fault;
       const turn = async (): Promise<void> => await clock.sleep(0, signal);
       const value = await parse(meaning.body, request, { turn, latestNs: serverClock.latestNs() });
       // The times in the answer may show that its `Date` is right.
-      if (timesOf !== undefined) serverClock.timesReceived(...timesOf(value));
+      if (timesOf !== undefined) serverClock.noteTimes(...timesOf(value));
       const answeredAtMs = Math.floor(serverClock.nowMs() - (clock.monoMs() - receivedMonoMs));
       return { value, answeredAtMs, requestId };
     } catch (error) {
@@ -297,7 +297,7 @@ function createAttempt(options: ApiClientOptions): Attempt {
     } finally {
       const kind: ApiFaultKind | null = fault?.kind ?? null;
       const waitMs = fault?.facts.waitMs ?? null;
-      limiter.answered({ requestId, status, fault: kind, ...readRateLimit(headers), waitMs });
+      limiter.noteAnswered({ requestId, status, fault: kind, ...readRateLimit(headers), waitMs });
       const durationMs = clock.monoMs() - sentMonoMs;
       const { stream, lane } = purpose;
       options.onDone?.(kind, purpose);
@@ -367,15 +367,15 @@ interface PageSize {
   /** Returns the `limit` for a page; `cursor` is `null` for the first one. */
   limitFor(cursor: Cursor | null): number;
   /** Records that a page of this `limit` has named a next one; `null`: it was the last. */
-  goesOn(cursor: Cursor | null, limit: number): void;
+  noteCursor(cursor: Cursor | null, limit: number): void;
   /** Records that a request with this `limit` was answered. */
-  answered(limit: number): void;
+  noteAnswered(limit: number): void;
   /**
    * Records that a request with this `limit` was refused as a bad request.
    *
    * @returns whether to try a smaller page
    */
-  refused(page: Pick<PageKey, 'cursor'>, limit: number): boolean;
+  noteRefused(page: Pick<PageKey, 'cursor'>, limit: number): boolean;
 }
 
 /**
@@ -401,18 +401,18 @@ export function createPageSize(planned: () => number | null): PageSize {
   const first = (): number => (smallFor > 0 ? Math.min(small, largest()) : largest());
   return {
     limitFor: (cursor) => (cursor === null ? first() : (chains.get(cursor) ?? first())),
-    goesOn: (cursor, limit) => {
+    noteCursor: (cursor, limit) => {
       if (cursor === null || !isSendable(cursor)) return;
       chains.delete(cursor);
       chains.set(cursor, limit);
       for (const oldest of chains.keys()) if (chains.size > CHAINS_AT_MOST) chains.delete(oldest);
     },
-    answered: (limit) => {
+    noteAnswered: (limit) => {
       isSizeTheCause = true;
       if (limit <= small && smallFor > 0) smallFor -= 1;
       else if (limit > small) [small, patience] = [DEFAULT_SIZE, ENLARGE_AFTER];
     },
-    refused: ({ cursor }, limit) => {
+    noteRefused: ({ cursor }, limit) => {
       if (cursor !== null) return false;
       if (limit > small) {
         smallFor = patience;

@@ -80,7 +80,7 @@ export interface RateLimiterFigures {
 /** Gives each request its turn within the share of the quota, and books it before it is sent. */
 export interface RateLimiter {
   /**
-   * Waits for a turn and books the request. Each id that it returns must be passed to `answered` later.
+   * Waits for a turn and books the request. Each id that it returns must be passed to `noteAnswered` later.
    *
    * @returns the id of the booking
    * @throws the signal's reason when that aborts first
@@ -92,7 +92,7 @@ export interface RateLimiter {
    */
   waitUntilTurn(signal: AbortSignal): Promise<void>;
   /** Completes a booking and records the quota headers of the answer. */
-  answered(answer: Answered): void;
+  noteAnswered(answer: Answered): void;
   figures(): RateLimiterFigures;
 }
 
@@ -136,7 +136,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   return {
     acquire: async (purpose, signal) => await acquire(state, queue, purpose, signal),
     waitUntilTurn: async (signal) => await passQueue(queue, () => {}, LAST_PRIORITY, signal),
-    answered: (answer) => complete(state, queue, answer),
+    noteAnswered: (answer) => complete(state, queue, answer),
     figures: () => figuresOf(state),
   };
 }
@@ -198,7 +198,7 @@ function book(state: LimiterState, purpose: Purpose): number {
   if (state.isWaitKept) ledger.block(atMs, 0);
   state.isWaitKept = false;
   const requestId = ledger.book(atMs, purpose, accounting.localMs().latest);
-  accounting.booked(atMs);
+  accounting.noteBooked(atMs);
   underWay.set(requestId, clock.monoMs());
   noteSent(quota, clock.monoMs());
   onBooked?.(purpose);

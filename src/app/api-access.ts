@@ -116,7 +116,7 @@ interface WatchedRequests {
  * @param timeoutMs how long one request may take, in ms
  */
 export function watchRequests(heartbeats: Heartbeats, pulse: Pulse, timeoutMs = LONGEST_TIMEOUT_MS): WatchedRequests {
-  const queue = heartbeats.pulse('rate limiter');
+  const queue = heartbeats.openPulse('rate limiter');
   return {
     onCheck: (restMs) => {
       if (restMs === null) return queue.rest();

@@ -98,7 +98,7 @@ function watchedDelivery(
   clock: Clock,
   to: DestinationOptions,
 ): { readonly clock: Clock; readonly to: DestinationOptions } {
-  const pulse = heartbeats.pulse(`delivery ${to.sink.name}`);
+  const pulse = heartbeats.openPulse(`delivery ${to.sink.name}`);
   const withinMs = TRIES * (to.timeoutMs ?? LONGEST_TIMEOUT_MS);
   const beating = async <T>(work: () => Promise<T>): Promise<T> => {
     const end = pulse.begin(withinMs);

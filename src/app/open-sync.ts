@@ -43,7 +43,7 @@ import { createFallWatch } from '../ingest/commit.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { createFilterNotes } from '../ingest/filter.ts';
 import { createOutageWatch } from '../ingest/outage.ts';
-import { createPageScanner, withTurns } from '../ingest/page-scan.ts';
+import { openPageScanner, withTurns } from '../ingest/page-scan.ts';
 import { storedTimes } from '../ingest/wanted-range.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
 import { createFigures, type FigureSource } from '../report/figures.ts';
@@ -167,7 +167,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const { store, ledger, jobs } = opened;
   const base = createBase(options, store);
   const { serverClock, heartbeats, outage } = base;
-  const pulse = heartbeats.pulse('requests');
+  const pulse = heartbeats.openPulse('requests');
   const deliverers: Deliverer[] = [];
   const later: DeferredParts = { planned: null, deliverers };
   const hooks = createHooks(later);
@@ -186,7 +186,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const reports = createReports(options, parts);
   return {
     context,
-    scanner: withTurns(createPageScanner(context)),
+    scanner: withTurns(openPageScanner(context)),
     deliverers,
     destinations: options.destinations,
     outage,
@@ -275,11 +275,11 @@ export function openApi(
     onRefused: hooks.refused,
     onRetry: (waitMs, fault) => {
       requests.onRetry(waitMs);
-      outage.retried(fault, waitMs);
+      outage.noteRetried(fault, waitMs);
     },
     onDone: (fault, purpose) => {
       done += 1;
-      outage.answered(fault);
+      outage.noteAnswered(fault);
       if (fault === null) noteAnswered(apiState, purpose.stream);
       requests.onDone();
       hooks.done(fault, purpose);
@@ -332,7 +332,7 @@ export function createContext(
     takeTurn: createTurns(),
     room: room.answer,
     checkRoom: room.check,
-    stateFull: room.refused,
+    stateFull: room.noteRefused,
     committed: hooks.committed,
     archived: hooks.archived,
     workspaceKnown: () => {
@@ -393,7 +393,7 @@ export function createReports(
   const { apiState, outage, serverClock, heartbeats } = base;
   const streams = createStreamReport(apiState, outage.problem);
   const { staleMs } = planning.demand;
-  const fleet = createFleetScanner({ context, staleMs, pulse: heartbeats.pulse('figures') });
+  const fleet = createFleetScanner({ context, staleMs, pulse: heartbeats.openPulse('figures') });
   const quota = () => quotaNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });
   const status = () => quotaStatus(quota(), api.share);
   const historyEta = createHistoryEta({ context, facts, ledger, quota: status });

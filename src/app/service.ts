@@ -61,7 +61,7 @@ interface ServiceOptions {
 export async function runService(options: ServiceOptions, signal: AbortSignal): Promise<void> {
   const { sync, terminal } = options;
   saveSettings(sync);
-  const shown = createShownFacts(sync, terminal.scrub);
+  const shown = subscribeShownFacts(sync, terminal.scrub);
   const page = await servePage(options, shown.facts);
   try {
     options.onServed(page.url);
@@ -71,7 +71,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       clock: realClock,
       statusPage: page.url,
     });
-    const maintenanceClock = beatingClock(realClock, sync.heartbeats.pulse('maintenance'));
+    const maintenanceClock = beatingClock(realClock, sync.heartbeats.openPulse('maintenance'));
     const parts: DaemonParts = {
       ...sync,
       key: options.key,
@@ -104,7 +104,7 @@ interface TickParts {
 const SAVE_EVENTS_MS = 10 * SECOND_MS;
 
 async function runTicks({ progress, sync, terminal, saveEvents }: TickParts, signal: AbortSignal): Promise<never> {
-  const pulse = sync.heartbeats.pulse('main');
+  const pulse = sync.heartbeats.openPulse('main');
   let savedMs = Number.NEGATIVE_INFINITY;
   const tick = (): number => {
     sync.heartbeats.tick();
@@ -130,7 +130,7 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
     const now = sync.ready();
     return { ...now, reasons: now.reasons.map(scrub) };
   };
-  if (perDevice) fleet.listFigures(MOST_DEVICES);
+  if (perDevice) fleet.setListed(MOST_DEVICES);
   const metrics = createMetrics({
     figures: measureFigures,
     health,
@@ -226,7 +226,7 @@ interface ShownFacts {
 }
 
 /** Collects what the status page shows. Listens to the events from now on. */
-export function createShownFacts(
+export function subscribeShownFacts(
   sync: Pick<Sync, 'listen' | 'onForgotten' | 'pageFacts' | 'context'>,
   scrub: Scrub,
 ): ShownFacts {

@@ -137,7 +137,7 @@ function step(parts: MaintenanceParts, state: MaintenanceState): boolean {
       if (!doPiece(parts, state)) return false;
     }
     return true;
-  }, room.refused);
+  }, room.noteRefused);
   return hasMore ?? false;
 }
 

@@ -26,7 +26,7 @@ export interface Room {
   /** Whether the archive may grow, by the last check. Changes nothing. */
   answer(): RoomAnswer;
   /** Records that a write failed for lack of disk space, and checks at once: for a minute the result is no. */
-  refused(error: StateFullError): void;
+  noteRefused(error: StateFullError): void;
   /** The sizes and the decision of the last check. Changes nothing. */
   status(): RoomStatus;
 }
@@ -75,7 +75,7 @@ export function createRoom(parts: RoomParts): Room {
       return answerOf(state);
     },
     answer: () => answerOf(state),
-    refused: ({ message }) => {
+    noteRefused: ({ message }) => {
       state.refusal = { atMs: parts.clock.monoMs(), message };
       measure(state);
       report(state);

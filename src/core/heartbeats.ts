@@ -41,7 +41,7 @@ export interface LoopState {
 /** The heartbeats of all loops. */
 export interface Heartbeats {
   /** The pulse of a loop, made where there is none of that name. */
-  pulse(loop: string): Pulse;
+  openPulse(loop: string): Pulse;
   /** Records that the process runs. After a pause (a stopped process) each loop gets its full time again. */
   tick(): void;
   loops(): readonly LoopState[];
@@ -54,7 +54,7 @@ export function createHeartbeats({ monoMs }: Pick<Clock, 'monoMs'>): Heartbeats 
   let tickedAtMs = monoMs();
   const put = (loop: string, withinMs: number): void => void due.set(loop, monoMs() + withinMs);
   return {
-    pulse: (loop) => {
+    openPulse: (loop) => {
       if (!due.has(loop)) due.set(loop, Number.POSITIVE_INFINITY);
       const waits = new Set<{ readonly dueMs: number }>();
       const show = (): void => void due.set(loop, Math.max(monoMs(), ...[...waits].map(({ dueMs }) => dueMs)));

@@ -88,14 +88,14 @@ interface UnconfirmedDate {
 /** The server's time, by the rules above. */
 export interface ServerClock {
   /** Records the time in an answer of the API. Answers of a gateway have another clock and must not be passed. */
-  dateReceived(answer: ReceivedDate): void;
+  noteDate(answer: ReceivedDate): void;
   /**
    * Records times that the API has served, of readings or of signs of life. The server's clock has passed them, and any
    * of them may agree with a `Date`.
    *
    * @param hasFuture whether later ones were refused: see `latestNs`.
    */
-  timesReceived(times: readonly EpochNs[], hasFuture?: boolean | undefined): void;
+  noteTimes(times: readonly EpochNs[], hasFuture?: boolean | undefined): void;
   /**
    * Whether the local clock must be behind: no `Date` counts, and all times that the API has served are more than a day
    * ahead. Then nothing is known of the server's time.
@@ -183,10 +183,10 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
   const isKnown = (): boolean => evidence.memory.samples.length > 0;
 
   return {
-    dateReceived(answer) {
+    noteDate(answer) {
       evidence = afterAnswer(evidence, answer, { clock, others });
     },
-    timesReceived(times, hasFuture = false) {
+    noteTimes(times, hasFuture = false) {
       evidence = afterTimes(evidence, { times, hasFuture }, { clock, others });
     },
     isKnown,

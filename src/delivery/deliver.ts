@@ -144,18 +144,18 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
   const deliverAll = async (signal: AbortSignal): Promise<number> => {
     let outcome = await deliverOrBlock(delivery, signal);
     for (; outcome === 'moved'; outcome = await deliverOrBlock(delivery, signal)) {
-      patience.moved();
+      patience.noteMoved();
       noteBlocked(patience);
       signal.throwIfAborted();
     }
     if (outcome !== 'idle') {
       // It would take memory for as long as the outage lasts.
       delivery.prepared = null;
-      const waitMs = patience.blocked(outcome, delivery.withheld);
+      const waitMs = patience.noteBlocked(outcome, delivery.withheld);
       noteBlocked(patience);
       return waitMs;
     }
-    patience.moved();
+    patience.noteMoved();
     noteBlocked(patience);
     await wakeUp.wait(REST_MS, signal);
     return LINGER_MS;
@@ -330,7 +330,7 @@ async function record(delivery: Delivery, next: NextBatch, { sent, tookMs }: Res
   const { resolution, rejected, missing } = sent;
   const { tooLarge, resolved } = resolution;
   const isWhole = resolved === batch.count;
-  delivery.batchSize.sent({ lines: batch.count, tooLarge, isWhole });
+  delivery.batchSize.noteSent({ lines: batch.count, tooLarge, isWhole });
   if (resolution.resolved > 0) {
     const to = positionAfter(batch, from, resolution.resolved);
     const destinationId = destination.id();
@@ -338,7 +338,7 @@ async function record(delivery: Delivery, next: NextBatch, { sent, tookMs }: Res
     delivery.delivered += resolution.acceptedLines;
     report(delivery, sent, tookMs);
   }
-  if (isAccepted(next, sent)) width.accepted(tookMs);
+  if (isAccepted(next, sent)) width.noteAccepted(tookMs);
   else await dropUnderWay(delivery);
   delivery.withheld = batch.count - resolution.resolved;
   return resolution.blocked;

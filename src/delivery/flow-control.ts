@@ -17,7 +17,7 @@ export interface BatchSize {
   /** The most lines of the next batch. */
   lines(): number;
   /** Records that a batch was too large, or was resolved to its end. */
-  sent(batch: { readonly lines: number; readonly tooLarge: boolean; readonly isWhole: boolean }): void;
+  noteSent(batch: { readonly lines: number; readonly tooLarge: boolean; readonly isWhole: boolean }): void;
 }
 
 /** @param most the configured size */
@@ -26,7 +26,7 @@ export function createBatchSize(most: number): BatchSize {
   let passed = 0;
   return {
     lines: () => lines,
-    sent: ({ lines: sent, tooLarge, isWhole }) => {
+    noteSent: ({ lines: sent, tooLarge, isWhole }) => {
       if (tooLarge) {
         lines = Math.max(1, Math.floor(sent / 2));
         passed = 0;
@@ -44,7 +44,7 @@ export interface Width {
   /** Whether the last batch was accepted, so that the next one is prepared during a write. */
   isMoving(): boolean;
   /** Records that a batch was accepted, and how long that took. */
-  accepted(tookMs: number): void;
+  noteAccepted(tookMs: number): void;
   /** One at a time again: nothing waits, or a batch was not accepted. */
   reset(): void;
 }
@@ -68,7 +68,7 @@ export function createWidth(): Width {
   return {
     batches: () => batches,
     isMoving: () => isMoving,
-    accepted: (tookMs) => {
+    noteAccepted: (tookMs) => {
       isMoving = true;
       if (tookMs >= TOO_SLOW_MS) batches = Math.ceil(batches / 2);
       else if (tookMs >= SLOW_MS) batches = Math.min(MOST_BATCHES, batches + 1);
@@ -102,9 +102,9 @@ export interface Patience extends BlockFacts {
    *
    * @returns how long to wait before the next attempt, in ms
    */
-  blocked(why: Blocked, lines: number): number;
+  noteBlocked(why: Blocked, lines: number): number;
   /** Records that lines were accepted, or that there is nothing to send. */
-  moved(): void;
+  noteMoved(): void;
 }
 
 /** A refusal for an unknown reason that has not changed for so long does not end by itself. */
@@ -179,13 +179,13 @@ export function createPatience(
     isBlockedByAnswer: () => block?.isAnswer ?? false,
     blockedForMs: () => (block === null ? null : clock.monoMs() - block.sinceMs),
     nextAttemptInMs: () => (block === null ? null : Math.max(0, block.atMs + block.waitMs - clock.monoMs())),
-    blocked: (why, lines) => {
+    noteBlocked: (why, lines) => {
       block = blockAfter(block, why, { nowMs: clock.monoMs(), random });
       const { hint, needsPerson, waitMs } = block;
       observe({ type: 'delivery-blocked', destination, lines, message: why.message, hint, needsPerson, waitMs });
       return waitMs;
     },
-    moved: () => {
+    noteMoved: () => {
       if (block !== null) observe({ type: 'delivery-resumed', destination });
       block = null;
     },

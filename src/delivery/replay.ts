@@ -340,9 +340,9 @@ async function sendLoad(sender: Sender, lines: readonly string[], signal: AbortS
     const { resolved, blocked } = await sendSome(sender, batch, { from, sent, signal });
     from += resolved;
     if (resolved > 0) movedMs = clock.monoMs();
-    if (blocked === null) patience.moved();
+    if (blocked === null) patience.noteMoved();
     else if (clock.monoMs() - movedMs >= STALLED_AFTER_MS) return null;
-    else await clock.sleep(patience.blocked(blocked, batch.length - resolved), signal);
+    else await clock.sleep(patience.noteBlocked(blocked, batch.length - resolved), signal);
   }
   return sent;
 }
@@ -365,7 +365,7 @@ async function sendSome(
   sent.missing.push(...missing);
   sent.beyond += resolution.rejected.length - rejected.length;
   const { tooLarge, resolved } = resolution;
-  sender.batchSize.sent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
+  sender.batchSize.noteSent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
   return resolution;
 }
 

@@ -36,7 +36,7 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     store.saveAccount(account, []);
     if (isChanged) context.planChanged();
     // After the plan is kept: what is left of the quota follows from it.
-    store.append(workspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }), 'live');
+    store.append(recordWorkspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }), 'live');
     context.archived();
     return true;
   } catch (error) {
@@ -50,10 +50,10 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
 }
 
 /**
- * Makes the `workspace` point, unless there is one at this time already (two at one instant would be one), or the
- * server's time is unconfirmed.
+ * Makes the `workspace` point and stores its time, unless there is one at this time already (two at one instant would be
+ * one), or the server's time is unconfirmed.
  */
-function workspacePoint(
+function recordWorkspacePoint(
   { store, quota, serverClock }: SyncContext,
   account: Account,
   about: { workspaceTag: string; atMs: EpochMs },

@@ -61,7 +61,7 @@ export function commitJudged(context: SyncContext, page: JudgedPage): Committed 
   if (readings.length === 0 && reply.value.rejected.length === 0 && covers === null) {
     return { newReadings: 0, reopened: null };
   }
-  context.filterNotes.sensorsRead(readings);
+  context.filterNotes.noteSensorsRead(readings);
   const { commit, rejected } = commitCurrent(context, page);
   const { newReadings, lines, late, reopened = null } = commit;
   const { observe, settings } = context;

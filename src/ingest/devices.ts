@@ -64,7 +64,7 @@ async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promis
   const newPoints = listed.filter(({ line }) => line !== null).length;
   if (newPoints > 0) context.archived();
   observe({ type: 'list-page-committed', stream: 'devices', records: listed.length, newPoints });
-  context.filterNotes.devicesListed(listed.map(({ record }) => record));
+  context.filterNotes.noteDevicesListed(listed.map(({ record }) => record));
   reportAppeared(
     context,
     listed.filter(({ record }) => !known.has(record.deviceId)),

@@ -20,21 +20,21 @@ export interface FilterNotes {
   /** The filter that the sync uses: it also has the sensors that were left out before. */
   readonly filter: DeviceFilter;
   /** Records that all devices of the workspace were listed. */
-  devicesListed(records: readonly DeviceRecord[]): void;
+  noteDevicesListed(records: readonly DeviceRecord[]): void;
   /** Records the sensors of readings that are about to be committed. */
-  sensorsRead(readings: readonly Reading[]): void;
+  noteSensorsRead(readings: readonly Reading[]): void;
   /** Reports the sensor patterns that match nothing, once readings have arrived. */
-  telemetryRead(): void;
+  noteTelemetryRead(): void;
 }
 
 /** The fact that holds every pattern of `sync.exclude_sensors` that was ever in force, as a JSON list. */
 const LEFT_OUT = 'sensors_left_out';
 
 /**
- * The patterns that were in force up to now. A value of a sensor that was left out and is written again is no sign of a
+ * Adds the patterns that are in force to the stored ones, and returns all that were ever in force. A value of a sensor that was left out and is written again is no sign of a
  * new or a late reading.
  */
-function patternsEver(store: Pick<Store, 'fact' | 'saveFact'>, current: readonly string[]): readonly string[] {
+function recordPatterns(store: Pick<Store, 'fact' | 'saveFact'>, current: readonly string[]): readonly string[] {
   const before: readonly string[] = JSON.parse(store.fact(LEFT_OUT) ?? '[]');
   const ever = [...new Set([...before, ...current])];
   if (ever.length > before.length) store.saveFact(LEFT_OUT, JSON.stringify(ever));
@@ -61,21 +61,21 @@ export function createFilterNotes(
     if (filter.includesSensor(name)) return;
     for (const [pattern, match] of unmatched) if (match(name)) unmatched.delete(pattern);
   };
-  const ever = patternsEver(store, excludeSensors);
+  const ever = recordPatterns(store, excludeSensors);
   return {
     filter: { ...filter, wasLeftOut: cacheMatch(matchAny(ever)) },
     touchesSensors: ever.length > 0,
-    devicesListed: (records) => {
+    noteDevicesListed: (records) => {
       if (areDevicesReported) return;
       areDevicesReported = true;
       reportDevices('sync.include', records);
       reportDevices('sync.exclude', records);
     },
-    sensorsRead: (readings) => {
+    noteSensorsRead: (readings) => {
       if (areSensorsReported || unmatched.size === 0) return;
       for (const name of readings.flatMap(sensorNames)) noteSensor(name);
     },
-    telemetryRead: () => {
+    noteTelemetryRead: () => {
       if (areSensorsReported || !hasSensors) return;
       areSensorsReported = true;
       for (const pattern of unmatched.keys()) {

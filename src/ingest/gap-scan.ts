@@ -215,7 +215,7 @@ async function handlePage(
   const empty = emptyPart(request, judged, sign);
   const isAccepted = empty === null || recordEmptyAnswer(scan, empty, readings);
   const accepted = isAccepted ? judged.covers : withoutTop(judged.covers, empty.from);
-  const covers = leaveTopToGapAbove(scan, request, { covers: accepted, readings });
+  const covers = extendGapAbove(scan, request, { covers: accepted, readings });
   keepEmptied(context, request, { covers, newest: readings[0] });
   const known = { deviceId, lane, reply, readings, covers, reachedTo, visibleFromNs };
   const { newReadings, reopened } = await commitInTurns(context, known);
@@ -234,11 +234,11 @@ async function handlePage(
     nameGap(context, { deviceId, from: request.gap.from, to: judged.covers.from, reason: 'beyond_plan' });
   }
   if (!isAccepted) return giveUp(scan, readings.length === 0 ? request.gap : empty, 'unverified');
-  return requestAfter(scan, request, judged, page);
+  return advanceScan(scan, request, judged, page);
 }
 
-/** The request after a page that covers something or names a next one; `null` where the window was read to its end. */
-function requestAfter(scan: GapScan, request: PageRequest, judged: Judgement, page: TelemetryPage): PageRequest | null {
+/** Moves on after a page that covers something or names a next one. Returns `null` at the end of the window. */
+function advanceScan(scan: GapScan, request: PageRequest, judged: Judgement, page: TelemetryPage): PageRequest | null {
   const { windows, gap, far } = scan;
   const isEmptyPage = judged.next === 'cursor' && page.readings.length === 0;
   scan.attempts = NO_ATTEMPTS;
@@ -273,7 +273,7 @@ function signFor(
  * of its newest reading on, which may have more. That part is added to the gap above, whose pages have to show the
  * reading.
  */
-function leaveTopToGapAbove(
+function extendGapAbove(
   { context, task }: GapScan,
   { near, cursor, gap }: PageRequest,
   { covers, readings: [newest] }: Pick<Judgement, 'covers' | 'readings'>,
@@ -357,7 +357,7 @@ async function handleRejected(
   const { step, attempts } = decideStep(scan.attempts, { isEmpty, overlapMissing, missed });
   scan.attempts = attempts;
   if (step === 'same at once') return request;
-  if (step === 'same later' && isEmpty && request.cursor !== null) return chainAgain(scan, request);
+  if (step === 'same later' && isEmpty && request.cursor !== null) return restartChain(scan, request);
   const reason = judged.reason ?? '';
   context.observe({ type: 'page-rejected', deviceId, reason, attempt: attempts.rejected });
   if (overlapMissing !== null) rememberMissed(scan, known, { at: overlapMissing.at, step });
@@ -396,10 +396,10 @@ function emptyBefore({ attempts, emptyEnds }: GapScan, { cursor, below }: PageRe
 }
 
 /**
- * The request after two empty answers to a cursor, which no overlap reading supports: the complete chain has to end so
- * a second time. Its other pages show that the service serves the readings of this device between the two.
+ * Begins the chain of cursors anew after two empty answers to a cursor, which no overlap reading supports: the complete
+ * chain has to end so a second time. Its other pages show that the service serves this device's readings in between.
  */
-function chainAgain(scan: GapScan, request: PageRequest): PageRequest | null {
+function restartChain(scan: GapScan, request: PageRequest): PageRequest | null {
   if (scan.emptyEnds.length >= TRIES) return giveUp(scan, request.gap, 'page_rejected');
   scan.emptyEnds.push(request.below ?? 0n);
   scan.attempts = NO_ATTEMPTS;

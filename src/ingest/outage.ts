@@ -13,7 +13,7 @@ import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 /** Whether the service is out, as all streams see it together. */
 export interface OutageWatch {
   /** Records the outcome of any request: one that the service has understood ends an outage, even if it refuses it. */
-  answered(fault: ApiFaultKind | null): void;
+  noteAnswered(fault: ApiFaultKind | null): void;
   /**
    * Resolves when there is none, or when it is this caller's turn to try.
    *
@@ -26,9 +26,9 @@ export interface OutageWatch {
    * Records that a request failed and is sent again. As long as nothing was ever answered, the address may be wrong:
    * that is reported at the first failure, before all retries have failed.
    */
-  retried(fault: ApiFault, waitMs: number): void;
+  noteRetried(fault: ApiFault, waitMs: number): void;
   /** Records that an attempt has ended. An attempt without a request leaves its turn to the next. */
-  done(): void;
+  noteDone(): void;
   /** The failure by which a reported outage was noticed; `null` while there is none. */
   problem(): string | null;
   /** The longest wait between two tries, in ms. */
@@ -55,7 +55,7 @@ export interface FailingDevices {
    * @param deviceId the device that it is about; `null`: about none.
    * @returns the devices that need not rest any longer.
    */
-  answered(deviceId: string | null): readonly string[];
+  noteAnswered(deviceId: string | null): readonly string[];
   /**
    * Returns the devices to try again although no request was answered. If there are any, this counts as a try of all.
    *
@@ -82,7 +82,7 @@ export function createFailingDevices({ monoMs }: Pick<Clock, 'monoMs'>): Failing
       failing.add(deviceId);
       failedAtMs = monoMs();
     },
-    answered: (deviceId) => {
+    noteAnswered: (deviceId) => {
       if (deviceId !== null) excused.delete(deviceId);
       if (failing.size === 0) return [];
       const lifted = [...failing].filter((each) => !excused.has(each));
@@ -143,7 +143,7 @@ export const WELL: Outage = {
   problem: null,
 };
 
-/** After a request: see `OutageWatch.answered`. */
+/** After a request: see `OutageWatch.noteAnswered`. */
 export function outageAfterRequest(outage: Outage, fault: ApiFaultKind | null, nowMs: number): Outage {
   if (fault !== null && SILENCE.has(fault)) return { ...outage, hasRequested: true };
   return { ...outage, hasRequested: true, answeredAtMs: nowMs, failures: 0, problem: null };
@@ -176,7 +176,7 @@ export function takeTurn(outage: Outage, nowMs: number): Outage | null {
   return { ...outage, retryAtMs: nowMs + outage.maxWaitMs, hasRequested: false };
 }
 
-/** After an attempt: see `OutageWatch.done`. */
+/** After an attempt: see `OutageWatch.noteDone`. */
 export function afterAttempt(outage: Outage, nowMs: number): Outage {
   return outage.failures > 0 && !outage.hasRequested ? { ...outage, retryAtMs: nowMs } : outage;
 }
@@ -197,7 +197,7 @@ export function createOutageWatch({ clock, random, observe, problemChanged }: Ou
     problemChanged?.();
   };
   return {
-    answered: (fault) => {
+    noteAnswered: (fault) => {
       const { problem } = outage;
       outage = outageAfterRequest(outage, fault, clock.monoMs());
       if (problem !== null && outage.problem === null) report({ type: 'api-recovered' });
@@ -225,12 +225,12 @@ export function createOutageWatch({ clock, random, observe, problemChanged }: Ou
       outage = afterFailure(outage, fault, { nowMs, waitMs });
       if (kind !== 'throttled') report({ type: 'api-outage', message, waitMs });
     },
-    retried: ({ kind, message }, waitMs) => {
+    noteRetried: ({ kind, message }, waitMs) => {
       if (Number.isFinite(outage.answeredAtMs) || outage.problem !== null || kind !== 'unreachable') return;
       outage = { ...outage, problem: message };
       report({ type: 'api-outage', message, waitMs });
     },
-    done: () => {
+    noteDone: () => {
       outage = afterAttempt(outage, clock.monoMs());
     },
     problem: () => outage.problem,

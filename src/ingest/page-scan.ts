@@ -43,8 +43,8 @@ export interface PageScanner extends Peeking {
   scan(task: ScanTask, signal: AbortSignal): Promise<ScanResult>;
 }
 
-/** A scanner over the ports of a sync. */
-export function createPageScanner(context: SyncContext): PageScanner {
+/** Opens the scanner of a sync. A stored limit of requests that has become doubtful is tried anew from now on. */
+export function openPageScanner(context: SyncContext): PageScanner {
   forgetDoubtfulAge(context);
   const scanning: Scanning = { context, windows: createLearntWindows(context), served: nothingServed() };
   return {

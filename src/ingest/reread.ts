@@ -353,7 +353,7 @@ async function step(scan: RereadScan, request: PageRequest, signal: AbortSignal)
   const answer = await fetchPage(scan, { request, lane: scan.lane }, signal);
   if (answer.kind === 'changed') return requestBelow(scan, request.gap.to);
   if (answer.kind === 'too-old') return null;
-  if (answer.kind !== 'page') return answer.kind === 'odd' ? again(scan, fromFirstPage(request)) : 'given up';
+  if (answer.kind !== 'page') return answer.kind === 'odd' ? retryOrGiveUp(scan, fromFirstPage(request)) : 'given up';
   const page = answer.reply.value;
   const judged = judgePage(request, page, {
     visibleFromNs: null,
@@ -364,7 +364,7 @@ async function step(scan: RereadScan, request: PageRequest, signal: AbortSignal)
   const { readings } = judged;
   scan.take({ reply: answer.reply, readings });
   if (readings.length === 0) scan.empties += 1;
-  if (judged.next === 'again') return again(scan, request);
+  if (judged.next === 'again') return retryOrGiveUp(scan, request);
   const isEmptyPage = judged.next === 'cursor' && readings.length === 0;
   if (isEmptyPage && scan.empties >= TRIES) return 'given up';
   if (!isEmptyPage) {
@@ -381,7 +381,8 @@ async function step(scan: RereadScan, request: PageRequest, signal: AbortSignal)
   return next ?? requestBelow(scan, request.gap.from);
 }
 
-function again(scan: RereadScan, request: PageRequest): Next {
+/** Counts an unusable answer. The request is sent again until there are `TRIES` of them. */
+function retryOrGiveUp(scan: RereadScan, request: PageRequest): Next {
   scan.odd += 1;
   return scan.odd >= TRIES ? 'given up' : request;
 }

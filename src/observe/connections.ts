@@ -124,26 +124,26 @@ export class Connection extends Duplex implements ClientConnection, Reader {
     socket.on('close', () => this.destroy());
   }
 
-  /** A request has come: until `next` nothing more is passed on. */
+  /** A request has come: until `acceptNext` nothing more is passed on. */
   begin(): void {
     this.#isAtWork = true;
     this.#enter('answer');
   }
 
   /** The answer is made: from now on it is the client that is waited for. */
-  answered(body: Buffer): void {
+  noteAnswered(body: Buffer): void {
     this.#enter('reading');
     this.unread = body;
   }
 
   /** The client has the answer. */
-  sent(): void {
+  noteSent(): void {
     this.#enter('idle');
     this.unread = null;
   }
 
   /** The next request may come. */
-  next(): void {
+  acceptNext(): void {
     this.#isAtWork = false;
     this.#passOn();
   }

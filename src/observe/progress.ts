@@ -126,7 +126,7 @@ export function createProgress(target: TerminalLine | ((message: string) => void
   const isLog = typeof target === 'function';
   const work = createProgressLine(isLog);
   let backfill = createProgressLine(isLog);
-  const linesOf = (facts: ProgressFacts, nowMs: number): WorkLines => {
+  const updateLines = (facts: ProgressFacts, nowMs: number): WorkLines => {
     const own = { share: facts.coveredShare, name: 'progress', parts: work(facts, nowMs) };
     const beside = facts.backfill ?? null;
     if (beside === null) {
@@ -136,7 +136,7 @@ export function createProgress(target: TerminalLine | ((message: string) => void
     return [own, { share: beside.coveredShare, name: 'backfill', parts: backfill(beside, nowMs) }];
   };
   return {
-    show: (facts, nowMs) => showLines(target, linesOf(facts, nowMs)),
+    show: (facts, nowMs) => showLines(target, updateLines(facts, nowMs)),
     end: () => {
       if (!isLog) target.clear();
     },

@@ -44,8 +44,8 @@ export function createAdmission({ monoMs }: Pick<Clock, 'monoMs'>): Admission {
   const periods = new Map<string, Period>();
   return (event, level) => {
     const nowMs = monoMs();
-    const repeated = suppressedByRule({ outages, kinds }, event, level, nowMs);
-    const beyond = repeated === null ? null : suppressedByLimit(periods, `${event.type} ${level}`, nowMs);
+    const repeated = countByRule({ outages, kinds }, event, level, nowMs);
+    const beyond = repeated === null ? null : countByLimit(periods, `${event.type} ${level}`, nowMs);
     return repeated === null || beyond === null ? null : repeated + beyond;
   };
 }
@@ -93,24 +93,24 @@ interface Memory {
   readonly kinds: Map<string, Kind>;
 }
 
-function suppressedByRule({ outages, kinds }: Memory, event: AppEvent, level: LineLevel, nowMs: number): number | null {
+function countByRule({ outages, kinds }: Memory, event: AppEvent, level: LineLevel, nowMs: number): number | null {
   const { repeats } = rowOf(event.type);
   if (repeats === undefined) return 0;
   if ('outage' in repeats) {
     const about = repeats.outage(event);
     const outage = outages.get(about) ?? { logged: new Map(), everLogged: new Map(), begunMs: [], suppressed: 0 };
     outages.set(about, outage);
-    return outageCame(outage, { level, message: repeats.message?.(event) ?? '' }, nowMs);
+    return noteOutage(outage, { level, message: repeats.message?.(event) ?? '' }, nowMs);
   }
   if ('ends' in repeats) {
-    const suppressed = outageEnded(outages.get(repeats.ends(event)));
+    const suppressed = noteOutageEnd(outages.get(repeats.ends(event)));
     return repeats.alwaysLogged?.(event) === true ? (suppressed ?? 0) : suppressed;
   }
   const quietMs = repeats.isBrief === true ? QUIET_MS : REPEAT_MS;
-  return kindCame(kinds, `${event.type} ${level} ${repeats.alike(event)}`, { nowMs, quietMs });
+  return noteKind(kinds, `${event.type} ${level} ${repeats.alike(event)}`, { nowMs, quietMs });
 }
 
-function outageCame(outage: Outage, wording: Wording, nowMs: number): number | null {
+function noteOutage(outage: Outage, wording: Wording, nowMs: number): number | null {
   const isNew = outage.logged.size === 0;
   const begun = outage.begunMs.filter((atMs) => nowMs - atMs < UNSTEADY.withinMs);
   const isLogged =
@@ -138,7 +138,7 @@ function isNews(logged: ReadonlyMap<string, Logged>, wording: Wording, nowMs: nu
 }
 
 /** The end of an outage that was not logged is not logged either. */
-function outageEnded(outage: Outage | undefined): number | null {
+function noteOutageEnd(outage: Outage | undefined): number | null {
   if (outage === undefined || outage.logged.size === 0) return null;
   outage.logged.clear();
   return takeSuppressed(outage);
@@ -150,7 +150,7 @@ function takeSuppressed(outage: Outage): number {
   return suppressed;
 }
 
-function kindCame(
+function noteKind(
   kinds: Map<string, Kind>,
   name: string,
   { nowMs, quietMs }: { readonly nowMs: number; readonly quietMs: number },
@@ -176,7 +176,7 @@ interface Period {
   suppressed: number;
 }
 
-function suppressedByLimit(periods: Map<string, Period>, name: string, nowMs: number): number | null {
+function countByLimit(periods: Map<string, Period>, name: string, nowMs: number): number | null {
   const period = periods.get(name);
   if (period === undefined || nowMs - period.sinceMs >= LIMIT.periodMs) {
     periods.set(name, { sinceMs: nowMs, written: 1, suppressed: 0 });
@@ -222,7 +222,7 @@ interface StreamCounts {
 export function createPollSummaries({ monoMs }: Pick<Clock, 'monoMs'>): PollSummaries {
   const streams = new Map<Stream, StreamCounts>();
   const reportedMs = new Map<Stream, number>();
-  const countsOf = (stream: Stream): StreamCounts => {
+  const openCounts = (stream: Stream): StreamCounts => {
     const counted = streams.get(stream) ?? newCounts(monoMs());
     streams.set(stream, counted);
     return counted;
@@ -245,7 +245,7 @@ export function createPollSummaries({ monoMs }: Pick<Clock, 'monoMs'>): PollSumm
   return (event) => {
     // Due summaries end before this event, so that none has a part of a request; that of a read stream ends with it.
     const before = end(event.type === 'stopping');
-    countEvent(event, countsOf);
+    countEvent(event, openCounts);
     return event.type === 'stream-read' ? [...before, ...end(false)] : before;
   };
 }
@@ -255,29 +255,29 @@ function newCounts(nowMs: number): StreamCounts {
   return { sinceMs: nowMs, isRead: false, ...counts, devices: new Set() };
 }
 
-function countEvent(event: AppEvent, countsOf: (stream: Stream) => StreamCounts): void {
+function countEvent(event: AppEvent, openCounts: (stream: Stream) => StreamCounts): void {
   switch (event.type) {
     case 'request-done': {
-      const counted = countsOf(event.stream);
+      const counted = openCounts(event.stream);
       counted.requests += 1;
       if (event.fault !== null) counted.failed += 1;
       return;
     }
     case 'page-committed': {
-      const counted = countsOf('telemetry');
+      const counted = openCounts('telemetry');
       counted.records += event.readings;
       counted.points += event.newPoints;
       counted.devices.add(event.deviceId);
       return;
     }
     case 'list-page-committed': {
-      const counted = countsOf(event.stream);
+      const counted = openCounts(event.stream);
       counted.records += event.records;
       counted.points += event.newPoints;
       return;
     }
     case 'stream-read': {
-      const counted = countsOf(event.stream);
+      const counted = openCounts(event.stream);
       counted.isRead = true;
       counted.runs += 1;
       return;

@@ -237,11 +237,11 @@ async function serve(serving: Serving, request: IncomingMessage, response: Serve
   if (!(connection instanceof Connection)) return;
   connection.begin();
   response.on('close', () => {
-    connection.sent();
-    void options.clock.sleep(REST_MS * connections.size).then(() => connection.next());
+    connection.noteSent();
+    void options.clock.sleep(REST_MS * connections.size).then(() => connection.acceptNext());
   });
   const answer = await answerSafely(serving, request, () => connection.destroyed);
-  connection.answered(answer.body);
+  connection.noteAnswered(answer.body);
   for (const slow of readersToDrop([...connections], MAX_UNREAD_BYTES)) slow.destroy();
   if (!connection.destroyed) send(request, response, answer);
 }

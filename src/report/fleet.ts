@@ -60,7 +60,7 @@ export interface FleetScanner {
   /** The age of the newest snapshot, in ms; 0 while there is none. */
   ageMs(): number;
   /** Lists the figures of this many devices one by one from the next scan on. */
-  listFigures(devices: number): void;
+  setListed(devices: number): void;
   /** Scans in the background until the signal aborts. */
   run(signal: AbortSignal): Promise<never>;
 }
@@ -123,7 +123,7 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
       return state.snapshot;
     },
     ageMs: () => (state.snapshot === null ? 0 : clock.monoMs() - state.snapshotMs),
-    listFigures: (devices) => {
+    setListed: (devices) => {
       state.listed = devices;
     },
     run: async (signal) => {

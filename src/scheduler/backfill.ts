@@ -94,7 +94,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
   }
   const startedMs = serverClock.nowMs();
   const facts = { context, settings, range, startedMs, devices, recheck: null };
-  const state: BackfillState = args.recheck === true ? { ...facts, recheck: recheckOf(facts) } : facts;
+  const state: BackfillState = args.recheck === true ? { ...facts, recheck: beginRecheckOfAll(facts) } : facts;
   const rate = createBackfillRate({ ...args, startedMs, sentMs, budgets });
   const tally = createBackfillTally(context.clock);
   return {
@@ -121,16 +121,16 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
       return { range: gap, limit: limit + 1n, lane: 'backfill' };
     },
     freeAtMs: rate.freeAtMs,
-    sent: (nowMs) => {
-      rate.sent(nowMs);
-      tally.sent();
+    noteSent: (nowMs) => {
+      rate.noteSent(nowMs);
+      tally.noteSent();
     },
-    committed: tally.committed,
+    noteCommitted: tally.noteCommitted,
   };
 }
 
 /** Begins the recheck of the devices that are there. */
-function recheckOf(state: BackfillState): Recheck {
+function beginRecheckOfAll(state: BackfillState): Recheck {
   const there = [...state.devices.values()].filter(({ goneSinceMs }) => goneSinceMs === null);
   return beginRecheck(
     state.context,
@@ -316,7 +316,7 @@ interface RateSettings {
 interface BackfillRate {
   /** When the next request may go; a time that has passed means now. */
   freeAtMs(nowMs: EpochMs): EpochMs;
-  sent(nowMs: EpochMs): void;
+  noteSent(nowMs: EpochMs): void;
   /** Sets the estimated number of requests that are left. */
   setLeft(requests: number): void;
   /** Until when its part of the day's budget is used up; a time that has passed: it is not. */
@@ -363,7 +363,7 @@ export function createBackfillRate(settings: RateSettings): BackfillRate {
   return {
     dayFreeAtMs: dayFreeMs,
     freeAtMs: (nowMs) => Math.max(nowMs + excessAt(nowMs) * everyMs(nowMs), dayFreeMs()),
-    sent: (nowMs) => {
+    noteSent: (nowMs) => {
       log.add(nowMs);
       excess = { count: excessAt(nowMs) + 1, atMs: nowMs };
       if (left !== null) left = Math.max(0, left - 1);
@@ -386,8 +386,8 @@ type BackfillCounts = Pick<ArchiveTotals, 'requests' | 'readings' | 'points'>;
 
 /** Counts the requests of a backfill, and the readings and points that they added. */
 interface BackfillTally {
-  sent(): void;
-  committed(page: CommittedPage): void;
+  noteSent(): void;
+  noteCommitted(page: CommittedPage): void;
   counts(): BackfillCounts;
   /** Requests per minute over the last `overMs`, by default 5 minutes; `null` while there are too few to measure. */
   perMinute(overMs?: number): number | null;
@@ -406,12 +406,12 @@ export function createBackfillTally({ monoMs }: Pick<Clock, 'monoMs'>): Backfill
   const lately = (nowMs: number, overMs = RATE_OVER_MS): readonly number[] =>
     recent.filter((atMs) => nowMs - atMs < overMs);
   return {
-    sent: () => {
+    noteSent: () => {
       const nowMs = monoMs();
       counts = { ...counts, requests: counts.requests + 1 };
       recent = [...lately(nowMs), nowMs].slice(-RECENT_AT_MOST);
     },
-    committed: ({ newReadings, newPoints }) => {
+    noteCommitted: ({ newReadings, newPoints }) => {
       const { requests, readings, points } = counts;
       counts = { requests, readings: readings + newReadings, points: points + newPoints };
     },

@@ -117,7 +117,7 @@ export function decide(state: PlannerState, nowMs: number): Decision | Rest {
   admitHistories(state, nowMs);
   const daySpent = restOfDay(state, nowMs);
   if (daySpent !== null) return daySpent;
-  const live = liveNow(state, nowMs);
+  const live = advanceAndPickLive(state, nowMs);
   return (
     // 1. A stream that someone requests now.
     hastenedStream(state, nowMs) ??
@@ -141,7 +141,7 @@ function restOfDay({ budget }: PlannerState, nowMs: number): Rest | null {
   return freeMs > nowMs ? { kind: 'rest', untilMs: freeMs, reason: 'day' } : null;
 }
 
-function liveNow(state: PlannerState, nowMs: number): LivePick | null {
+function advanceAndPickLive(state: PlannerState, nowMs: number): LivePick | null {
   if (isTelemetryOff(state, nowMs)) return null;
   advance(state.devices, nowMs);
   return pickLive(state.devices, nowMs);

@@ -123,7 +123,7 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
     await outage.waitUntilOver(signal, pulse.beat);
     await parts.waitUntilTurn(signal);
     signal.throwIfAborted();
-    const next = planning.planner.next(advancePlanning(planning));
+    const next = planning.planner.takeNext(advancePlanning(planning));
     setRest(planning, next.kind === 'rest' ? next : null);
     if (next.kind === 'rest') {
       await rest(parts, next, signal);
@@ -154,7 +154,7 @@ async function rest(
   signal: AbortSignal,
 ): Promise<void> {
   // The one that was to try has nothing to request.
-  outage.done();
+  outage.noteDone();
   const waitMs = Math.max(1, Math.min(LONGEST_REST_MS, Math.ceil(untilMs - plannedMs(planning))));
   if (waitMs >= REPORTED_REST_MS) onRest();
   await planning.wakeUp.wait(waitMs, signal);
@@ -175,7 +175,7 @@ async function carryOut(parts: Running, decision: Decision, signal: AbortSignal)
     else if (decision.kind === 'reread')
       planner.setReread(await parts.rereading.next(signal), parts.rereading.isOwed());
     else await readWhole(parts, decision, signal);
-    outage.done();
+    outage.noteDone();
     noteWorked(apiState, decision.lane);
     if (isTelemetry(decision)) parts.failed.inARow = 0;
     noteRead(apiState, purposeOf(decision).stream);

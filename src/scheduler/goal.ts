@@ -48,9 +48,9 @@ export interface Goal {
   /** Returns when its next request may be sent, in server time, if it limits its own rate. */
   freeAtMs(nowMs: EpochMs): EpochMs;
   /** Records that a request of its lane was booked. */
-  sent(nowMs: EpochMs): void;
+  noteSent(nowMs: EpochMs): void;
   /** Records that a page of its lane was committed. */
-  committed(page: CommittedPage): void;
+  noteCommitted(page: CommittedPage): void;
 }
 
 /** All wanted gaps up to the coverage limit, of every device that is there: what `--once` closes. */
@@ -78,8 +78,8 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
       return range && { range, limit: limitNow(state), lane: recency === 'day' ? 'live' : 'first-history' };
     },
     freeAtMs: () => Number.NEGATIVE_INFINITY,
-    sent: () => {},
-    committed: () => {},
+    noteSent: () => {},
+    noteCommitted: () => {},
   };
 }
 

@@ -114,7 +114,7 @@ export interface PlannerFigures {
 /** The planner. All times are of one clock, in ms: the server's. */
 export interface Planner {
   /** Returns the most valuable request. A second call at the same time returns the same. */
-  next(nowMs: number): Decision | Rest;
+  takeNext(nowMs: number): Decision | Rest;
   /** Records that a decision is carried out. Exactly one of the next six calls ends it. */
   noteBegan(decision: Decision, nowMs: number): void;
   notePollCommitted(decision: PollDecision, answer: PollAnswer, nowMs: number): void;

@@ -69,7 +69,7 @@ const BACKFILL_REST_MS = MINUTE_MS;
 const UNLISTED_MS = 10 * MINUTE_MS;
 
 /** Decides. The stream that was postponed gets its turn where nothing else has anything to request. */
-export function nextDecision(state: PlannerState, nowMs: number): Decision | Rest {
+export function takeDecision(state: PlannerState, nowMs: number): Decision | Rest {
   const decision = decide(state, nowMs);
   if (decision.kind !== 'rest' || state.postpone === null) return decision;
   state.postpone = null;
@@ -294,7 +294,7 @@ export function plannerDaySupply(state: PlannerState, nowMs: number): DaySupply 
 /** Binds the functions above to a state. */
 export function createPlanner(state: PlannerState): Planner {
   return {
-    next: (nowMs) => nextDecision(state, nowMs),
+    takeNext: (nowMs) => takeDecision(state, nowMs),
     noteBegan: (decision, nowMs) => noteBegan(state, decision, nowMs),
     notePollCommitted: (decision, answer, nowMs) => notePollCommitted(state, decision, answer, nowMs),
     noteHistoryCommitted: (decision, open) => noteHistoryCommitted(state, decision, open),

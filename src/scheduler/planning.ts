@@ -368,20 +368,20 @@ export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): 
 /** Records that a request was booked, by any part of the program. */
 export function noteBooked(planning: Planning, purpose: Purpose): void {
   const nowMs = plannedMs(planning);
-  if (purpose.lane === 'backfill') planning.goals.backfill?.sent(nowMs);
+  if (purpose.lane === 'backfill') planning.goals.backfill?.noteSent(nowMs);
   planning.planner.noteRequestBooked(purpose, nowMs);
 }
 
 /** Records that a page was committed, requested by any part of the program. */
 export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
-  if (page.lane === 'backfill') goals.backfill?.committed(page);
+  if (page.lane === 'backfill') goals.backfill?.noteCommitted(page);
 }
 
 /** Records the fault of any request; `null` if there was none. A range that is too large may mean another plan. */
 export function noteDone(planning: Planning, fault: ApiFaultKind | null, { deviceId }: Purpose): void {
   if (fault === 'range-too-large') rereadAccount(planning, REFUSAL_EVERY_MS);
   if (fault === null || !SILENCE.has(fault))
-    endRests(planning, planning.failingDevices.answered(deviceId ?? null), 'unreachable');
+    endRests(planning, planning.failingDevices.noteAnswered(deviceId ?? null), 'unreachable');
 }
 
 /** Polls devices that rest after failures, and their gaps of that reason. */

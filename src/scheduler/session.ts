@@ -78,9 +78,12 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
   const sessions = async (stop: AbortSignal): Promise<never> => await runSessions(parts, stop);
-  const coverage = async (stop: AbortSignal): Promise<never> => await writeCoveragePoints(parts.context, stop);
+  const writeCoverage = async (stop: AbortSignal): Promise<never> => await writeCoveragePoints(parts.context, stop);
   try {
-    await runUntilFirst<unknown>([sessions, coverage, ...parts.beside], { signal, reason: 'the daemon has ended' });
+    await runUntilFirst<unknown>([sessions, writeCoverage, ...parts.beside], {
+      signal,
+      reason: 'the daemon has ended',
+    });
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
@@ -92,7 +95,7 @@ async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<nev
   const { key, apiState, context } = parts;
   const { observe, workspaceUnknown, clock, random } = context;
   for (let refusals = 1; ; refusals += 1) {
-    const { end, wasAnswered } = await oneSession(parts, signal);
+    const { end, wasAnswered } = await runSessionToEnd(parts, signal);
     if (wasAnswered) refusals = 1;
     if (end !== 'key exchanged') {
       const waitMs = backoffMs({ failures: refusals, policy: KEY_RETRY, random, leastMs: end.facts.waitMs ?? 0 });
@@ -119,8 +122,8 @@ interface SessionEnd {
   readonly wasAnswered: boolean;
 }
 
-/** One session, from reading the account to the error that ends it. */
-async function oneSession(parts: DaemonParts, signal: AbortSignal): Promise<SessionEnd> {
+/** Runs one session, from reading the account to the error that ends it, or until there is another key. */
+async function runSessionToEnd(parts: DaemonParts, signal: AbortSignal): Promise<SessionEnd> {
   const { apiState } = parts;
   let wasAnswered = false;
   const onStarted = (): void => {
@@ -258,7 +261,7 @@ function readStream(parts: SessionParts): (kind: StreamDecision['kind'], signal:
 function createMinuteWork({ context, scanner, planning }: SessionParts): Work {
   return async (signal) => {
     await learnTime(context, scanner, signal);
-    if (wantedNow(context) !== null && planning.rest !== null) context.filterNotes.telemetryRead();
+    if (wantedNow(context) !== null && planning.rest !== null) context.filterNotes.noteTelemetryRead();
     return true;
   };
 }
@@ -314,7 +317,7 @@ async function persist(
     await outage.waitUntilOver(signal);
     try {
       const mayRead = await work(signal);
-      outage.done();
+      outage.noteDone();
       noteWorked(apiState, 'inventory');
       noteRead(apiState, stream);
       return mayRead;

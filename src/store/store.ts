@@ -232,7 +232,7 @@ export function inventoryPort(
 ): InventoryStore {
   const saveInventory: InventoryStore['saveInventory'] = (change) => {
     inventory.saveInventory(change);
-    for (const { record } of change.listed) forgetting.listed(record.deviceId);
+    for (const { record } of change.listed) forgetting.noteListed(record.deviceId);
   };
   const names = ['saveInventory', 'markGone', 'markBack', 'saveCoveragePoints'] as const;
   return asTransactions(write, { ...inventory, saveInventory }, names);

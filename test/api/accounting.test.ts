@@ -29,7 +29,7 @@ function open(): Accounting {
 /** Receives an answer with the server's time. */
 function hear(dateMs = START_MS + clock.monoMs()): void {
   const monoMs = clock.monoMs();
-  serverClock.dateReceived({ dateMs, sentMonoMs: monoMs, receivedMonoMs: monoMs });
+  serverClock.noteDate({ dateMs, sentMonoMs: monoMs, receivedMonoMs: monoMs });
 }
 
 describe('the bookings of the last day', () => {
@@ -50,7 +50,7 @@ describe('the bookings of the last day', () => {
     await clock.sleep(5 * SECOND_MS);
     const atMs = accounting.nowMs();
     ledger.book(atMs, LIVE, accounting.localMs().latest);
-    accounting.booked(atMs);
+    accounting.noteBooked(atMs);
     hear();
     await clock.sleep(SECOND_MS);
     expect(accounting.read().sentMs).toEqual([5 * SECOND_MS]);
@@ -95,7 +95,7 @@ describe('the time to book with', () => {
     wallOffsetMs = HOUR_MS;
     expect(accounting.nowMs()).toBe(START_MS);
     for (let answer = 0; answer < 3; answer += 1) {
-      serverClock.dateReceived({ dateMs: null, sentMonoMs: 0, receivedMonoMs: 0 });
+      serverClock.noteDate({ dateMs: null, sentMonoMs: 0, receivedMonoMs: 0 });
     }
     expect(accounting.nowMs()).toBe(START_MS + HOUR_MS);
   });

@@ -23,10 +23,10 @@ describe('the size of a page', () => {
   test('is the documented default where a larger one is refused, which is retried ever less often', () => {
     const size = createPageSize(() => null);
     const smallRun = (): number => {
-      expect(size.refused(FIRST, 200)).toBe(true);
+      expect(size.noteRefused(FIRST, 200)).toBe(true);
       let answers = 0;
       while (size.limitFor(null) === 50) {
-        size.answered(50);
+        size.noteAnswered(50);
         answers += 1;
       }
       expect(size.limitFor(null)).toBe(200);
@@ -40,7 +40,7 @@ describe('the size of a page', () => {
   const refusedFrom = (size: ReturnType<typeof createPageSize>): number[] => {
     const limits: number[] = [];
     do limits.push(size.limitFor(null));
-    while (size.refused(FIRST, limits.at(-1) ?? 0));
+    while (size.noteRefused(FIRST, limits.at(-1) ?? 0));
     return limits;
   };
 
@@ -48,7 +48,7 @@ describe('the size of a page', () => {
     const size = createPageSize(() => 200);
     expect(refusedFrom(size), 'one record is refused as well').toEqual([200, 50, 25, 12, 6, 3, 1]);
     expect(refusedFrom(size), 'nothing was answered since').toEqual([200, 50]);
-    size.answered(200);
+    size.noteAnswered(200);
     expect(refusedFrom(size)).toEqual([200, 50, 25, 12, 6, 3, 1]);
   });
 
@@ -58,8 +58,8 @@ describe('the size of a page', () => {
     for (let request = 0; request < 40; request += 1) {
       const limit = size.limitFor(null);
       asked.push(limit);
-      if (limit > 10) expect(size.refused(FIRST, limit)).toBe(true);
-      else size.answered(limit);
+      if (limit > 10) expect(size.noteRefused(FIRST, limit)).toBe(true);
+      else size.noteAnswered(limit);
     }
     expect(asked.slice(0, 5)).toEqual([200, 50, 25, 12, 6]);
     expect(new Set(asked.slice(4))).toEqual(new Set([6, 200]));
@@ -69,7 +69,7 @@ describe('the size of a page', () => {
   test('never requests more than the reduced plan allows', () => {
     let planned = 200;
     const size = createPageSize(() => planned);
-    size.refused(FIRST, 200);
+    size.noteRefused(FIRST, 200);
     planned = 20;
     expect(size.limitFor(null)).toBe(20);
   });
@@ -78,9 +78,9 @@ describe('the size of a page', () => {
     let planned = 200;
     const size = createPageSize(() => planned);
     const [first, second] = ['of 200', 'of 20'].map((text) => text as Cursor);
-    size.goesOn(first ?? null, 200);
+    size.noteCursor(first ?? null, 200);
     planned = 20;
-    size.goesOn(second ?? null, 20);
+    size.noteCursor(second ?? null, 20);
     planned = 100;
     expect([first, second].map((cursor) => size.limitFor(cursor ?? null))).toEqual([200, 20]);
     expect(size.limitFor('never named' as Cursor)).toBe(100);

@@ -22,7 +22,7 @@ describe('a wait that the server requests', () => {
         let run = world.start();
         await world.ask(run);
         const requestId = await run.limiter.acquire(LIVE, new AbortController().signal);
-        run.limiter.answered({ requestId, status, fault: null, limit: null, remaining: null, waitMs });
+        run.limiter.noteAnswered({ requestId, status, fault: null, limit: null, remaining: null, waitMs });
         const answeredMs = world.truth.monoMs();
         if (restartAfter !== null) {
           await world.truth.sleep(waitMs * restartAfter);
@@ -42,7 +42,7 @@ describe('a wait that the server requests', () => {
     world.moveWall(2 * DAY_MS);
     const run = world.start();
     const requestId = await run.limiter.acquire(LIVE, new AbortController().signal);
-    run.limiter.answered({ requestId, status: 503, fault: null, limit: null, remaining: null, waitMs: 7000 });
+    run.limiter.noteAnswered({ requestId, status: 503, fault: null, limit: null, remaining: null, waitMs: 7000 });
     await world.ask(run);
     await world.ask(run);
     expect(world.truth.monoMs()).toBeLessThan(MINUTE_MS);
@@ -56,7 +56,7 @@ describe('a wait that the server requests', () => {
     const run = world.start();
     const requestId = await run.limiter.acquire(LIVE, new AbortController().signal);
     world.ledger.block(START_MS + 3 * DAY_MS, 7000);
-    run.limiter.answered({ requestId, status: 429, fault: null, limit: null, remaining: null, waitMs: 7000 });
+    run.limiter.noteAnswered({ requestId, status: 429, fault: null, limit: null, remaining: null, waitMs: 7000 });
     expect(world.ledger.blockedUntilMs(START_MS) - START_MS).toBeGreaterThan(6000);
     await world.ask(run);
     expect(world.truth.monoMs()).toBeGreaterThan(7000);
@@ -69,7 +69,7 @@ describe('a wait that the server requests', () => {
     await world.ask(run);
     const requestId = await run.limiter.acquire(LIVE, new AbortController().signal);
     const refusal = { fault: 'throttled', limit: null, remaining: null } as const;
-    run.limiter.answered({ ...refusal, requestId, status: 429, waitMs: 1000 });
+    run.limiter.noteAnswered({ ...refusal, requestId, status: 429, waitMs: 1000 });
     const afterMs = world.truth.monoMs();
     await world.askUntil(run, afterMs + 30 * MINUTE_MS, 1);
     const sentIn = (fromMin: number, toMin: number): number =>
@@ -90,7 +90,7 @@ describe('a wait that the server requests', () => {
       );
       const fromMs = world.truth.monoMs();
       for (const requestId of ids) {
-        run.limiter.answered({
+        run.limiter.noteAnswered({
           requestId,
           status: 429,
           fault: 'throttled',
@@ -101,7 +101,7 @@ describe('a wait that the server requests', () => {
       }
       const next = await run.limiter.acquire(LIVE, new AbortController().signal);
       waits.push(Math.floor((world.truth.monoMs() - fromMs) / 1000));
-      run.limiter.answered({
+      run.limiter.noteAnswered({
         requestId: next,
         status: null,
         fault: 'unreachable',
@@ -124,7 +124,14 @@ describe('before the plan is known', () => {
     const second = run.limiter.acquire(LIVE, new AbortController().signal);
     await world.truth.sleep(10 * MINUTE_MS);
     expect(world.ledger.bookings.length).toBe(1);
-    run.limiter.answered({ requestId: first, status: 200, fault: null, limit: null, remaining: null, waitMs: null });
+    run.limiter.noteAnswered({
+      requestId: first,
+      status: 200,
+      fault: null,
+      limit: null,
+      remaining: null,
+      waitMs: null,
+    });
     await second;
     expect(world.ledger.bookings.length).toBe(2);
   });
@@ -246,13 +253,20 @@ describe('the report', () => {
     const { limiter, serverClock } = world.start();
     const askInVain = async (): Promise<void> => {
       const requestId = await limiter.acquire(LIVE, new AbortController().signal);
-      limiter.answered({ requestId, status: null, fault: 'unreachable', limit: null, remaining: null, waitMs: null });
+      limiter.noteAnswered({
+        requestId,
+        status: null,
+        fault: 'unreachable',
+        limit: null,
+        remaining: null,
+        waitMs: null,
+      });
     };
     const waits = () => world.events.filter(({ type }) => type === 'quota-wait').length;
     for (let nth = 0; nth < 6; nth += 1) await askInVain();
     expect([waits(), world.truth.monoMs() > 20 * SECOND_MS]).toEqual([0, true]);
     const nowMs = world.truth.monoMs();
-    serverClock.dateReceived({ dateMs: world.truth.nowMs(), sentMonoMs: nowMs, receivedMonoMs: nowMs });
+    serverClock.noteDate({ dateMs: world.truth.nowMs(), sentMonoMs: nowMs, receivedMonoMs: nowMs });
     for (let nth = 0; nth < 6; nth += 1) await askInVain();
     expect(waits()).toBeGreaterThan(0);
   });

@@ -91,7 +91,7 @@ test('requests count as signs of life: for their timeout, and in the queue for a
       rest: () => void signs.push([name, 'rest']),
       sign: (ms?: number) => void signs.push([name, 'sign', ms]),
     }) as unknown as Pulse;
-  const heartbeats = { pulse: (name: string) => pulseOf(name) } as unknown as Heartbeats;
+  const heartbeats = { openPulse: (name: string) => pulseOf(name) } as unknown as Heartbeats;
   const watched = watchRequests(heartbeats, pulseOf('loop'), 30_000);
   watched.onCheck(500);
   watched.onCheck(null);

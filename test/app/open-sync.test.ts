@@ -113,7 +113,7 @@ function openParts(deliverers: readonly Deliverer[] = []) {
 
 /** Receives an answer with a time. */
 function hear({ serverClock }: ReturnType<typeof createBase>, dateMs: number): void {
-  serverClock.dateReceived({ dateMs, sentMonoMs: 0, receivedMonoMs: 0 });
+  serverClock.noteDate({ dateMs, sentMonoMs: 0, receivedMonoMs: 0 });
 }
 
 function list(seenMs: number): void {
@@ -137,7 +137,7 @@ describe('the shared parts', () => {
     const { outage } = createBase(options, state.store);
     outage.note(new ApiFault('unreachable', 'nobody there', { request: 'GET /x' }));
     expect(state.store.fact(API_PROBLEM)).toContain('nobody there');
-    outage.answered(null);
+    outage.noteAnswered(null);
     expect(state.store.fact(API_PROBLEM)).toBe('');
   });
 
@@ -268,7 +268,7 @@ describe('the context', () => {
       given.deviceLeft,
       given.planChanged,
     ]);
-    expect([context.room, context.checkRoom, context.stateFull]).toEqual([room.answer, room.check, room.refused]);
+    expect([context.room, context.checkRoom, context.stateFull]).toEqual([room.answer, room.check, room.noteRefused]);
     expect(context.answeredAtMs).toBe(base.outage.answeredAtMs);
     expect(context.settings.filter, 'with notes about what it leaves out').not.toBe(options.settings.filter);
   });

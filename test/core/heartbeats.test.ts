@@ -14,7 +14,7 @@ function open() {
 describe('a loop', () => {
   test('that turns in time is alive, and stands still a minute after it should have turned', () => {
     const { time, beats, isHealthy } = open();
-    const pulse = beats.pulse('delivery influx');
+    const pulse = beats.openPulse('delivery influx');
     pulse.beat(5000);
     time.ms += 5000 + STILL_AFTER_MS - 1;
     expect(isHealthy()).toBe(true);
@@ -30,7 +30,7 @@ describe('a loop', () => {
 
   test('that has not begun, or has ended in good order, is not watched', () => {
     const { time, beats, isHealthy } = open();
-    const [never, ended] = [beats.pulse('never'), beats.pulse('ended')];
+    const [never, ended] = [beats.openPulse('never'), beats.openPulse('ended')];
     ended.beat();
     ended.rest();
     never.sign();
@@ -41,7 +41,7 @@ describe('a loop', () => {
 
   test('is kept alive by running work, for its longest duration, and never shortened by it', () => {
     const { time, beats, isHealthy } = open();
-    const pulse = beats.pulse('requests');
+    const pulse = beats.openPulse('requests');
     pulse.beat(15_000);
     pulse.sign(600_000);
     pulse.sign(1);
@@ -53,7 +53,7 @@ describe('a loop', () => {
 
   test('gets its time anew when the process was suspended', () => {
     const { time, beats, isHealthy } = open();
-    const pulse = beats.pulse('main');
+    const pulse = beats.openPulse('main');
     pulse.beat();
     beats.tick();
     time.ms += 3_600_000;
@@ -78,7 +78,7 @@ test('a loop that sleeps by a beating clock counts as alive, also when it is wok
       return ms > 5000 ? Promise.reject(new Error('woken')) : Promise.resolve();
     },
   };
-  const beating = beatingClock(clock, beats.pulse('jobs'));
+  const beating = beatingClock(clock, beats.openPulse('jobs'));
   await beating.sleep(4000);
   expect(beats.loops()).toEqual([{ loop: 'jobs', idleMs: 0 }]);
   await expect(beating.sleep(9000)).rejects.toThrow('woken');
@@ -89,7 +89,7 @@ test('a loop that sleeps by a beating clock counts as alive, also when it is wok
 test('a turn for others does not shorten the time of a request that is under way', async () => {
   const { time, beats } = open();
   const clock: Clock = { nowMs: () => 0, monoMs: () => time.ms, sleep: () => Promise.resolve() };
-  const pulse = beats.pulse('delivery');
+  const pulse = beats.openPulse('delivery');
   pulse.begin(100_000);
   await beatingClock(clock, pulse).sleep(0);
   time.ms += 100_000;

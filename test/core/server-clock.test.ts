@@ -44,7 +44,7 @@ function world({ skewMs = 0, others }: { skewMs?: number; others?: Parameters<ty
       pass(thereMs);
       const dateMs = date ? Math.floor((serverMs + lieMs) / 1000) * 1000 : null;
       pass(backMs);
-      serverClock.dateReceived({ dateMs, sentMonoMs, receivedMonoMs: monoMs });
+      serverClock.noteDate({ dateMs, sentMonoMs, receivedMonoMs: monoMs });
     },
   };
 }
@@ -303,7 +303,7 @@ describe('a server that was put right', () => {
       const minutes = (count: number, reportAtMs: () => number): void => {
         for (let minute = 0; minute < count; minute += 1) {
           w.ask();
-          w.serverClock.timesReceived([msToNs(reportAtMs() - HOUR_MS), msToNs(reportAtMs() - 40 * SECOND_MS)]);
+          w.serverClock.noteTimes([msToNs(reportAtMs() - HOUR_MS), msToNs(reportAtMs() - 40 * SECOND_MS)]);
           w.pass(MINUTE_MS);
         }
       };
@@ -496,31 +496,31 @@ describe('without any Date', () => {
 
   test('the newest served time has passed, and time continues from it by the monotonic clock', () => {
     const w = world();
-    w.serverClock.timesReceived([msToNs(T0 - 30_000)]);
-    w.serverClock.timesReceived([msToNs(T0 - 60_000)]);
+    w.serverClock.noteTimes([msToNs(T0 - 30_000)]);
+    w.serverClock.noteTimes([msToNs(T0 - 60_000)]);
     expect(w.serverClock.passedMs()).toBe(T0 - 30_000);
     w.pass(HOUR_MS);
     expect(w.serverClock.passedMs(), 'less what clocks drift').toBe(T0 - 30_000 + HOUR_MS * (1 - 1 / 2000));
-    w.serverClock.timesReceived([msToNs(T0 + HOUR_MS - 40_000)]);
+    w.serverClock.noteTimes([msToNs(T0 + HOUR_MS - 40_000)]);
     expect(w.serverClock.highestPassedMs(), 'an older one changes nothing').toBe(
       T0 - 30_000 + HOUR_MS * (1 - 1 / 2000),
     );
-    w.serverClock.timesReceived([msToNs(T0 + HOUR_MS - 10_000)]);
+    w.serverClock.noteTimes([msToNs(T0 + HOUR_MS - 10_000)]);
     expect(w.serverClock.highestPassedMs()).toBe(T0 + HOUR_MS - 10_000);
   });
 
   test('a reading from the future is only worth the local time', () => {
     const w = world();
-    w.serverClock.timesReceived([msToNs(T0 + 24 * HOUR_MS)]);
+    w.serverClock.noteTimes([msToNs(T0 + 24 * HOUR_MS)]);
     expect(w.serverClock.highestPassedMs()).toBe(T0);
   });
 
   test('a served time may be the present where the local clock is behind it, until there is a Date', () => {
     const w = world();
     expect(w.serverClock.latestPresentMs()).toBe(T0);
-    w.serverClock.timesReceived([msToNs(T0 - HOUR_MS)]);
+    w.serverClock.noteTimes([msToNs(T0 - HOUR_MS)]);
     expect(w.serverClock.latestPresentMs()).toBe(T0);
-    w.serverClock.timesReceived([msToNs(T0 + HOUR_MS)]);
+    w.serverClock.noteTimes([msToNs(T0 + HOUR_MS)]);
     expect(w.serverClock.latestPresentMs()).toBe(T0 + HOUR_MS);
     w.pass(HOUR_MS);
     expect(w.serverClock.latestPresentMs()).toBe(T0 + HOUR_MS + HOUR_MS * (1 - 1 / 2000));
@@ -557,8 +557,8 @@ describe('the first Date', () => {
   test('covers nothing while it agrees with none: neither with newer nor with much older times', () => {
     const w = world({ skewMs: HOUR_MS, others: kept(T0 + MINUTE_MS, T0 - 3 * MINUTE_MS) });
     w.ask();
-    w.serverClock.timesReceived([]);
-    w.serverClock.timesReceived([msToNs(T0 - 10 * MINUTE_MS), msToNs(T0 + HOUR_MS)]);
+    w.serverClock.noteTimes([]);
+    w.serverClock.noteTimes([msToNs(T0 - 10 * MINUTE_MS), msToNs(T0 + HOUR_MS)]);
     expect(w.serverClock.unconfirmed()?.dateMs).toBeLessThanOrEqual(w.serverMs());
     expect([w.serverClock.passedMs(), w.serverClock.highestPassedMs(), w.serverClock.isKnown()]).toEqual([
       null,
@@ -572,7 +572,7 @@ describe('the first Date', () => {
     const w = world({ skewMs: -HOUR_MS, others: kept() });
     w.ask();
     expect(w.serverClock.passedMs()).toBeNull();
-    w.serverClock.timesReceived([msToNs(T0 - 3 * HOUR_MS), msToNs(T0 - 90 * SECOND_MS)]);
+    w.serverClock.noteTimes([msToNs(T0 - 3 * HOUR_MS), msToNs(T0 - 90 * SECOND_MS)]);
     expect(w.serverClock.unconfirmed()).toBeNull();
     expect(w.serverMs() - (w.serverClock.passedMs() ?? 0)).toBeLessThan(2 * SECOND_MS);
   });
@@ -610,7 +610,7 @@ describe('the first Date', () => {
       }
       expect(w.serverClock.unconfirmed()).toBeNull();
       expect([w.serverClock.isKnown(), w.serverClock.passedMs()]).toEqual([false, null]);
-      w.serverClock.timesReceived([msToNs(T0)]);
+      w.serverClock.noteTimes([msToNs(T0)]);
       expect(w.serverClock.passedMs()).toBe(T0);
     }
   });

@@ -13,11 +13,11 @@ function judgedBlocked(answer: WriteAnswer): Blocked {
 
 test('a batch is halved after one that was too large, and grows again after many that passed', () => {
   const size = createBatchSize(1000);
-  size.sent({ lines: 1000, tooLarge: true, isWhole: false });
-  size.sent({ lines: 500, tooLarge: true, isWhole: false });
+  size.noteSent({ lines: 1000, tooLarge: true, isWhole: false });
+  size.noteSent({ lines: 500, tooLarge: true, isWhole: false });
   expect(size.lines()).toBe(250);
   const pass = (times: number, lines: number): void => {
-    for (let nth = 0; nth < times; nth += 1) size.sent({ lines, tooLarge: false, isWhole: true });
+    for (let nth = 0; nth < times; nth += 1) size.noteSent({ lines, tooLarge: false, isWhole: true });
   };
   pass(1000, 200);
   expect(size.lines(), 'smaller batches show nothing').toBe(250);
@@ -34,16 +34,16 @@ test('the next attempt of a blocked delivery is known, and none of one that move
   const patience = createPatience('influx', { random: () => 0, observe: () => {}, clock });
   const down = { message: 'connection refused', hint: RETRY_HINT, isAnswer: false, needsPerson: false, waitMs: null };
   expect(patience.nextAttemptInMs()).toBeNull();
-  const waitMs = patience.blocked(down, 1);
+  const waitMs = patience.noteBlocked(down, 1);
   expect(patience.nextAttemptInMs()).toBe(waitMs);
   nowMs += waitMs - 100;
   expect(patience.nextAttemptInMs()).toBe(100);
   // While it is made.
   nowMs += 30_000;
   expect(patience.nextAttemptInMs()).toBe(0);
-  expect(patience.blocked({ ...down, waitMs: MINUTE_MS }, 1)).toBeGreaterThanOrEqual(MINUTE_MS);
+  expect(patience.noteBlocked({ ...down, waitMs: MINUTE_MS }, 1)).toBeGreaterThanOrEqual(MINUTE_MS);
   expect(patience.nextAttemptInMs()).toBeGreaterThanOrEqual(MINUTE_MS);
-  patience.moved();
+  patience.noteMoved();
   expect(patience.nextAttemptInMs()).toBeNull();
 });
 
@@ -52,21 +52,21 @@ test('a delivery is blocked since the first attempt that failed, with the step t
   const patience = createPatience('influx', { random: () => 0, observe: () => {}, clock: { monoMs: () => nowMs } });
   expect(patience.blockedForMs()).toBeNull();
   const down = judgedBlocked({ kind: 'later', message: 'HTTP 503', waitMs: null, status: 503 });
-  patience.blocked(down, 1);
+  patience.noteBlocked(down, 1);
   nowMs += 70_000;
-  patience.blocked(down, 1);
+  patience.noteBlocked(down, 1);
   nowMs += 5000;
   expect(patience.blockedForMs()).toBe(75_000);
   expect([patience.blockedReason(), patience.isBlockedByAnswer()]).toEqual([`HTTP 503; ${IF_IT_LASTS}`, true]);
   const refused = { kind: 'later', message: 'refused', hint: 'check that it is running', waitMs: null } as const;
-  patience.blocked(judgedBlocked(refused), 1);
+  patience.noteBlocked(judgedBlocked(refused), 1);
   expect([patience.blockedReason(), patience.isBlockedByAnswer()]).toEqual([
     'refused; check that it is running',
     false,
   ]);
-  patience.moved();
+  patience.noteMoved();
   nowMs += 1000;
-  patience.blocked(down, 1);
+  patience.noteBlocked(down, 1);
   expect(patience.blockedForMs(), 'another time').toBe(0);
 });
 

@@ -49,7 +49,7 @@ beforeEach(() => {
     },
     observe: (event: AppEvent) => void events.push(event),
     settings: { gracePeriodMs: GRACE_MS, polls: { idlePollMs: HOUR_MS } },
-    filterNotes: { touchesSensors: false, sensorsRead: () => {} },
+    filterNotes: { touchesSensors: false, noteSensorsRead: () => {} },
     committed: ({ newPoints }: { newPoints: number }) => void calls.push(`committed ${newPoints}`),
     archived: () => void calls.push('archived'),
     stateFull: () => void calls.push('full'),

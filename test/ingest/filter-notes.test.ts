@@ -25,19 +25,19 @@ function notesOf(spec: Partial<FilterSpec>): { notes: FilterNotes; patterns: () 
 describe('a sensor pattern that matches nothing', () => {
   test('is reported once, after the first telemetry', () => {
     const { notes, patterns } = notesOf({ excludeSensors: ['temperature', 'door.*', 'temprature'] });
-    notes.telemetryRead();
+    notes.noteTelemetryRead();
     expect(patterns()).toEqual([]);
-    notes.sensorsRead([readingAt(1n, { temperature: 1, door: { open: true } })]);
-    notes.telemetryRead();
-    notes.telemetryRead();
+    notes.noteSensorsRead([readingAt(1n, { temperature: 1, door: { open: true } })]);
+    notes.noteTelemetryRead();
+    notes.noteTelemetryRead();
     expect(patterns()).toEqual(['temprature']);
   });
 
   test('is reported although the filter was already applied to a sensor that it matches', () => {
     const { notes, patterns } = notesOf({ excludeSensors: ['temperature'] });
     expect(notes.filter.includesSensor('temperature')).toBe(false);
-    notes.sensorsRead([readingAt(1n, { humidity: 1 })]);
-    notes.telemetryRead();
+    notes.noteSensorsRead([readingAt(1n, { humidity: 1 })]);
+    notes.noteTelemetryRead();
     expect(patterns()).toEqual(['temperature']);
   });
 });
@@ -45,7 +45,7 @@ describe('a sensor pattern that matches nothing', () => {
 test('a device pattern that matches nothing is reported with the first listing alone', () => {
   const { notes, patterns } = notesOf({ exclude: ['hub', 'hubb'] });
   const hub = { deviceId: 'hub', name: null, modelId: null, tags: [] as string[] } as unknown as DeviceRecord;
-  notes.devicesListed([hub]);
-  notes.devicesListed([]);
+  notes.noteDevicesListed([hub]);
+  notes.noteDevicesListed([]);
   expect(patterns()).toEqual(['hubb']);
 });

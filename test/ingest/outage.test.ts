@@ -26,8 +26,8 @@ function rig() {
   const outage = createOutageWatch({ clock, random: () => 0.5, observe });
   const fault = (kind: ApiFaultKind): ApiFault => new ApiFault(kind, 'it fails', { request: 'GET /devices' });
   const fails = (kind: ApiFaultKind): void => outage.note(fault(kind));
-  const retries = (kind: ApiFaultKind): void => outage.retried(fault(kind), 900);
-  return { reported, waitsMs, fails, retries, answers: outage.answered, outage };
+  const retries = (kind: ApiFaultKind): void => outage.noteRetried(fault(kind), 900);
+  return { reported, waitsMs, fails, retries, answers: outage.noteAnswered, outage };
 }
 
 describe('a service in an outage', () => {
@@ -131,11 +131,11 @@ describe('devices that failed while no request was answered', () => {
 
   test('need not rest once anybody is answered, and that once alone until they are answered themselves', () => {
     const { suspects } = suspectsAt(['a', 'b']);
-    expect(suspects.answered('c')).toEqual(['a', 'b']);
-    expect(suspects.answered('c')).toEqual([]);
-    suspects.answered('b');
+    expect(suspects.noteAnswered('c')).toEqual(['a', 'b']);
+    expect(suspects.noteAnswered('c')).toEqual([]);
+    suspects.noteAnswered('b');
     for (const id of ['a', 'b']) suspects.add(id);
-    expect(suspects.answered(null)).toEqual(['b']);
+    expect(suspects.noteAnswered(null)).toEqual(['b']);
   });
 
   test('are tried twice before that, at growing distances, unless they were excused already', () => {
@@ -143,7 +143,7 @@ describe('devices that failed while no request was answered', () => {
     const tries: number[] = [];
     for (; clock.ms < 2 * MINUTE_MS; clock.ms += SECOND_MS) if (suspects.takeRetries().length > 0) tries.push(clock.ms);
     expect(tries).toEqual([5 * SECOND_MS, 10 * SECOND_MS]);
-    suspects.answered(null);
+    suspects.noteAnswered(null);
     suspects.add('a');
     clock.ms += MINUTE_MS;
     expect(suspects.takeRetries()).toEqual([]);

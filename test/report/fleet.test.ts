@@ -90,7 +90,7 @@ function lookAt(
       },
     },
     staleMs: () => staleMs,
-    pulse: createHeartbeats({ monoMs: () => time.ms }).pulse('figures'),
+    pulse: createHeartbeats({ monoMs: () => time.ms }).openPulse('figures'),
   } as unknown as FleetScannerParts);
   return { look, time };
 }
@@ -160,7 +160,7 @@ describe('the findings', () => {
     const initial = (id: string, agoMs: number): Spec => ({ id, heldToAgoMs: agoMs, heldFromAgoMs: 6 * HOUR_MS });
     const figuresOf = (...specs: Spec[]) => {
       const { look } = lookAt(specs);
-      look.listFigures(9);
+      look.setListed(9);
       const { freshness, devices } = look.scan()?.figures ?? {};
       return [...Object.values(freshness ?? {}), ...(devices ?? []).map(({ freshnessSeconds }) => freshnessSeconds)];
     };
@@ -178,7 +178,7 @@ describe('the findings', () => {
 
   test('names as many single devices as configured', () => {
     const { look } = lookAt(Array.from({ length: 5 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 })));
-    look.listFigures(3);
+    look.setListed(3);
     expect(look.scan()?.figures).toMatchObject({ leftOut: 2 });
     expect(look.scan()?.figures.devices.map(({ deviceId }) => deviceId)).toEqual(['d0', 'd1', 'd2']);
   });

@@ -124,12 +124,12 @@ describe('the reason why the API is not read', () => {
     expect(stored()).toEqual([null, false, 'on']);
     outage.note(new ApiFault('unreachable', 'GET /account: no answer', { request: 'GET /account' }));
     expect(stored()).toEqual(['GET /account: no answer', false, 'failing']);
-    outage.answered(null);
+    outage.noteAnswered(null);
     expect(stored()).toEqual([null, false, 'on']);
     outage.note(new ApiFault('unreachable', 'no answer', { request: 'GET /account' }));
     noteRefused(state, REFUSED, 'no', 1000);
     expect(stored(), 'the key comes first').toEqual([live.problem(), true, 'failing']);
-    outage.answered(null);
+    outage.noteAnswered(null);
     noteAccepted(state);
     expect(stored()).toEqual([null, false, 'on']);
     // The next process ends it, although it did not see it begin.

@@ -18,29 +18,29 @@ function tallyAt() {
 describe('the tally of a backfill', () => {
   test('counts requests, and the readings and points of committed pages', () => {
     const { tally } = tallyAt();
-    tally.sent();
-    tally.sent();
-    tally.committed({ lane: 'backfill', newReadings: 200, newPoints: 600 });
-    tally.committed({ lane: 'backfill', newReadings: 3, newPoints: 9 });
+    tally.noteSent();
+    tally.noteSent();
+    tally.noteCommitted({ lane: 'backfill', newReadings: 200, newPoints: 600 });
+    tally.noteCommitted({ lane: 'backfill', newReadings: 3, newPoints: 9 });
     expect(tally.counts()).toEqual({ requests: 2, readings: 203, points: 609 });
   });
 
   test('knows no rate before three requests, then the one of the time since it began', () => {
     const { now, tally } = tallyAt();
-    tally.sent();
+    tally.noteSent();
     now.ms = 30 * SECOND_MS;
-    tally.sent();
+    tally.noteSent();
     expect(tally.perMinute()).toBeNull();
     now.ms = MINUTE_MS;
-    tally.sent();
+    tally.noteSent();
     expect(tally.perMinute()).toBe(3);
   });
 
   test('lets the rate go by the last five minutes, and answering changes nothing', () => {
     const { now, tally } = tallyAt();
-    for (let sent = 0; sent < 100; sent += 1) tally.sent();
+    for (let sent = 0; sent < 100; sent += 1) tally.noteSent();
     now.ms = 6 * MINUTE_MS;
-    for (let sent = 0; sent < 10; sent += 1) tally.sent();
+    for (let sent = 0; sent < 10; sent += 1) tally.noteSent();
     expect([tally.perMinute(), tally.perMinute()]).toEqual([2, 2]);
     now.ms = 12 * MINUTE_MS;
     expect(tally.perMinute()).toBeNull();
@@ -49,9 +49,9 @@ describe('the tally of a backfill', () => {
 
   test('of the last minute is not that of the minutes before', () => {
     const { now, tally } = tallyAt();
-    for (let sent = 0; sent < 300; sent += 1) tally.sent();
+    for (let sent = 0; sent < 300; sent += 1) tally.noteSent();
     now.ms = 2 * MINUTE_MS;
-    for (let sent = 0; sent < 5; sent += 1) tally.sent();
+    for (let sent = 0; sent < 5; sent += 1) tally.noteSent();
     expect([tally.perMinute(MINUTE_MS), tally.perMinute()]).toEqual([5, 152.5]);
   });
 
@@ -59,7 +59,7 @@ describe('the tally of a backfill', () => {
     const { now, tally } = tallyAt();
     for (let sent = 0; sent < 2000; sent += 1) {
       now.ms += 60;
-      tally.sent();
+      tally.noteSent();
     }
     expect(tally.perMinute()).toBeCloseTo(1000, -1);
   });

@@ -40,7 +40,7 @@ function createWorld(state: ReturnType<typeof scratchStore>) {
     const loop = followPlan({ ...parts, scanner: { scan }, readStream } as unknown as DispatchParts, stop.signal);
     await expect(loop).rejects.toThrow('stopped');
   };
-  return { ...world, planning, tasks, run, answered: () => parts.outage.answered(null) };
+  return { ...world, planning, tasks, run, answered: () => parts.outage.noteAnswered(null) };
 }
 
 const named = (state: ReturnType<typeof scratchStore>) =>
@@ -91,7 +91,7 @@ describe('a fault about a device that may be the service’s', () => {
     beginPlanning(planning, { areListed: true });
     await run(() => {});
     expect(named(state)).toEqual([]);
-    expect(planning.failingDevices.answered(null)).toEqual(['a']);
+    expect(planning.failingDevices.noteAnswered(null)).toEqual(['a']);
   });
 
   test('still names the range in a run that ends, for two of its waits at most', async () => {

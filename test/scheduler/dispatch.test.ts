@@ -50,7 +50,7 @@ async function live({
   let answered = -1;
   const rest: Rest = { kind: 'rest', untilMs: Number.POSITIVE_INFINITY, reason: 'idle' };
   const planner: Partial<Planner> = {
-    next: () => waiting[0] ?? rest,
+    takeNext: () => waiting[0] ?? rest,
     noteBegan: (decision) => {
       current.index = decisions.indexOf(decision);
       log.push(`${current.index} begins ${clock.monoMs()}`);

@@ -13,7 +13,6 @@ import {
   figuresOf,
   hasten,
   hastenedStreams,
-  nextDecision,
   noteBegan,
   noteDecisionFailed,
   noteDeviceLeft,
@@ -26,6 +25,7 @@ import {
   setDay,
   setPageSize,
   setReread,
+  takeDecision,
   turnOff,
 } from '../../src/scheduler/planner.ts';
 import type { Decision, HistoryDecision, PollDecision } from '../../src/scheduler/planner-types.ts';
@@ -79,14 +79,14 @@ describe('the next decision', () => {
     noteDeviceLeft(state, 'a');
     state.streams.alerts = UNREAD_STREAM;
     state.postpone = 'alerts';
-    expect(nextDecision(state, NOW)).toEqual({ kind: 'alerts', lane: 'alerts' });
+    expect(takeDecision(state, NOW)).toEqual({ kind: 'alerts', lane: 'alerts' });
     expect(state.postpone).toBeNull();
   });
 
   test('is something else where that is due, and the stream stays postponed', () => {
     state.streams.alerts = UNREAD_STREAM;
     state.postpone = 'alerts';
-    expect(nextDecision(state, NOW)).toMatchObject({ kind: 'poll', deviceId: 'a' });
+    expect(takeDecision(state, NOW)).toMatchObject({ kind: 'poll', deviceId: 'a' });
     expect(state.postpone).toBe('alerts');
   });
 });

@@ -126,10 +126,10 @@ describe('spare quota', () => {
     expect(kinds.filter((kind) => kind === 'reread')).toHaveLength(1);
     expect(kinds.indexOf('reread')).toBeGreaterThan(kinds.lastIndexOf('history'));
     world.planner.setReread(true, false);
-    const decision = world.planner.next(MINUTE_MS - 1);
+    const decision = world.planner.takeNext(MINUTE_MS - 1);
     if (decision.kind === 'rest') throw new Error('there is something to read again');
     world.planner.noteBegan(decision, MINUTE_MS - 1);
-    expect(world.planner.next(MINUTE_MS - 1).kind, 'it is under way').toBe('rest');
+    expect(world.planner.takeNext(MINUTE_MS - 1).kind, 'it is under way').toBe('rest');
   });
 
   test('a due reread has the reserve of idle polls where the quota is short', () => {

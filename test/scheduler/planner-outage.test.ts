@@ -117,7 +117,7 @@ describe('devices come and go', () => {
     world.planner.noteDevicesListed([{ deviceId: 'paused', seenMs: HOUR_MS, isActive: false }], 5 * HOUR_MS);
     world.planner.noteStreamRead('alerts', 5 * HOUR_MS);
     world.planner.noteStreamRead('account', 5 * HOUR_MS);
-    expect(world.planner.next(5 * HOUR_MS)).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'paused' });
+    expect(world.planner.takeNext(5 * HOUR_MS)).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'paused' });
   });
 
   test('a stream that is off is tried again later, and the others continue', () => {

@@ -134,7 +134,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
       const made: Made[] = [];
       let nowMs = fromMs;
       while (nowMs < untilMs) {
-        const decision = listing?.decision ?? planner.next(nowMs);
+        const decision = listing?.decision ?? planner.takeNext(nowMs);
         if (decision.kind === 'rest') {
           nowMs = Math.max(nowMs + 1, decision.untilMs);
           continue;

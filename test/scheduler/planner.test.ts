@@ -48,10 +48,10 @@ describe('which device is polled', () => {
     const world = createWorld(['a', 'b'].map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));
     world.run({ fromMs: 0, untilMs: 10 * SECOND_MS });
     const nowMs = 2 * HOUR_MS;
-    const first = world.planner.next(nowMs);
-    expect(world.planner.next(nowMs), 'asking twice gives the same').toEqual(first);
+    const first = world.planner.takeNext(nowMs);
+    expect(world.planner.takeNext(nowMs), 'asking twice gives the same').toEqual(first);
     const given: string[] = [];
-    for (let decision = first; decision.kind !== 'rest' && given.length < 9; decision = world.planner.next(nowMs)) {
+    for (let decision = first; decision.kind !== 'rest' && given.length < 9; decision = world.planner.takeNext(nowMs)) {
       world.planner.noteBegan(decision, nowMs);
       given.push('deviceId' in decision ? decision.deviceId : decision.kind);
     }
@@ -245,10 +245,10 @@ describe('when the quota does not even carry the readings', () => {
 
   test('the wait for the budget of the day is reported', () => {
     const world = crowded();
-    let rest = world.planner.next(0);
+    let rest = world.planner.takeNext(0);
     for (let count = 0; rest.kind !== 'rest' && count < 100; count += 1) {
       world.planner.noteRequestBooked({ lane: 'live', stream: 'telemetry' }, 0);
-      rest = world.planner.next(0);
+      rest = world.planner.takeNext(0);
     }
     expect(rest).toMatchObject({ kind: 'rest', reason: 'day' });
     expect(rest.kind === 'rest' ? rest.untilMs : 0).toBeGreaterThan(0);

@@ -55,10 +55,10 @@ function countingGoal(deviceId: string) {
     open: (each) => ({ day: 0, week: 0, rest: each === deviceId ? 1000 : 0 }),
     next: () => null,
     freeAtMs: () => Number.NEGATIVE_INFINITY,
-    sent: () => {
+    noteSent: () => {
       counts.sent += 1;
     },
-    committed: () => {
+    noteCommitted: () => {
       counts.committed += 1;
     },
   };
@@ -83,10 +83,10 @@ describe('the start', () => {
     hear();
     beginPlanning(planning, { areListed });
     const { planner } = planning;
-    let decision = planner.next(START_MS);
+    let decision = planner.takeNext(START_MS);
     while (decision.kind !== 'rest' && decision.kind !== 'poll') {
       planner.noteBegan(decision, START_MS);
-      decision = planner.next(START_MS);
+      decision = planner.takeNext(START_MS);
     }
     expect(decision).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'a' });
     expect('isToLearn' in decision, 'without a list its page is to show the rate').toBe(!areListed);
@@ -101,7 +101,7 @@ describe('the start', () => {
     beginPlanning(planning, { areListed: true });
     const { planner } = planning;
     const polls: string[] = [];
-    for (let decision = planner.next(START_MS); decision.kind !== 'rest'; decision = planner.next(START_MS)) {
+    for (let decision = planner.takeNext(START_MS); decision.kind !== 'rest'; decision = planner.takeNext(START_MS)) {
       if (decision.kind === 'poll') polls.push(`${decision.lane} ${decision.deviceId}`);
       planner.noteBegan(decision, START_MS);
     }
@@ -114,7 +114,7 @@ describe('the start', () => {
     const { goal } = countingGoal('b');
     beginLoneWork(planning, { lane: 'first-history', goal, streams: [] });
     expect(asked(planning)).toEqual(['b']);
-    expect(planning.planner.next(advancePlanning(planning))).toEqual({
+    expect(planning.planner.takeNext(advancePlanning(planning))).toEqual({
       kind: 'history',
       lane: 'first-history',
       deviceId: 'b',
@@ -207,7 +207,7 @@ test('confirmed empty answers of a device prevent a poll for its signs of life a
   beginPlanning(world.planning, { areListed: true });
   const { planner } = world.planning;
   const polled: string[] = [];
-  for (let decision = planner.next(START_MS); decision.kind !== 'rest'; decision = planner.next(START_MS)) {
+  for (let decision = planner.takeNext(START_MS); decision.kind !== 'rest'; decision = planner.takeNext(START_MS)) {
     if (decision.kind === 'poll') polled.push(decision.deviceId);
     planner.noteBegan(decision, START_MS);
   }
@@ -253,7 +253,7 @@ describe('a stream', () => {
     expect(planning.loneWork?.streams).toEqual(['devices']);
     enterStream(planning, 'devices', START_MS + HOUR_MS);
     expect(planning.loneWork?.streams).toEqual([]);
-    expect(planning.planner.next(advancePlanning(planning) + 10 * MINUTE_MS).kind).toBe('rest');
+    expect(planning.planner.takeNext(advancePlanning(planning) + 10 * MINUTE_MS).kind).toBe('rest');
   });
 
   test('wakes the loop when it is hastened', async () => {

@@ -54,7 +54,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
   const serverClock = createServerClock(clock);
   const hear = (): void => {
     const monoMs = clock.monoMs();
-    serverClock.dateReceived({ dateMs: clock.nowMs(), sentMonoMs: monoMs, receivedMonoMs: monoMs });
+    serverClock.noteDate({ dateMs: clock.nowMs(), sentMonoMs: monoMs, receivedMonoMs: monoMs });
   };
   const reply = async <T>(stream: string, value: T, signal: AbortSignal) => {
     log.push(`${stream} ${Math.floor(clock.monoMs() / 1000)}`);
@@ -94,7 +94,12 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
     planChanged: nothing,
     nextReadingMs: () => null,
     takeTurn: createTurns(),
-    filterNotes: { touchesSensors: false, devicesListed: nothing, sensorsRead: nothing, telemetryRead: nothing },
+    filterNotes: {
+      touchesSensors: false,
+      noteDevicesListed: nothing,
+      noteSensorsRead: nothing,
+      noteTelemetryRead: nothing,
+    },
   } as unknown as SyncContext;
   const day = { limit: null, budget: null, spent: 0, others: null } as unknown as ReturnType<
     Parameters<typeof createPlanning>[0]['day']

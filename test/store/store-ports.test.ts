@@ -59,7 +59,7 @@ describe('the inventory', () => {
   test('records each listed device as one that is not removed, in the transaction of the listing', () => {
     const { log, call, write } = recorder();
     const inventory = { saveInventory: call('saved') } as unknown as InventoryStore;
-    const forgetting = { listed: (deviceId: string) => log.push(deviceId) } as unknown as Forgetting;
+    const forgetting = { noteListed: (deviceId: string) => log.push(deviceId) } as unknown as Forgetting;
     const listed = ['a', 'b'].map((id) => ({ record: device(id), name: id, line: null, digest: '' }));
     inventoryPort({ inventory, forgetting }, write).saveInventory({ listed, missing: ['c'], atMs: 1 });
     expect(log).toEqual(['begin', 'saved', 'a', 'b', 'end']);

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, minNs, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import { limitFor } from '../../src/ingest/coverage-rules.ts';
-import { createPageScanner } from '../../src/ingest/page-scan.ts';
+import { openPageScanner } from '../../src/ingest/page-scan.ts';
 import { rereadableDay, rereadDay, rereadDue } from '../../src/ingest/reread.ts';
 import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
@@ -283,7 +283,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
         lane: 'live',
         until: 'closed',
       } as const;
-      await createPageScanner(parts).scan(task, signal);
+      await openPageScanner(parts).scan(task, signal);
       const query = new URLSearchParams(rig.simulator.log.requests.at(-1)?.query);
       const afterMs = Date.parse(query.get('after') ?? '');
       if (parts === context) expect(afterMs).toBeLessThan(NOW_MS - 9 * HOUR_MS);

@@ -26,7 +26,7 @@ export const allHistoryThroughAnOutage: Scenario = async (bench, program) => {
     const all = program.createAllHistory({ ...context, queue });
     const rates = ratesOfState(rig.dataDir, context.settings.filter);
     const workers = { backfill: createBackfillWorker({ ...sync, rates }) };
-    const parts = { ...context, queue, workers, onEnd: all.ended, scrub: (text: string) => text };
+    const parts = { ...context, queue, workers, onEnd: all.noteEnded, scrub: (text: string) => text };
     return [all.run, (signal: AbortSignal) => runJobs(parts, signal)];
   };
   await liveAsDaemon(rig, { beside, forMs: 2 * HOUR_MS, program });

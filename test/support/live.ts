@@ -74,7 +74,7 @@ export async function pullSince({ context, scanner }: Sync, since: EpochNs, sign
     const limit = limitFor(wantedRange, context.store.telemetry(deviceId));
     await scanner.scan({ deviceId, range: { from, to: limit }, limit, lane: 'live', until: 'closed' }, signal);
   });
-  context.filterNotes.telemetryRead();
+  context.filterNotes.noteTelemetryRead();
 }
 
 /**

@@ -26,10 +26,10 @@ import { type BackfillRun, type BackfillWorkParts, createBackfillRun, throwIfRef
 export function createBackfillWorker(parts: BackfillWorkParts): JobWorker {
   return (args, signal, save) => {
     let run: BackfillRun | null = null;
-    const begun = (next: BackfillRun): void => {
+    const noteBegun = (next: BackfillRun): void => {
       run = next;
     };
-    const end = work(parts, { args: args as BackfillArgs, begun, save }, signal).catch((error: unknown): JobEnd => {
+    const end = work(parts, { args: args as BackfillArgs, noteBegun, save }, signal).catch((error: unknown): JobEnd => {
       if (!signal.aborted || error instanceof UserError) throw error;
       const summary = run?.summary('interrupted') ?? null;
       return {
@@ -51,11 +51,15 @@ const NOTHING_YET: ProgressReport = {
 
 interface Started {
   readonly args: BackfillArgs;
-  readonly begun: (run: BackfillRun) => void;
+  readonly noteBegun: (run: BackfillRun) => void;
   readonly save: (args: BackfillArgs) => void;
 }
 
-async function work(parts: BackfillWorkParts, { args, begun, save }: Started, signal: AbortSignal): Promise<JobEnd> {
+async function work(
+  parts: BackfillWorkParts,
+  { args, noteBegun, save }: Started,
+  signal: AbortSignal,
+): Promise<JobEnd> {
   const { context, planning } = parts;
   const wantedRange = await waitUntilStarted(parts, signal);
   const sentMs = parts.backfill.sentMs();
@@ -68,7 +72,7 @@ async function work(parts: BackfillWorkParts, { args, begun, save }: Started, si
   setGoal(planning, 'backfill', backfill);
   try {
     const run = createBackfillRun(parts, backfill);
-    begun(run);
+    noteBegun(run);
     const summary = await run.toItsEnd(signal);
     const state = summary.outcome === 'interrupted' ? 'cancelled' : 'done';
     return { state, exitCode: summary.exit_code, summary, message: null };
@@ -131,7 +135,7 @@ interface AllHistoryParts extends Pick<SyncContext, 'stateFull'> {
 
 interface AllHistory {
   /** Records the end of any job. */
-  readonly ended: (job: Pick<Job, 'requestedBy'>, end: Pick<JobEnd, 'state' | 'exitCode'>) => void;
+  readonly noteEnded: (job: Pick<Job, 'requestedBy'>, end: Pick<JobEnd, 'state' | 'exitCode'>) => void;
   /**
    * Repeats the request until all is there.
    *
@@ -146,7 +150,7 @@ export function createAllHistory({ queue, store, clock, stateFull }: AllHistoryP
   const submit = (): void =>
     void queue.submit({ kind: 'backfill', args, requestedBy: REQUESTED_BY, requestedMs: clock.nowMs() });
   return {
-    ended: ({ requestedBy }, { state, exitCode }) => {
+    noteEnded: ({ requestedBy }, { state, exitCode }) => {
       const isComplete = state === 'done' && exitCode === EXIT_CODES.complete;
       if (requestedBy === REQUESTED_BY && isComplete) store.saveFact(ALL_HISTORY_READ, 'yes');
     },

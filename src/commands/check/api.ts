@@ -47,9 +47,9 @@ export async function checkWholeApi(
 ): Promise<ApiFindings> {
   const notes = createNotes('api');
   terminal.hint(`resolving ${new URL(config.api.url).host} …`);
-  if (!(await isReached(notes, config, signal))) return left(notes, 'the API cannot be reached');
+  if (!(await checkConnection(notes, config, signal))) return noteAllNotTried(notes, 'the API cannot be reached');
   if (bookingRefusal !== null) {
-    return left(notes, `each request must first be recorded in the state, and ${bookingRefusal}`);
+    return noteAllNotTried(notes, `each request must first be recorded in the state, and ${bookingRefusal}`);
   }
   try {
     const found = await fetchFindings({ config, terminal }, signal);
@@ -68,15 +68,16 @@ export async function checkWholeApi(
     if (!(error instanceof UserError)) throw error;
     if (error instanceof StateInUseError) {
       notes.skip(REQUESTS, TAKES_NO_JOBS);
-      return left(notes, 'another process uses the state');
+      return noteAllNotTried(notes, 'another process uses the state');
     }
     const exitCode = error.exitCode === 77 || error.exitCode === 78 ? error.exitCode : 1;
     notes.fail(REQUESTS, { ...errorText(error), exitCode });
-    return left(notes, 'the check of the API failed');
+    return noteAllNotTried(notes, 'the check of the API failed');
   }
 }
 
-function left(notes: CheckNotes, why: string): ApiFindings {
+/** Reports every scope as not tried. */
+function noteAllNotTried(notes: CheckNotes, why: string): ApiFindings {
   for (const scope of SCOPES) noteNotTried(notes, scope, why);
   return { requests: 0, checks: notes.lines };
 }
@@ -84,7 +85,12 @@ function left(notes: CheckNotes, why: string): ApiFindings {
 /** A certificate that expires sooner is reported. */
 const ENDING_MS = 14 * DAY_MS;
 
-async function isReached(notes: CheckNotes, { api, proxies }: Config, signal: AbortSignal): Promise<boolean> {
+/**
+ * Connects to the API and reports each step.
+ *
+ * @returns whether all steps succeeded; `true` where a proxy is in the way, because then nothing is tried.
+ */
+async function checkConnection(notes: CheckNotes, { api, proxies }: Config, signal: AbortSignal): Promise<boolean> {
   const proxy = proxyVariable(api.url, proxies);
   if (proxy !== null) {
     notes.skip('way', `not checked: requests go through the proxy in ${proxy}, unless NO_PROXY names the host`);

@@ -238,7 +238,7 @@ const WITHOUT: Readonly<Record<Scope, string | null>> = {
   'account:read': 'the plan is unknown, so Tidemark uses a conservative limit, and points have workspace_id=default',
 };
 
-const scopeMissing: ReportFault = (notes, scope) => {
+const noteScopeMissing: ReportFault = (notes, scope) => {
   const without = WITHOUT[scope];
   const remedy = `Create a key ${WHERE} that also has ${scope}, and write it into the file of api.key_file (or into api.key).`;
   if (without === null) {
@@ -247,18 +247,18 @@ const scopeMissing: ReportFault = (notes, scope) => {
   } else notes.warn(scope, { message: `the key lacks this scope: ${without}`, remedy });
 };
 
-const odd: ReportFault = (notes, scope, { message }) => {
+const noteOddAnswer: ReportFault = (notes, scope, { message }) => {
   const remedy = `Run --check again. If the problem stays, check that api.url is right and that no proxy answers instead of the API (request for ${scope}).`;
   notes.fail('answer', { message, remedy });
 };
 
-const refused: ReportFault = (notes, scope, { message }) => {
+const noteRefused: ReportFault = (notes, scope, { message }) => {
   const remedy = 'If the sync works, ignore this: it uses other parameters. Otherwise please report this message.';
   notes.warn(scope, { message: `granted, but the API rejected the request: ${message}`, remedy });
 };
 
 const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
-  'scope-missing': scopeMissing,
+  'scope-missing': noteScopeMissing,
   unauthorized: (notes) =>
     notes.fail('key', {
       message: KEY_REFUSED,
@@ -288,11 +288,11 @@ const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
         'Run --check again after that. If it happens often, lower api.share, or find out who else uses keys of the workspace.',
       facts: { wait_seconds: waitMs === undefined ? null : Math.ceil(waitMs / 1000) },
     }),
-  'server-fault': odd,
-  malformed: odd,
-  'bad-cursor': refused,
-  'range-too-large': refused,
-  'invalid-request': refused,
+  'server-fault': noteOddAnswer,
+  malformed: noteOddAnswer,
+  'bad-cursor': noteRefused,
+  'range-too-large': noteRefused,
+  'invalid-request': noteRefused,
 };
 
 /** Reports a fault. */

@@ -157,11 +157,11 @@ async function requestTelemetry(
   const query = { deviceId, after: floorToSecond(newest - HOUR_NS), before: null, cursor: null };
   let isThere = true;
   const put = async (stop: AbortSignal) => await api.telemetry(query, of('telemetry', deviceId), stop);
-  const isAnswer = ({ kind }: ApiFault): boolean => {
+  const takeFault = ({ kind }: ApiFault): boolean => {
     if (kind === 'not-found') isThere = false;
     return kind === 'not-found';
   };
-  const page = await prober.probe({ scope: 'telemetry:read', put, isAnswer }, signal);
+  const page = await prober.probe({ scope: 'telemetry:read', put, takeFault }, signal);
   if (!isThere) {
     const who = device === null ? 'there is no device, and a request for an unknown one' : 'the request for a device';
     notes.skip('telemetry:read', `unknown: ${who} returned 404, which does not show whether the key has this scope`);
@@ -177,7 +177,7 @@ async function requestTelemetry(
   await noteBounds(notes, page, async (bounds) => {
     const window = { deviceId, ...bounds, cursor: null };
     const again = async (stop: AbortSignal) => await api.telemetry(window, of('telemetry', deviceId), stop);
-    return await prober.probe({ scope: null, put: again, isAnswer: () => true }, signal);
+    return await prober.probe({ scope: null, put: again, takeFault: () => true }, signal);
   });
 }
 
@@ -223,8 +223,8 @@ interface ProbeSpec<T> {
   /** The scope that it tests; `null` for an additional request, whose faults are not reported. */
   readonly scope: Scope | null;
   readonly put: (signal: AbortSignal) => Promise<Reply<T>>;
-  /** Whether a fault answers the question; it is not reported then. */
-  readonly isAnswer?: (fault: ApiFault) => boolean;
+  /** Takes a fault that answers the question, and returns whether it does: then it is not reported. */
+  readonly takeFault?: (fault: ApiFault) => boolean;
 }
 
 interface Prober {
@@ -270,13 +270,13 @@ function createProber(parts: ProberParts): Prober {
    *
    * @throws errors that are no fault of the API.
    */
-  const failed = (error: unknown, scope: Scope | null, isAnswer: (fault: ApiFault) => boolean): void => {
+  const noteFailed = (error: unknown, scope: Scope | null, takeFault: (fault: ApiFault) => boolean): void => {
     if (error instanceof RequestsSpentError) {
       stopped ??= 'the limit of requests for a check is reached';
       return;
     }
     if (!(error instanceof ApiFault)) throw error;
-    const isReply = isAnswer(error);
+    const isReply = takeFault(error);
     if (isReply || LETS_IN.includes(error.kind)) hasAnswered = true;
     if (isReply) return;
     countFault(error);
@@ -285,7 +285,7 @@ function createProber(parts: ProberParts): Prober {
   return {
     stoppedBy: () => stopped,
     hasAnswered: () => hasAnswered,
-    probe: async ({ scope, put, isAnswer = () => false }, signal) => {
+    probe: async ({ scope, put, takeFault = () => false }, signal) => {
       if (stopped !== null) return null;
       if (scope !== null) parts.onRequest(scope);
       try {
@@ -294,7 +294,7 @@ function createProber(parts: ProberParts): Prober {
         return value;
       } catch (error) {
         signal.throwIfAborted();
-        failed(error, scope, isAnswer);
+        noteFailed(error, scope, takeFault);
         return null;
       }
     },

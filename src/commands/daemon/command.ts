@@ -44,7 +44,7 @@ export async function runDaemonCommand(
     const jobs = jobPartsOf(sync, terminal, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
     const wantsAll = config.sync.history.kind === 'age' && config.sync.history.isAll === true;
     const all = wantsAll ? createAllHistory({ ...sync.context, queue: sync.jobs }) : null;
-    const beside = [(stop: AbortSignal) => runJobs({ ...jobs, onEnd: all?.ended }, stop)];
+    const beside = [(stop: AbortSignal) => runJobs({ ...jobs, onEnd: all?.noteEnded }, stop)];
     if (all !== null) beside.push(all.run);
     const { perDevice } = config.metrics;
     await runService({ ...config, sync, terminal, key, perDevice, beside, onServed }, ports.signal);
@@ -62,7 +62,7 @@ interface JobSettings {
 /** The functions that the daemon offers to commands. */
 function jobPartsOf(sync: Sync, { scrub }: TerminalOutput, place: JobSettings): JobParts {
   const { observe } = sync.context;
-  const clock = beatingClock(sync.context.clock, sync.heartbeats.pulse('jobs'));
+  const clock = beatingClock(sync.context.clock, sync.heartbeats.openPulse('jobs'));
   const rates = ratesOfState(place.dataDir, sync.context.settings.filter);
   const workers = {
     once: createOnceWorker(sync),

@@ -101,7 +101,7 @@ async function runDemo({ config, terminal }: Omit<DemoRun, 'secrets'>, ports: Pr
   });
   closers.defer(sync.close);
   // A state that is used again continues with its simulated workspace.
-  simulator.world = createDemoWorld(beganAtMs(sync.context.store));
+  simulator.world = createDemoWorld(ensureBeganAtMs(sync.context.store));
   const service = {
     sync,
     terminal,
@@ -116,8 +116,8 @@ async function runDemo({ config, terminal }: Omit<DemoRun, 'secrets'>, ports: Pr
 
 const BEGAN_AT = 'demo_began_at_ms';
 
-/** When the demo of this state was started first. */
-function beganAtMs({ fact, saveFact }: Store): EpochMs {
+/** Returns when the demo of this state was started first; stores the present at the first start. */
+function ensureBeganAtMs({ fact, saveFact }: Store): EpochMs {
   const stored = fact(BEGAN_AT);
   if (stored !== null) return Number(stored);
   const nowMs = realClock.nowMs();

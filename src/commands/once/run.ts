@@ -124,7 +124,7 @@ async function runSession(parts: OnceParts, run: OnceRun, signal: AbortSignal): 
 /** Writes the notes about the filter and the coverage. */
 function saveCoverageNotes(context: SyncContext, { wantedRange }: OnceRun): void {
   if (wantedRange === null) return;
-  context.filterNotes.telemetryRead();
+  context.filterNotes.noteTelemetryRead();
   runUnlessFull(() => noteCoverage(context, wantedRange), context.stateFull);
 }
 

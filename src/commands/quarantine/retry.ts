@@ -234,7 +234,7 @@ function retryReading(
   if (isExcluded === undefined) return 'its device is unknown';
   if (isExcluded) return 'its device is excluded by sync.include or sync.exclude';
   if (reading.recordedAt > parts.serverClock.latestNs()) return 'its time is more than a day in the future';
-  parts.filterNotes.sensorsRead([reading]);
+  parts.filterNotes.noteSensorsRead([reading]);
   return commitReading(parts, deviceId, reading);
 }
 

@@ -260,7 +260,7 @@ export function createResender({ destination, state, clock, batchLines }: Resend
         const batch = lines.slice(done, done + batchSize.lines());
         const { resolution } = await sendBatch({ store, clock, controls }, destination, { lines: batch }, signal);
         const { resolved, rejected, blocked, tooLarge } = resolution;
-        batchSize.sent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
+        batchSize.noteSent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
         done += resolved;
         refused.lines += rejected.length;
         refused.tooOld += rejected.filter(({ retention }) => retention).length;

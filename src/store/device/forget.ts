@@ -49,7 +49,7 @@ export interface Forgetting extends ForgetStore {
   /** Whether a device is being or was removed, by the `device_id` tag of a line. */
   isForgottenTag(tag: string): boolean;
   /** Records that a device is listed: it may be synced, unless its removal is under way. */
-  listed(deviceId: string): void;
+  noteListed(deviceId: string): void;
   /** Starts the scans again: lines that the last process skipped were recorded nowhere. */
   startOver(): void;
 }
@@ -96,7 +96,7 @@ export function createForgetting(db: Database.Database, parts: ForgettingParts):
     },
     isForgotten: (deviceId) => forgotten.has(deviceId),
     isForgottenTag: (tag) => forgotten.size > 0 && [...forgotten].some((deviceId) => identityTag(deviceId) === tag),
-    listed: (deviceId) => {
+    noteListed: (deviceId) => {
       if (forgotten.has(deviceId) && markers.get.get(deviceId) === undefined) forgotten.delete(deviceId);
     },
     startOver: () => void markers.startOver.run(),

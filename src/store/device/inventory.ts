@@ -57,7 +57,7 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
   );
   const gone = db.prepare('UPDATE device SET gone_since_ms = ifnull(gone_since_ms, ?) WHERE device_id = ?');
   const back = db.prepare('UPDATE device SET gone_since_ms = NULL, missed_listings = 0 WHERE device_id = ?');
-  const list = ({ record, name, line, digest }: ListedDevice, atMs: EpochMs, listedToMs: EpochMs): void => {
+  const upsertListed = ({ record, name, line, digest }: ListedDevice, atMs: EpochMs, listedToMs: EpochMs): void => {
     const text = JSON.stringify(record, writeBigint);
     upsert.run(record.deviceId, name, text, Math.floor(atMs), Math.floor(listedToMs));
     if (line !== null) setPoint.run(digest, msToNs(atMs), record.deviceId);
@@ -75,7 +75,7 @@ export function createInventory(db: Database.Database, archive: Archive, telemet
       return { digest: row.point_digest, atNs: row.point_ns };
     },
     saveInventory: ({ listed, missing, atMs, listedToMs = atMs }) => {
-      for (const device of listed) list(device, atMs, listedToMs);
+      for (const device of listed) upsertListed(device, atMs, listedToMs);
       for (const deviceId of missing) miss.run(Math.floor(atMs), deviceId);
       archive.appendFacts(listed.flatMap(({ line }) => (line === null ? [] : [line])));
     },

@@ -92,9 +92,9 @@ export function createPacedWorld(options: WorldOptions) {
     sent.push({ atMs: sentMonoMs, status });
     const dateMs = sendsDate ? Math.floor(truth.nowMs() / 1000) * 1000 : null;
     await truth.sleep(5 + 200 * random());
-    run.serverClock.dateReceived({ dateMs, sentMonoMs, receivedMonoMs: truth.monoMs() });
+    run.serverClock.noteDate({ dateMs, sentMonoMs, receivedMonoMs: truth.monoMs() });
     const fault = status === 429 ? 'throttled' : null;
-    run.limiter.answered({ requestId, status, fault, limit: reported.limit, remaining: reported.left, waitMs });
+    run.limiter.noteAnswered({ requestId, status, fault, limit: reported.limit, remaining: reported.left, waitMs });
     return status;
   };
 

@@ -142,7 +142,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     nowMs = rate.freeAtMs(nowMs);
     if (nowMs >= untilMs) break;
     startCounting(nowMs);
-    const decision = listing?.decision ?? deciding.time(() => planner.next(nowMs));
+    const decision = listing?.decision ?? deciding.time(() => planner.takeNext(nowMs));
     deciding.next();
     if (decision.kind === 'rest') nowMs = rest(decision, nowMs);
     else send(decision, nowMs);

@@ -30,7 +30,7 @@ export function plannerBytes(devices: number, seed: number): number {
   const listed = fleet.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(DAY_MS), isActive: true }));
   planner.noteDevicesListed(listed, DAY_MS);
   for (let atMs = DAY_MS; atMs < DAY_MS + 10_000; atMs += 1) {
-    const decision = planner.next(atMs);
+    const decision = planner.takeNext(atMs);
     if (decision.kind !== 'rest') planner.noteBegan(decision, atMs);
   }
   const used = bytes() - before;

@@ -28,7 +28,7 @@ describe.runIf(influxdAvailable())('sync.history: all', () => {
     (rig: Rig) =>
     (sync: Sync): readonly ((signal: AbortSignal) => Promise<unknown>)[] => {
       const all = createAllHistory({ ...sync.context, queue: sync.jobs });
-      return [...takingJobs(rig, all.ended)(sync), all.run];
+      return [...takingJobs(rig, all.noteEnded)(sync), all.run];
     };
 
   const jobs = (rig: Rig): unknown[] =>

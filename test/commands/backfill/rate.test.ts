@@ -27,7 +27,7 @@ describe('the rate of a backfill', () => {
     let nowMs = fromMs;
     return Array.from({ length: count }, () => {
       nowMs = Math.max(nowMs, rate.freeAtMs(nowMs));
-      rate.sent(nowMs);
+      rate.noteSent(nowMs);
       return nowMs;
     });
   };
@@ -51,7 +51,7 @@ describe('the rate of a backfill', () => {
     expect(nowMs + rate.lastsMs(11, nowMs)).toBe(DAY_MS);
     expect(nowMs + rate.lastsMs(16, nowMs)).toBe(DAY_MS + 50_000);
     expect(nowMs + rate.lastsMs(116, nowMs)).toBe(2 * DAY_MS + 50_000);
-    for (let sent = 0; sent < 10; sent += 1) rate.sent(nowMs);
+    for (let sent = 0; sent < 10; sent += 1) rate.noteSent(nowMs);
     expect(rate.dayFreeAtMs()).toBe(DAY_MS);
     expect(nowMs + rate.lastsMs(1, nowMs)).toBe(DAY_MS);
   });

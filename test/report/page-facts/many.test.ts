@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import type { Sync } from '../../../src/app/open-sync.ts';
-import { createShownFacts } from '../../../src/app/service.ts';
+import { subscribeShownFacts } from '../../../src/app/service.ts';
 import type { Observe } from '../../../src/core/events.ts';
 import type { KnownAlert } from '../../../src/core/lines/fact-lines.ts';
 import { ALERTS_SHOWN, DEVICES_A_PAGE, type PageFacts } from '../../../src/core/page-facts.ts';
@@ -66,7 +66,7 @@ describe('a secret', () => {
       onForgotten: (forget: (deviceId: string) => void): void => void forgetters.push(forget),
       pageFacts: (events: PageFacts['events']): PageFacts => ({ ...facts, events }),
     };
-    const { facts: shown } = createShownFacts(sync, createScrub([new Secret('canary-4242')]));
+    const { facts: shown } = subscribeShownFacts(sync, createScrub([new Secret('canary-4242')]));
     for (const hear of listeners) hear({ type: 'device-appeared', deviceId: 'd', name: 'canary-4242', more: 0 });
     const devices = shown.devices({ search: '', state: null, sort: 'name', reversed: false, page: 1 });
     const all = [devices, await shown.device('d', 60), shown.alerts(), shown.events()];
