@@ -53,7 +53,7 @@ export const MIN_FREE_BYTES = 256 * MIB;
 
 /** The measured sizes of the state and its disk. */
 export interface RoomFigures extends StateSize {
-  /** The directory of the state. */
+  /** The data directory, as messages name it. */
   readonly directory: string;
   /** Free bytes on its disk; `null` if unknown. */
   readonly diskFreeBytes: number | null;
@@ -61,7 +61,9 @@ export interface RoomFigures extends StateSize {
   readonly refusal: { readonly agoMs: number; readonly message: string } | null;
 }
 
-/** Why there is no room. */
+/**
+ * Why polling has to stop: the state is at its size limit, its disk is nearly full, or a write failed on a full disk.
+ */
 export interface NoRoom {
   readonly cause: 'size' | 'disk' | 'refused';
   /** The full part, without the consequences. */

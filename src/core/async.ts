@@ -91,7 +91,7 @@ export function checkPauseMs(waitedMs: number, leastMs: number): number {
   return Math.max(leastMs, waitedMs * 0.05);
 }
 
-/** How often `pollUntil` looks. */
+/** The pauses between the checks of `pollUntil`. */
 interface PollRate {
   /** The pause between two checks, in ms; a function returns it after each check. */
   readonly everyMs: number | (() => number);

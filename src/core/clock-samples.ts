@@ -24,7 +24,7 @@ export interface Sample {
   readonly wallOffsetMs: number;
 }
 
-/** The time in one answer. */
+/** The server's time in an answer, and when that answer was made by the monotonic clock. */
 export interface ReceivedDate {
   /** The `Date` header; `null` if the answer has none. */
   readonly dateMs: EpochMs | null;

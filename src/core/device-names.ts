@@ -57,7 +57,7 @@ export interface NamedDevice {
 
 /** How many other devices a message lists. */
 const LISTED = 5;
-/** How much of a name it shows. */
+/** The most characters of a name or id in a message. */
 const NAME_LENGTH = 40;
 
 /**

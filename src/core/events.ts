@@ -12,7 +12,7 @@ import type { StateUpgrade } from './state/state.ts';
 import type { GapReason } from './state/telemetry.ts';
 import type { EpochMs } from './time.ts';
 
-/** The events of the sync. */
+/** Events of reading, storing and delivering, as opposed to those of the program around it. */
 type SyncEvent =
   // Requests
   | {
@@ -233,7 +233,6 @@ type SyncEvent =
       readonly points: number;
       /** Points that the databases have not got yet. */
       readonly pending: number;
-      /** Its address. */
       readonly statusPage: string;
     }
   | { readonly type: 'stopping'; readonly reason: string };
@@ -243,7 +242,7 @@ export type ProgramEvent =
   | { readonly type: 'started'; readonly version: string; readonly statusPage: string }
   | { readonly type: 'stopped' }
   | { readonly type: 'status-page-failed'; readonly message: string }
-  /** How far long work is. */
+  /** A progress line of a long command, where standard error is no terminal. */
   | { readonly type: 'progress'; readonly message: string }
   /** A value of the configuration can be used and should not. */
   | { readonly type: 'configuration-odd'; readonly message: string }
@@ -256,7 +255,6 @@ export type ProgramEvent =
     }
   /** The program ends because of an error; `isKnown`: one that it foresees. */
   | { readonly type: 'failed'; readonly message: string; readonly isKnown: boolean; readonly exitCode: ExitCode }
-  /** `--once` has ended. */
   | {
       readonly type: 'run-ended';
       readonly outcome: string;
@@ -298,9 +296,9 @@ export type ProgramEvent =
 
 /** The length of the body of an answer. */
 export interface AnswerBytes {
-  /** As received. */
+  /** Bytes as they came over the network, possibly compressed. */
   readonly wire: number;
-  /** Decompressed. */
+  /** Bytes after decompression. */
   readonly decoded: number;
 }
 

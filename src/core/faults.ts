@@ -12,7 +12,6 @@ export const SCOPE_OF = {
   alerts: 'alerts:read',
   account: 'account:read',
 } as const;
-/** A scope of the API's keys. */
 export type Scope = (typeof SCOPE_OF)[keyof typeof SCOPE_OF];
 
 interface FaultTexts {
@@ -83,7 +82,7 @@ export interface ApiFaultFacts {
   readonly code?: string;
   /** The wait that the server requested, in milliseconds. */
   readonly waitMs?: number;
-  /** The missing scope. */
+  /** The scope that the key does not have. */
   readonly scope?: string;
   /** The widest window that the plan allows, in days. */
   readonly maxDays?: number;

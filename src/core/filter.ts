@@ -30,7 +30,7 @@ export interface DeviceFilter {
   includesSensor(name: string): boolean;
   /** Whether the values of a sensor that is written now were left out at some time before. */
   wasLeftOut(name: string): boolean;
-  /** Whether positions are kept. */
+  /** Whether the positions of devices are written. */
   readonly includesLocation: boolean;
 }
 

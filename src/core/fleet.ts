@@ -35,9 +35,8 @@ export interface DeviceFacts extends NamedDevice {
   readonly lifecycle: string | null;
   /** Whether the configuration leaves it out. */
   readonly isLeftOut: boolean;
-  /** The covered ranges. */
   readonly covered: Intervals;
-  /** The newest archived reading. */
+  /** The time of the newest archived reading; `null` without any. */
   readonly newestMs: EpochMs | null;
   /** Its first reading, where it is known or likely that it has no older one. */
   readonly beginsNs: EpochNs | null;
@@ -66,7 +65,7 @@ export function deviceFacts(
 
 const NOTHING_COVERED = { covered: [], newestMs: null, beginsNs: null, days: [] };
 
-/** How often a device reports. */
+/** The report rate of a device, measured or assumed, as plans and estimates use it. */
 export interface DeviceRate {
   readonly deviceId: string;
   /** The interval between readings, in ms; of a quiet device, while it still reported. */
@@ -81,14 +80,16 @@ export interface DeviceRate {
 
 /** How often the devices report. */
 export interface FleetRates {
-  /** The included devices. */
+  /** Every device that the configuration does not leave out. */
   readonly devices: readonly DeviceRate[];
   readonly leftOut: number;
   /** The assumed interval of devices that were not measured: the median of the others, or a minute. */
   readonly assumedMs: number;
 }
 
-/** The rates of all devices. */
+/**
+ * Measures the report rate of every included device, or assumes the median of the others; `leftOut` counts the rest.
+ */
 export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRates {
   const included = all.filter(({ isLeftOut }) => !isLeftOut);
   const measured = new Map(included.map((device) => [device.deviceId, measuredIntervalMs(device, nowMs)]));
@@ -182,7 +183,7 @@ export interface WhatIfText {
   readonly value: string;
 }
 
-/** The assumptions. */
+/** The settings and the fleet that `--plan --what-if` assumes in place of the real ones; left out: as they are. */
 export interface WhatIf {
   readonly share?: number;
   readonly schedules?: Partial<Schedules>;

@@ -15,7 +15,7 @@ export const STILL_AFTER_MS = MINUTE_MS;
 /** The main loop ticks once a second; a longer interval is a process that was stopped or had no processor. */
 const PAUSED_FROM_MS = 5 * SECOND_MS;
 
-/** The heartbeats of one loop. */
+/** The side of the heartbeats that a loop uses to show that it moves. */
 export interface Pulse {
   /** The loop has turned, and will again within this; from the first time on it is watched. */
   beat(withinMs?: number): void;
@@ -31,14 +31,14 @@ export interface Pulse {
   rest(): void;
 }
 
-/** The state of a loop. */
+/** How far a loop is overdue, as metrics and `/healthz` read it. */
 export interface LoopState {
   readonly loop: string;
   /** Since it should have turned; 0 while it is in time or not watched. */
   readonly idleMs: number;
 }
 
-/** The heartbeats of all loops. */
+/** Collects the signs of life of the process's loops; `healthOf` judges them. */
 export interface Heartbeats {
   /** The pulse of a loop, made where there is none of that name. */
   openPulse(loop: string): Pulse;
@@ -47,7 +47,7 @@ export interface Heartbeats {
   loops(): readonly LoopState[];
 }
 
-/** No loops. */
+/** Creates heartbeats without any loop: each appears with its first `openPulse`. */
 export function createHeartbeats({ monoMs }: Pick<Clock, 'monoMs'>): Heartbeats {
   /** By when each loop is to have turned; infinite where it is not watched. */
   const due = new Map<string, number>();

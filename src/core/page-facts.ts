@@ -34,7 +34,6 @@ export const MAX_VALUE_LENGTH = 100;
  */
 export const DEVICE_SORTS = ['state', 'name', 'lag', 'covered', 'reading'] as const;
 
-/** One of them. */
 export type DeviceSort = (typeof DEVICE_SORTS)[number];
 
 /** Which part of the devices is requested. */
@@ -82,7 +81,7 @@ export interface DeviceRow {
   readonly values: readonly LastValue[];
 }
 
-/** A page of that list. */
+/** One page of the devices that match a query, with the counts for its filters and its page links. */
 export interface DevicesPage {
   readonly query: DevicesQuery;
   /** The number of all devices, and of those that match. */
@@ -91,7 +90,7 @@ export interface DevicesPage {
   /** The number of devices of each state among those that match the search, regardless of the selected state. */
   readonly states: Readonly<Record<ShownState, number>>;
   readonly page: number;
-  /** At least 1. */
+  /** At least 1, also where no device matches. */
   readonly pages: number;
   /** Midnight (UTC) at which the first day of every bar begins. */
   readonly bar_from: string;
@@ -161,11 +160,11 @@ export interface AlertsView {
 /** The key under which the state keeps the recent events for the next process. */
 export const RECENT_EVENTS = 'recent_events';
 
-/** A line of the log. */
+/** A log line as the status page shows it. */
 export interface RecentEvent {
   readonly at: string;
   readonly level: 'info' | 'warn' | 'error';
-  /** Its name in the log. */
+  /** The name of the event in the log. */
   readonly event: string;
   readonly message: string;
   /** The device that it is about; `null` for none. */
@@ -222,12 +221,12 @@ export interface DeviceReport extends DeviceStatus {
    * Whether it is polled: not without a daemon, nor while the API cannot be read, the state is full or it is excluded.
    */
   readonly polled: boolean;
-  /** Whether it is not behind. */
+  /** Whether it is in the list, not excluded and not behind. */
   readonly fresh: boolean;
   readonly behind_after_seconds: number;
   /** Sentences: why the device is behind, or another problem; the most important first. */
   readonly reasons: readonly string[];
-  /** As in the list of devices. */
+  /** As the last device list showed it. */
   readonly listed: {
     readonly last_seen_at: string | null;
     readonly online: boolean | null;
@@ -243,7 +242,7 @@ export interface DeviceReport extends DeviceStatus {
   readonly next_kind: 'newest_readings' | 'idle_poll' | null;
   /** The newest first. */
   readonly last_answers: readonly DeviceAnswer[];
-  /** Of the last two days. */
+  /** Telemetry requests that failed in the last two days. */
   readonly failed_requests: number;
   readonly wanted: StatusSpan;
   /** The covered share of the wanted range, 0 to 1. */

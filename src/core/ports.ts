@@ -25,7 +25,7 @@ export interface Disk {
   freeBytes(): number | null;
 }
 
-/** Uniform in [0, 1). */
+/** Draws a number, uniform in [0, 1). */
 export type Random = () => number;
 
 /** The purposes of requests, in the order of precedence. */
@@ -40,7 +40,6 @@ export const REQUEST_LANES = ['live', 'alerts', 'inventory', ...HISTORY_LANES, '
 /** The streams of the API, each with a schedule of its own. */
 export const STREAMS = ['account', 'devices', 'telemetry', 'alerts'] as const;
 
-/** One of them. */
 export type Stream = (typeof STREAMS)[number];
 
 /** The purpose under which a request is booked. */
@@ -112,7 +111,7 @@ export interface RequestOutcome {
 
 /** When a request was booked, by two clocks: either may have been wrong then. */
 export interface BookingTimes {
-  /** The server's time. */
+  /** By the server's clock. */
   readonly atMs: EpochMs;
   /** The local clock's time; `null` where it was not recorded. */
   readonly localMs: EpochMs | null;
@@ -154,7 +153,7 @@ export interface Ledger {
 
 /** The answer of a database to one write request. */
 export type WriteAnswer =
-  /** 204: every line is in. */
+  /** 204: every line is stored. */
   | { readonly kind: 'accepted' }
   /** 413: the same lines in smaller requests may pass. */
   | { readonly kind: 'too-large'; readonly message: string }
@@ -224,7 +223,6 @@ export interface UnknownServer {
 
 /** A rule that names times, in UTC. Pure: the present is an argument. */
 export interface Schedule {
-  /** The schedule as configured. */
   readonly text: string;
   /** The first time later than `afterMs` that it names; `null` where it names none for years. */
   next(afterMs: EpochMs): EpochMs | null;

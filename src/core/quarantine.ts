@@ -45,7 +45,7 @@ export function aboutItem({ destinationId, content, source, atMs }: QuarantinedI
   return aboutLine(content) ?? { deviceTag: null, at: msToNs(atMs) };
 }
 
-/** Sources that are no devices. */
+/** Sources of rejected records that are lists of the API, not devices. */
 const RECORD_STREAMS: ReadonlySet<string> = new Set(['devices', 'alerts']);
 
 /** The subject of a line; `null` for an invalid line. */
@@ -99,14 +99,14 @@ export function missingAfterDrop(line: string, deviceOf: (tag: string) => string
 /** Items with the same kind of message. */
 export interface QuarantineGroup {
   readonly destinationId: number | null;
-  /** The message of one of them. */
+  /** The message of its first item; `many other reasons` in the group of the rest. */
   readonly reason: string;
   /** Parts of the message that all of them contain, safe to be typed into a shell, the most specific first. */
   readonly parts: readonly string[];
   count: number;
   from: EpochNs;
   to: EpochNs;
-  /** The first few. */
+  /** The contents of its first `SAMPLES` items. */
   readonly samples: string[];
 }
 
@@ -168,7 +168,7 @@ function partsOf(shape: string): string[] {
     .toSorted((a, b) => b.length - a.length);
 }
 
-/** As many whole words as fit. */
+/** Cuts a text to `PART_LENGTH.most` characters, at a space where it has one. */
 function wholeWords(run: string): string {
   if (run.length <= PART_LENGTH.most) return run;
   const cut = run.slice(0, PART_LENGTH.most + 1);

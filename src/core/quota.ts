@@ -25,7 +25,6 @@ export interface PlanFigures {
  * the server requested.
  */
 export const WAIT_REASONS = ['rate', 'minute', 'day', 'retry_after'] as const;
-/** One of them. */
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
 /** The reasons in words, as they follow "Waiting:". */
@@ -52,7 +51,7 @@ export interface Turn {
 export interface QuotaWindowFigures {
   /** The server's limit: the plan's, or a lower one from the headers. */
   readonly limit: number | null;
-  /** Our share of the limit. */
+  /** The part of the limit that Tidemark may use (`api.share`). */
   readonly budget: number | null;
   /** How many requests were sent in the last minute or day. */
   readonly spent: number;
@@ -142,7 +141,7 @@ export interface Learnt extends RareSights {
   readonly pageRefused: number | null;
 }
 
-/** More names are not stored. */
+/** The most names that are stored. */
 const MOST_NAMES = 5;
 
 /** Adds names. Known ones keep their place. */

@@ -15,7 +15,6 @@ export function pageSizeOf(plan: Pick<Plan, 'maxDevicesPerPage'> | null | undefi
   return Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE) || 1));
 }
 
-/** Any JSON. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 /** A `next_cursor` of the API: opaque, only ever sent back. */
@@ -40,7 +39,7 @@ export interface RejectedRecord {
   readonly droppedValues?: number;
 }
 
-/** A page of readings. */
+/** A parsed answer of the telemetry of one device. */
 export interface TelemetryPage {
   /** The device that the page names; `null` if it names none. */
   readonly deviceId: string | null;
@@ -70,7 +69,7 @@ export interface DeviceRecord {
   readonly tags: readonly string[];
 }
 
-/** A page of the device list. */
+/** A parsed answer of the device list. */
 export interface DevicePage {
   readonly devices: readonly DeviceRecord[];
   readonly rejected: readonly RejectedRecord[];
@@ -116,7 +115,7 @@ export interface AlertRecord {
   readonly openedAt: EpochNs;
 }
 
-/** A page of alerts. */
+/** A parsed answer of the alert list. */
 export interface AlertPage {
   /** Newest first, if the API keeps its word. */
   readonly alerts: readonly AlertRecord[];

@@ -97,7 +97,7 @@ export function scrubbed<T>(data: T, scrub: Scrub): T {
   return JSON.parse(scrubbedJson(data, scrub));
 }
 
-/** The same as JSON. */
+/** Returns plain data as JSON text without secrets in its texts and names. */
 export function scrubbedJson(data: unknown, scrub: Scrub): string {
   return JSON.stringify(data, (_name, value: unknown) => {
     if (typeof value === 'string') return scrub(value);

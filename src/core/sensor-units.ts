@@ -3,7 +3,7 @@
  * name has no such word has none here, and its values are shown without.
  */
 
-/** A kind of sensor. */
+/** A quantity with the sensor names that mean it and the unit that follows. */
 interface Known {
   readonly quantity: string;
   /**
@@ -15,7 +15,7 @@ interface Known {
   readonly sign: string;
 }
 
-/** The first match applies. */
+/** Tried in this order: the first whose names match a sensor applies. */
 export const QUANTITIES = [
   { quantity: 'temperature', names: 'temperature|temp|dew_?point', sign: '°C' },
   { quantity: 'humidity', names: 'humidity|moisture', sign: '%' },
@@ -36,7 +36,6 @@ export const QUANTITIES = [
   { quantity: 'contact', names: 'door|door_open|open|contact|motion|occupancy', sign: '' },
 ] as const satisfies readonly Known[];
 
-/** One of them. */
 export type Quantity = (typeof QUANTITIES)[number]['quantity'];
 
 /**

@@ -253,7 +253,7 @@ interface StatusTotals {
   readonly covered_share: number | null;
 }
 
-/** `/status.json`. */
+/** The JSON of `/status.json` and of `--status --json`. */
 export interface StatusReport {
   readonly version: string;
   readonly generated_at: string;
@@ -346,7 +346,6 @@ export const READY_CODES = [
   'last_day_missing',
 ] as const;
 
-/** One of them. */
 export type ReadyCode = (typeof READY_CODES)[number];
 
 /**
@@ -377,7 +376,7 @@ export interface FleetFigures {
   };
   /** The covered share of the wanted ranges; `null` before anything is wanted. */
   readonly coveredShare: number | null;
-  /** The gaps by reason. */
+  /** Seconds of wanted time that are not covered, by reason. */
   readonly gapSeconds: ReadonlyMap<string, number>;
   /** The devices one by one, if they were requested. */
   readonly devices: readonly DeviceFigures[];
@@ -385,11 +384,11 @@ export interface FleetFigures {
   readonly leftOut: number;
 }
 
-/** The figures of one device. */
+/** The metrics of one device, for `metrics.per_device`. */
 export interface DeviceFigures {
   readonly deviceId: string;
   readonly name: string;
-  /** `null` where it is not read. */
+  /** `null` for an excluded device, which is not polled. */
   readonly freshnessSeconds: number | null;
   readonly gapSeconds: number;
 }

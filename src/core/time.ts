@@ -142,12 +142,10 @@ export function dayStart(day: number): EpochNs {
   return BigInt(day) * DAY_NS;
 }
 
-/** The earlier one. */
 export function minNs(a: EpochNs, b: EpochNs): EpochNs {
   return a < b ? a : b;
 }
 
-/** The later one. */
 export function maxNs(a: EpochNs, b: EpochNs): EpochNs {
   return a > b ? a : b;
 }

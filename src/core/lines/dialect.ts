@@ -98,7 +98,7 @@ function numberOf(raw: string): string {
   return raw === 'false' ? '0' : raw;
 }
 
-/** Downwards, also before 1970. */
+/** Rounds down, also before 1970: bigint division alone would round up there. */
 function floorToMs(at: EpochNs): bigint {
   const ms = at / MS_NS;
   return at < 0n && ms * MS_NS !== at ? ms - 1n : ms;

@@ -108,7 +108,7 @@ interface CoverageFacts {
   readonly atNs: EpochNs;
 }
 
-/** A `coverage` point. */
+/** Encodes how far a device is complete as a line of the measurement `coverage`. */
 export function coverageLine(facts: CoverageFacts, workspaceTag: string): string {
   return required(
     encodeLine({

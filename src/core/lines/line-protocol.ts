@@ -17,10 +17,9 @@ import type { EpochNs } from '../time.ts';
 /** A number is always written as a float, so that a field never changes its type. */
 export type FieldValue = number | boolean | string;
 
-/** A tag, not escaped. */
+/** A tag whose value is not escaped yet. */
 export type Tag = readonly [TagKey, TagValue];
 
-/** A field with its value. */
 export type Field = readonly [FieldKey, FieldValue];
 
 /** A point before it is written as a line. */
@@ -78,7 +77,6 @@ export function encodeFieldValue(value: FieldValue): string | null {
   return Number.isFinite(value) ? String(value) : null;
 }
 
-/** All measurements. */
 export const MEASUREMENTS = [
   'telemetry',
   'device',
@@ -91,12 +89,10 @@ export const MEASUREMENTS = [
 
 type Measurement = (typeof MEASUREMENTS)[number];
 
-/** All keys of tags. */
 export const TAG_KEYS = ['device_id', 'sensor', 'device_name', 'model_id', 'alert_id', 'kind', 'workspace_id'] as const;
 
 type TagKey = (typeof TAG_KEYS)[number];
 
-/** All keys of fields. */
 export const FIELD_KEYS = [
   // telemetry, alert_state
   'value',
@@ -146,7 +142,6 @@ export const FIELD_KEYS = [
   'readings',
 ] as const;
 
-/** One of them. */
 export type FieldKey = (typeof FIELD_KEYS)[number];
 
 /** Text that may stand as a tag value once its separators are escaped; empty means "no such tag". */

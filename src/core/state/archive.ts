@@ -4,7 +4,7 @@
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { LogLane } from './log.ts';
 
-/** The size of the state. */
+/** How many bytes the state takes, by what they are used for. */
 export interface StateSize {
   /** Pages in use times their size: what `archive.max_size` is compared with. The write-ahead log is not counted. */
   readonly usedBytes: number;
@@ -37,7 +37,7 @@ export interface CompactionGroup {
 
 /** The delivery progress of a destination, and for how long it has been stalled. */
 export interface Stall {
-  /** Where it was seen last. */
+  /** The position at which it was seen last, as text. */
   readonly position: string;
   /** For how long it has been there with something to take. */
   readonly stalledMs: number;

@@ -5,7 +5,7 @@ import type { KnownAlert } from '../lines/fact-lines.ts';
 import type { DeviceRecord } from '../records.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 
-/** A device in the inventory. */
+/** A device as the last list that had it showed it. */
 export interface KnownDevice {
   readonly record: DeviceRecord;
   readonly name: string;
@@ -58,7 +58,7 @@ export interface NewCoveragePoint extends CoveragePoint {
   readonly line: string;
 }
 
-/** The alerts that were seen. */
+/** The alerts that were listed and are not forgotten, as they were last seen. */
 export interface AlertStore {
   find(alertId: number): KnownAlert | null;
   /** The ids of the unresolved alerts, newest first, up to a number. */

@@ -21,7 +21,7 @@ export function argumentsNotUnderstood(): UserError {
   );
 }
 
-/** The arguments of a backfill. */
+/** The arguments of a `backfill` job, as they are stored. */
 export interface BackfillArgs {
   /** `all`: as far back as there is anything. */
   readonly from: string;
@@ -113,7 +113,7 @@ export interface RepairArgs {
   readonly estimate?: RetentionEstimate | null;
 }
 
-/** The result of a repair. */
+/** How a `repair` job ended: the requests that it made, and whether their points reached the destinations. */
 export interface RepairSummary {
   /** Windows that were read to their end. */
   readonly read: number;
@@ -178,7 +178,7 @@ export function missingChangeOf({ found, missed, hidden = [], estimate }: Repair
   return { found: found.map(points), missed: missing, estimate: estimate ?? undefined };
 }
 
-/** A range as text. */
+/** Returns a range as the arguments of a `repair` job hold it: its times as ns since 1970, in decimal digits. */
 export function rangeText(deviceId: string, from: EpochNs, to: EpochNs): RangeText {
   return [deviceId, `${from}`, `${to}`];
 }
@@ -190,7 +190,7 @@ export interface SampleArgs {
   /** `null`: from the beginning; to the end. */
   readonly from: string | null;
   readonly to: string | null;
-  /** Empty: all. */
+  /** Ids; empty: all. */
   readonly devices: readonly string[];
   /** Whether new readings are committed. */
   readonly repair: boolean;
@@ -208,7 +208,7 @@ export function isSampleArgs(value: unknown): value is SampleArgs {
   );
 }
 
-/** The arguments of a replay. */
+/** The arguments of a `replay` job, as they are stored. */
 export interface ReplayArgs {
   /** The name of a destination; `null`: every one. */
   readonly destination: string | null;
@@ -246,13 +246,13 @@ export function isSameReplay(a: ReplayArgs, b: ReplayArgs): boolean {
   );
 }
 
-/** A filter of the quarantine. */
+/** A quarantine filter as a job stores it: its times as ns since 1970, in decimal digits. */
 interface FilterArgs extends Omit<QuarantineFilter, 'from' | 'to'> {
   readonly from: string | null;
   readonly to: string | null;
 }
 
-/** A filter as arguments. */
+/** Returns a quarantine filter as the arguments of a job; `filterOf` is its inverse. */
 export function filterArgs(filter: QuarantineFilter): FilterArgs & JsonRecord {
   const { destination, devices, reason, from, to } = filter;
   return { destination, devices, reason, from: from?.toString() ?? null, to: to?.toString() ?? null };

@@ -24,7 +24,6 @@ import {
   type ReplayArgs,
 } from './job-args.ts';
 
-/** The kinds of jobs. */
 export type JobKind =
   | 'once'
   | 'check'
@@ -39,7 +38,7 @@ export type JobKind =
 /** How far a job is; the last three are ends. */
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 
-/** The rules of a kind of job. */
+/** How the daemon treats the jobs of one kind when their command or the daemon itself ends. */
 interface JobRule {
   /** Whether it is for its follower alone: without one it is cancelled. */
   readonly isFollowed: boolean;
@@ -88,10 +87,10 @@ export function ruleOf(kind: string): JobRule | null {
   return Object.hasOwn(JOB_RULES, kind) ? JOB_RULES[kind as JobKind] : null;
 }
 
-/** The request for a job. */
+/** A job as its requester leaves it in the state. */
 export interface JobRequest {
   readonly kind: JobKind;
-  /** Of its kind; plain JSON. */
+  /** The arguments of its kind, as plain JSON (`job-args.ts`). */
   readonly args: Readonly<Record<string, unknown>>;
   /** The requester, in words for the log. */
   readonly requestedBy: string;
@@ -106,7 +105,7 @@ export function isJobOf({ kind, args, isCancelRequested }: Job, request: JobRequ
   return rule.takes(args) && rule.isSame(args, request.args);
 }
 
-/** How a job ended. */
+/** How a job ended: its command prints the summary and exits with the code. */
 export interface JobEnd {
   readonly state: 'done' | 'failed' | 'cancelled';
   /** The exit code of the command that requested it. */

@@ -6,7 +6,6 @@ import type { EpochMs, EpochNs } from '../time.ts';
 
 /** The two lanes of the log, in the order in which they are delivered. */
 export const LOG_LANES = ['live', 'history'] as const;
-/** One of the lanes of the log. */
 export type LogLane = (typeof LOG_LANES)[number];
 
 /** A place in the log of one lane: blocks before `block` are acknowledged, and `line` lines of that block. */
@@ -30,7 +29,7 @@ export interface KeptLines {
   readonly count: number;
   /** No line is of a time before the first or after the last; `null` where no time is known. */
   readonly extent: { readonly first: EpochNs; readonly last: EpochNs } | null;
-  /** Made once, on first use. */
+  /** The text split into lines on first use, then kept. */
   readonly lines: readonly string[];
 }
 
@@ -82,7 +81,6 @@ export interface MissingPoints {
   /** Empty for points of no device. */
   readonly deviceId: string;
   readonly fromNs: EpochNs;
-  /** The range ends before it. */
   readonly toNs: EpochNs;
   readonly reason: MissingReason;
   /** The number of missing points; one that was left out twice counts twice. */

@@ -8,10 +8,10 @@ import type { RejectedRecord } from '../records.ts';
 import type { EpochMs } from '../time.ts';
 import type { DeliveryOutcome, MissingPoints } from './log.ts';
 
-/** An item in quarantine. */
+/** A rejected line or record that waits in quarantine to be retried or dropped. */
 export interface QuarantinedItem {
   readonly id: number;
-  /** `null`: a record of the API. */
+  /** The destination that rejected the line; `null` for a record of the API. */
   readonly destinationId: number | null;
   /** Of a record: the device whose telemetry it was among, or `devices` or `alerts`. */
   readonly source: string;
@@ -23,7 +23,7 @@ export interface QuarantinedItem {
   readonly atMs: EpochMs;
 }
 
-/** A destination in the state. */
+/** A destination that the state has records of, whether or not it is still configured. */
 export interface KnownDestination {
   readonly id: number;
   readonly name: string;
@@ -34,7 +34,7 @@ export interface KnownDestination {
 
 /** The result of sending lines to their destination again. */
 interface RetryOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'missing' | 'atMs'> {
-  /** They are there now. */
+  /** Ids of the items that the destination has accepted. */
   readonly accepted: readonly number[];
   /** They stay, with the new message. */
   readonly rejected: readonly { readonly id: number; readonly message: string }[];
@@ -42,7 +42,7 @@ interface RetryOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'missing'
   readonly beyond: readonly number[];
 }
 
-/** The items to drop. */
+/** The items to drop, with the missing points that this leaves. */
 interface DropOrder {
   readonly ids: readonly number[];
   /** The missing points that the drop leaves in the destinations. */

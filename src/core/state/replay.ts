@@ -17,7 +17,7 @@ export interface ReplayCounts {
   readonly accepted: number;
   /** Refused, and new in quarantine. */
   readonly refused: number;
-  /** Refused, and there already. */
+  /** Refused, and in quarantine already. */
   readonly known: number;
   /** Older than the destination keeps. */
   readonly beyond: number;
@@ -66,10 +66,10 @@ interface ReplayOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'rejecte
   readonly tooOldTo: EpochNs | null;
 }
 
-/** The replays of the state. */
+/** The archive, the progress of each destination and the quarantine, as replays use them. */
 export interface ReplayStore {
   readonly archiveReader: ArchiveReader;
-  /** The one that is unfinished. */
+  /** The replay of a destination that has not reached its end; `null` where there is none. */
   unfinished(destinationId: number): ReplayState | null;
   save(destinationId: number, state: ReplayState): void;
   forget(destinationId: number): void;
@@ -126,7 +126,7 @@ export function readReplayReports(value: unknown): readonly ReplayReport[] | nul
   return fits ? (value as readonly ReplayReport[]) : null;
 }
 
-/** Reads a complete summary. */
+/** Checks a stored summary of replays: `null` if its reports, outcome or exit code do not fit. */
 export function readReplaySummary(value: unknown): ReplaySummary | null {
   if (!isRecord(value) || readReplayReports(value['destinations']) === null) return null;
   const fits =

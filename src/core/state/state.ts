@@ -18,7 +18,7 @@ import type { QuarantineStore } from './quarantine.ts';
 import type { ReplayStore } from './replay.ts';
 import type { TelemetryStore } from './telemetry.ts';
 
-/** The state of one workspace. */
+/** Everything that the sync keeps of one workspace: telemetry, inventory, the log and the quarantine. */
 export interface Store extends TelemetryStore, InventoryStore, LogStore {
   /** The `workspace_id` tag that every point carries; `null` before it is pinned. */
   workspaceTag(): string | null;
@@ -84,15 +84,15 @@ export function createFactNote(
   };
 }
 
-/** The counts of a removal. */
+/** How much of a device was deleted, by one step or in all. */
 export interface ForgottenCounts {
-  /** Lines of the archive. */
+  /** Lines that were deleted from the archive. */
   readonly points: number;
   readonly quarantined: number;
   readonly alerts: number;
 }
 
-/** The progress of a removal. */
+/** How far the removal of a device is after a step. */
 export interface ForgetStep {
   readonly removed: ForgottenCounts;
   /** `waiting`: some of its lines are not delivered yet, and stay. */
@@ -159,7 +159,7 @@ export interface StreamFacts {
   readonly failure: { readonly atMs: EpochMs; readonly fault: string } | null;
 }
 
-/** A job that has not ended. */
+/** A queued or running job, as reports show it. */
 export interface OpenJob {
   readonly id: number;
   readonly kind: string;
@@ -183,14 +183,14 @@ interface DeviceRequests {
 
 /** The upgrade of a state of an earlier version, which is made when it is opened. */
 export interface StateUpgrade {
-  /** State versions. */
+  /** The version of the state before the upgrade, and after it. */
   readonly from: number;
   readonly to: number;
   /** The file with the state as it was before. */
   readonly copy: string;
 }
 
-/** The facts for reports. */
+/** The stored facts that status reports and metrics are made from. */
 export interface StateFacts {
   /** All lanes, in the order of precedence. May be a few seconds old. */
   spending(nowMs: EpochMs): readonly LaneStatus[];

@@ -88,7 +88,7 @@ export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadi
   readonly lane: LogLane;
   /** The request of the page; its yield is stored with its booking. */
   readonly requestId: number;
-  /** New telemetry lines. */
+  /** Telemetry lines that are not in the archive yet. */
   readonly lines: readonly string[];
   /** Further lines of the device that are not telemetry (`coverage_hour`). */
   readonly sideLines: readonly string[];
@@ -141,7 +141,6 @@ export interface Gap {
   readonly fromNs: EpochNs;
   readonly toNs: EpochNs;
   readonly reason: GapReason;
-  /** When it is requested again. */
   readonly retryAtMs: EpochMs;
 }
 
@@ -185,7 +184,7 @@ export interface EmptyWindow extends Interval {
 
 /** How far the recheck of a device is: `--backfill --recheck` reads covered ranges again. */
 export interface RecheckProgress {
-  /** The requested range. */
+  /** The range that the command asked for. */
   readonly requested: Interval;
   /** The part that was covered when it began and is still to be read again, ascending. */
   readonly unread: Intervals;
@@ -206,9 +205,9 @@ export interface CoverageNow {
   readonly covered: readonly CoveredRange[];
   readonly late: LateRecord;
   readonly gaps: readonly Gap[];
-  /** See `newestNs` below. */
+  /** The time of the newest archived reading; `null` without any. */
   readonly newestNs: EpochNs | null;
-  /** See {@link isSilentForGood}. */
+  /** Whether its signs of life are known to be of no readings ({@link isSilentForGood}). */
   readonly isSilent: boolean;
 }
 
@@ -285,6 +284,5 @@ export interface TelemetryStore {
   saveReread(deviceId: string, day: number): void;
   /** The unfinished recheck of a device; `null` where there is none. */
   recheck(deviceId: string): RecheckProgress | null;
-  /** Keeps it; `null` removes it. */
   saveRecheck(deviceId: string, progress: RecheckProgress | null): void;
 }

@@ -62,7 +62,7 @@ export interface DestinationCandidate {
   readonly kind: DestinationKind;
 }
 
-/** A destination in the state. */
+/** A destination that `--verify` compares, as the state knows it. */
 export interface VerifiedDestination {
   readonly id: number;
   readonly kind: DestinationKind;
