@@ -18,7 +18,7 @@ import { type RequestLane, STREAMS, type Stream } from '../core/ports.ts';
 import type { StreamStatus } from '../core/status.ts';
 import { type EpochMs, MINUTE_MS, timeText } from '../core/time.ts';
 
-/** The state of one stream. */
+/** How the requests of one stream were answered. */
 interface StreamState {
   /** When its work last came to an end, or it turned out to be off, by the monotonic clock. */
   readAtMs: number;
@@ -41,7 +41,7 @@ interface StreamState {
 interface ApiStateParts {
   readonly observe: Observe;
   readonly serverNowMs: () => EpochMs;
-  /** A clock that never jumps. */
+  /** The monotonic clock. */
   readonly monoMs: () => number;
   /** Called when what keeps the API from being read may have changed. */
   readonly problemChanged?: () => void;
@@ -148,7 +148,7 @@ export function noteRefused(state: ApiState, fault: ApiFault, message: string, w
   state.parts.problemChanged?.();
 }
 
-/** Records that the key works. */
+/** Clears a refusal of the key, if there was one, and reports that. */
 export function noteAccepted(state: ApiState): void {
   if (state.refusal === null) return;
   state.refusal = null;
@@ -156,13 +156,13 @@ export function noteAccepted(state: ApiState): void {
   state.parts.problemChanged?.();
 }
 
-/** Records that a task ended. */
+/** Clears the failure of a lane, and that of the API, because one of its tasks has ended well. */
 export function noteWorked(state: ApiState, lane: RequestLane): void {
   state.failing.delete(lane);
   state.fault = null;
 }
 
-/** A task that has failed. */
+/** A task that ended in a fault. */
 interface FailedWork {
   readonly lane: RequestLane;
   readonly fault: ApiFault;
@@ -170,7 +170,7 @@ interface FailedWork {
   readonly isService: boolean;
 }
 
-/** Records that a task failed. */
+/** Marks the lane as failing, and the API as failing where `isService`; a requested wait counts as no failure. */
 export function noteFailed(state: ApiState, { lane, fault, isService }: FailedWork): void {
   // A wait that the server requests is no failure.
   if (fault.kind === 'throttled') return;
@@ -197,7 +197,6 @@ export interface StreamReport {
 /** The reason why the API cannot be read. */
 interface ApiProblem {
   readonly code: 'key_refused' | 'api_unreachable';
-  /** A sentence for people. */
   readonly text: string;
 }
 

@@ -35,7 +35,7 @@ export interface BackfillSettings {
   readonly wantedRange: WantedRange;
   /** Its requests of the last day before its start, ascending, in server time. */
   readonly sentMs: readonly EpochMs[];
-  /** The budget, in requests. */
+  /** The budgets of the minute and of the day, in requests. */
   readonly budgets: RateSettings['budgets'];
   /** Whether live work runs beside it and gets some time to fetch the newest readings. */
   readonly isBeside: boolean;
@@ -202,7 +202,7 @@ function gapsOf(state: BackfillState, deviceId: string, others: Intervals): Inte
 /** The facts about one device that decide which gaps a backfill can request. */
 export interface BackfillGapFacts {
   readonly covered: readonly CoveredRange[];
-  /** Its recorded gaps. */
+  /** Its recorded gaps, with their reasons. */
   readonly named: readonly Gap[];
   readonly wanted: Interval;
   /** The current coverage limit; `null` while the server's time is unknown. */

@@ -60,7 +60,7 @@ export function unlimitedDay(share: number): DayBudget {
   };
 }
 
-/** The budget by new figures. */
+/** Returns the day's budget after the limits or the use by others have changed; earned tokens stay. */
 export function withFigures(day: DayBudget, figures: DayFigures, nowMs: number): DayBudget {
   const { share } = day;
   const isFirst = !isLimited(day);

@@ -60,10 +60,10 @@ const NORMAL_LAG_FACTOR = 2;
 const MOST_FOR_LISTS = 0.5;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** The state of the planner. */
+/** Everything that a decision depends on, besides the time; `planner.ts` changes it after each event. */
 export interface PlannerState {
   readonly settings: PlannerSettings;
-  /** Records to a page. */
+  /** Records per page. */
   pageSize: number;
   readonly devices: DeviceQueue;
   readonly histories: Readonly<Record<HistoryDecision['lane'], HistoryQueue>>;
@@ -287,7 +287,7 @@ function isDue(state: PlannerState, kind: WholeStream, nowMs: number): boolean {
   return kind !== state.postpone && dueMs(state.streams[kind], everyMs(state, kind)) <= nowMs;
 }
 
-/** How often a stream is read. */
+/** The interval between two readings of a stream, in ms; of the device list, the one that is worth its requests. */
 function everyMs(state: PlannerState, kind: WholeStream): number {
   return kind === 'devices' ? bestListEveryMs(state) : scheduledMs(state, kind);
 }

@@ -35,7 +35,7 @@ export interface DemandInput
   readonly alertRequests: number;
   /** From reading to reading, in ms, of each device that reports; measured or assumed. */
   readonly intervalsMs: readonly number[];
-  /** Devices that do not report. */
+  /** The number of devices that do not report. */
   readonly quietDevices: number;
   /** The plan's figures; `null` where there is no such limit or it is not known. */
   readonly perMinute: number | null;
@@ -74,7 +74,7 @@ export interface Demand {
   /** The factor by which all poll intervals grow; 1 if the schedules fit. */
   readonly slowdown: number;
   readonly readingsFit: boolean;
-  /** Readings a day. */
+  /** The readings that the devices make a day, and how many of them the budget can fetch. */
   readonly readingsMade: number;
   readonly readingsCovered: number;
   readonly freshness: Freshness;
@@ -116,7 +116,7 @@ function pagesMade(input: DemandInput): number {
   return readingsADay(input) / (input.pageSize * FULL_PAGE);
 }
 
-/** The sum over all lanes. */
+/** Requests a day for everything but history and backfill. */
 export function totalRequests(demand: DemandByLane): number {
   return demand.live + demand.alerts + demand.inventory + demand.account + demand.idlePolls;
 }
@@ -231,7 +231,7 @@ interface LongerInterval {
 export interface Shortfall {
   /** Whether the schedules are slowed down, or not even all readings are fetched. */
   readonly of: 'schedules' | 'readings';
-  /** Requests a day. */
+  /** Requests a day: by the schedules, and by the budget. */
   readonly needed: number;
   readonly available: number;
   readonly boundBy: 'minute' | 'day' | null;
@@ -240,14 +240,14 @@ export interface Shortfall {
   readonly freshness: Freshness;
   /** Devices whose report rate was not measured yet, and the assumed interval. */
   readonly assumed: { readonly devices: number; readonly intervalMs: number } | null;
-  /** Readings a day. */
+  /** The readings that the devices make a day, and how many of them the budget can fetch. */
   readonly readingsMade: number;
   readonly readingsCovered: number;
   /** The changes that would each make the demand fit; `null` where one alone cannot. */
   readonly remedies: {
     /** Longer intervals: a row for each change, which has several keys only where no key alone is enough. */
     readonly intervals: readonly (readonly LongerInterval[])[];
-    /** `api.share`. */
+    /** The value of `api.share` that would be enough. */
     readonly share: number | null;
     /** A plan of this many requests. */
     readonly perMinute: number;
@@ -382,7 +382,7 @@ export interface SchedulerDemand {
   readonly lastIntervalMs: number | null;
   /** The requests of one poll of the alerts. */
   readonly alertRequests: number;
-  /** Requests a day. */
+  /** The daily use by other clients, in requests. */
   readonly othersPerDay: number;
 }
 

@@ -20,7 +20,7 @@ import {
   UNKNOWN_RATE,
 } from './report-rate.ts';
 
-/** The time of nothing. */
+/** Stands for an event that has never happened. */
 export const NEVER_MS = Number.NEGATIVE_INFINITY;
 
 /** Times may be cut to seconds on one side and not on the other. */
@@ -91,7 +91,7 @@ export interface OutlookFacts {
   liveGap: LiveGap | null;
 }
 
-/** The outlook of a new device. */
+/** The facts about a device that was neither polled nor listed. */
 export function unknownDevice(): OutlookFacts {
   return {
     newestMs: NEVER_MS,
@@ -109,7 +109,7 @@ export function unknownDevice(): OutlookFacts {
   };
 }
 
-/** When a device is due. */
+/** The times from which the queue decides whether a device is polled, and before which others. */
 export interface Outlook {
   /**
    * The time of its oldest reading that is not covered, as well as it is known; of one that was never polled, far back.

@@ -70,7 +70,7 @@ export type DeviceEvent =
   | 'due'
   | 'filled';
 
-/** The table of the header. */
+/** The state after each event, as the table in the header says. */
 // biome-ignore format: a row for each event
 const TRANSITIONS: Readonly<Record<DeviceEvent, Readonly<Record<QueueState, QueueState | 'placed'>>>> = {
   stored:    { absent: 'placed', idle: 'placed',  waiting: 'placed',  ready: 'placed',  full: 'placed',  polling: 'polling' },
@@ -103,7 +103,7 @@ const NOTHING_EXPECTED: Outlook = {
   fullMs: Number.POSITIVE_INFINITY,
 };
 
-/** A device in the queue. */
+/** A device with its place in the heaps and the facts that decide when it is polled. */
 interface QueuedDevice {
   readonly deviceId: string;
   readonly slot: number;
@@ -129,7 +129,7 @@ export interface DeviceQueue {
   droppedHints: number;
 }
 
-/** No devices. */
+/** Creates a queue without devices. */
 export function createDeviceQueue(rules: QuotaRules): DeviceQueue {
   return {
     rules: { ...rules, isUnlisted: false },
@@ -404,7 +404,7 @@ export function readingsPerMs({ rateSum }: DeviceQueue): number {
   return Math.max(0, rateSum);
 }
 
-/** How fast devices report. */
+/** The report rates of the polled devices, for the demand. */
 export interface Rates {
   /** From reading to reading, in ms, of each device that reports and whose rate is known. */
   readonly knownMs: readonly number[];

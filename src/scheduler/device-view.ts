@@ -25,7 +25,7 @@ interface DeviceView {
   readonly open: OpenHistory;
 }
 
-/** The input of {@link viewOf}. */
+/** The facts about one device that {@link viewOf} works from. */
 export interface ViewInput {
   readonly covered: readonly CoveredRange[];
   /** The wanted range, up to the coverage limit. */

@@ -62,7 +62,7 @@ export interface DispatchParts {
   readonly rereading: Rereading;
   /** Called when no request is due for a second or longer. */
   readonly onRest: () => void;
-  /** Shows that this loop moves. */
+  /** The heartbeat of this loop. */
   readonly pulse: Pulse;
   /**
    * Reads a complete stream.

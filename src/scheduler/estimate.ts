@@ -38,7 +38,7 @@ const LIVE_NS = HOUR_NS;
 /** How far back from the limit each recency (`history-queue.ts`) begins, in ns; the last one has no beginning. */
 const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
-/** A device of an estimate. */
+/** The part of a device's rate and coverage that an estimate needs. */
 interface EstimatedDevice extends Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs' | 'covered'> {
   /** Its first reading, where the range has no older one (`beginningOf`). */
   readonly beginsNs?: EpochNs | null;
@@ -236,7 +236,7 @@ export function besideSupply(
 
 /** The quota window of the day and the requests in it. */
 interface SentDay {
-  /** `api.share`. */
+  /** The share of the limit that Tidemark may use (`api.share`). */
   readonly share: number;
   /** In requests; `null`: no limit is known. */
   readonly limit: number | null;

@@ -20,7 +20,7 @@ export interface Heap {
 const FIRST_CAPACITY = 64;
 const ABSENT = -1;
 
-/** An empty heap. */
+/** Creates a heap that holds no slot. */
 export function createHeap(): Heap {
   return {
     slots: new Int32Array(FIRST_CAPACITY),

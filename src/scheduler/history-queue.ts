@@ -8,13 +8,11 @@ import { createHeap, dropSlot, type Heap, hasSlot, headKey, headSlot, putSlot } 
 /** How far back a piece of history reaches from now. */
 export const RECENCIES = ['day', 'week', 'rest'] as const;
 
-/** How far back a gap lies. */
 export type Recency = (typeof RECENCIES)[number];
 
 /** How much of each range is wanted and not covered, in ms, each without the one before. */
 export type OpenHistory = Readonly<Record<Recency, number>>;
 
-/** Nothing is missing. */
 export const NOTHING_OPEN: OpenHistory = { day: 0, week: 0, rest: 0 };
 
 /** The device to read next, and how far back. */
@@ -97,7 +95,7 @@ export function releaseHistory(queue: HistoryQueue, deviceId: string, isAnswered
   else enqueue(queue, entry);
 }
 
-/** Ends the rest of a device. */
+/** Makes a device eligible at once that was to rest until later; nothing happens if it is not queued. */
 export function endHistoryRest(queue: HistoryQueue, deviceId: string): void {
   const entry = queue.entries.get(deviceId);
   if (entry === undefined) return;

@@ -28,7 +28,7 @@ import { scrubbed } from '../core/secret.ts';
 import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/state/jobs.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
 
-/** Work under way for a job. */
+/** A job that a worker is doing: `runJobs` stores its progress and, at last, its end. */
 export interface JobWork {
   readonly end: Promise<JobEnd>;
   /** How far it is: plain JSON, of its kind. */
@@ -168,7 +168,7 @@ function reasonToEnd(job: Job, beats: Beats): 'cancelled' | 'lost' | null {
   return ruleOf(job.kind)?.isFollowed === true && beats.isLost(job) ? 'lost' : null;
 }
 
-/** Runs a job to its end. */
+/** Has a worker do a job, stores its progress and its end, and ends it early where its row or its follower is lost. */
 async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }, signal: AbortSignal): Promise<void> {
   const { queue, clock, observe, workers } = parts;
   const beganMs = clock.monoMs();
@@ -209,7 +209,7 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
 /** The observations while a job runs. */
 interface Seen {
   lost: boolean;
-  /** Why it could not be watched. */
+  /** The error with which watching the job failed; `null` where it did not. */
   failure: { readonly error: unknown } | null;
 }
 
@@ -321,7 +321,7 @@ interface Beats {
   isLost(job: Job): boolean;
 }
 
-/** The last sign of a follower. */
+/** The last counter seen of a follower, and when it changed. */
 interface Heartbeat {
   readonly beat: number;
   readonly atMs: number;

@@ -62,7 +62,6 @@ export interface RereadDecision {
   readonly lane: 'idle-poll';
 }
 
-/** A request to make. */
 export type Decision = PollDecision | HistoryDecision | StreamDecision | RereadDecision;
 
 /** Returns the purpose that the requests of a decision are booked under. */
@@ -119,7 +118,7 @@ export interface Planner {
   noteBegan(decision: Decision, nowMs: number): void;
   notePollCommitted(decision: PollDecision, answer: PollAnswer, nowMs: number): void;
   noteHistoryCommitted(decision: HistoryDecision, open: OpenHistory): void;
-  /** Records the device list. */
+  /** Records a complete device list and the signs of life in it. */
   noteDevicesListed(devices: readonly PlannedDevice[], nowMs: number): void;
   /** Records that the list is out of date: until the next one, devices are polled without it. */
   noteUnlisted(): void;

@@ -242,7 +242,7 @@ export function setPageSize(state: PlannerState, records: number): void {
   renewRules(state);
 }
 
-/** Makes a stream due now. */
+/** Makes a stream due at once, before its schedule names a time. */
 export function hasten(state: PlannerState, kind: WholeStream): void {
   changeStream(state, kind, streamEvents.hastened);
 }
@@ -266,7 +266,7 @@ function changeStream(
   streams[kind] = event(streams[kind]);
 }
 
-/** The figures of the planner. */
+/** Returns the planner's figures for reports and metrics. */
 export function figuresOf(state: PlannerState): PlannerFigures {
   const { devices, histories, liveLagMs, livePolls, liveEmpty } = state;
   return {

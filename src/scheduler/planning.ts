@@ -53,13 +53,13 @@ type GoalLane = HistoryDecision['lane'];
 /** The task of a planner without live work: one goal, and some streams once. */
 export interface LoneWork {
   readonly lane: GoalLane;
-  /** `null`: no telemetry. */
+  /** The gaps to close; `null` where no telemetry is read. */
   readonly goal: Goal | null;
   /** The streams that are still to be read, each once. The account is read on its schedule anyway. */
   readonly streams: readonly WholeStream[];
 }
 
-/** The state of planning. */
+/** The planner with everything that feeds it from the state: goals, coverage and demand. */
 export interface Planning {
   readonly parts: PlanningParts;
   /** Notified when an event may change which request is most valuable. */
@@ -71,7 +71,7 @@ export interface Planning {
   readonly goals: Record<GoalLane, Goal | null>;
   /** The current planner. It may be replaced, so callers do not store it. */
   planner: Planner;
-  /** The devices that are polled. */
+  /** The ids of the devices that the planner polls. */
   polled: Set<string>;
   /** Set where nothing but a goal is worked off. */
   loneWork: LoneWork | null;

@@ -7,7 +7,7 @@
  * rate costs requests or freshness. It never affects the coverage.
  */
 
-/** How often a device reports. */
+/** The usual interval between a device's readings, learnt from its pages. */
 export interface ReportRate {
   /** From one reading to the next, in ms, as a rule; `null` where nothing is known yet. */
   readonly intervalMs: number | null;

@@ -11,7 +11,6 @@ import type { QuotaRules } from './device-queue.ts';
 /** The kinds of work below live, in their order. */
 export const RESERVED_LANES = ['account', 'alerts', 'devices', 'first-history', 'backfill', 'idle-poll'] as const;
 
-/** One of them. */
 export type ReservedLane = (typeof RESERVED_LANES)[number];
 
 /** The part of all requests that each gets at least while it has work. */
@@ -188,7 +187,7 @@ export interface Load {
   readonly readingsPerMs: number;
   /** From reading to reading, of the devices that report. */
   readonly intervalsMs: () => readonly number[];
-  /** Requests. */
+  /** Requests that the budget lets through, per ms. */
   readonly carriedPerMs: number;
 }
 

@@ -29,7 +29,6 @@ import { type DispatchParts, followPlan, surviveFault, waitForRoom } from './dis
 import type { StreamDecision } from './planner-types.ts';
 import { beginLoneWork, beginPlanning, checkDemand, LONE_REST_MS, type LoneWork } from './planning.ts';
 
-/** The parts of a session. */
 export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
 
 /** How often to check whether something is due to be read again. */
@@ -48,7 +47,7 @@ export interface KeySource {
   adopt(): void;
 }
 
-/** The parts of the daemon. */
+/** Everything that `runDaemon` needs: the parts of a session, the key, and the loops beside it. */
 export interface DaemonParts extends SessionParts {
   readonly key: KeySource;
   /** Loops that run beside the sessions until the signal aborts: the deliveries, the maintenance, the jobs. */
@@ -176,7 +175,7 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
   );
 }
 
-/** How a one-off begins. */
+/** How a session with a goal lists its work, and whether it may begin without a device list. */
 interface LoneStart {
   /** Whether devices that are known from before will do where they cannot be listed. */
   readonly mayGoUnlisted: boolean;

@@ -8,14 +8,13 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 /** The streams that are read as a whole. */
 export const WHOLE_STREAMS = ['account', 'alerts', 'devices'] as const;
 
-/** One of them. */
 export type WholeStream = (typeof WHOLE_STREAMS)[number];
 
 /** How long a stream rests after a failure of its own. */
 const REST_MS = 5 * SECOND_MS;
 const LONGEST_REST_MS = 2 * MINUTE_MS;
 
-/** The state of a stream. */
+/** When a whole stream (account, devices or alerts) was read and may be read again. */
 export interface PlannedStream {
   /** When it was last read to its end; infinitely long ago where it never was. */
   readonly readMs: number;
@@ -140,7 +139,7 @@ export interface ChangeRate {
   learntPerMs: number | null;
 }
 
-/** Nothing is learnt yet. */
+/** Creates a rate of changes that is assumed until two device lists were read. */
 export function createChangeRate(): ChangeRate {
   return { count: 0, listedMs: null, learntPerMs: null };
 }
