@@ -85,7 +85,7 @@ async function syncAlertList(context: SyncContext, signal: AbortSignal): Promise
   }
 }
 
-/** How far a listing has to go. */
+/** Where a listing of the alerts ends. */
 interface ListDepth {
   /** Down to alerts opened at this time; `null`: no further than new ones are found. */
   readonly to: EpochNs | null;

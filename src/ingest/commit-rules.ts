@@ -34,7 +34,7 @@ import type { DaySum, PageCommit, TelemetryState, TimestampOffset } from '../cor
 import { DAY_NS, type EpochNs, formatExact } from '../core/time.ts';
 import { type CoverageInput, coverageAfter, hourOf, hourStart, hoursToWrite, isCovered } from './coverage-rules.ts';
 
-/** The input of a commit. */
+/** A judged page with the state of its device, from which the commit is composed. */
 export interface CommitInput extends Omit<CoverageInput, 'state'> {
   readonly state: TelemetryState;
   readonly workspaceId: string;

@@ -29,7 +29,7 @@ import { emptiedRange } from './rejected-answers.ts';
 /** How often a commit is computed again because the state has moved meanwhile. */
 const ATTEMPTS = 5;
 
-/** A judged page. */
+/** A page as `judge-page.ts` judged it: its readings, and the range that it covers. */
 interface JudgedPage {
   readonly deviceId: string;
   readonly lane: RequestLane;
@@ -47,9 +47,9 @@ interface JudgedPage {
   readonly visibleFromNs?: EpochNs | null;
 }
 
-/** The result of a commit. */
+/** The changes that a commit has made. */
 interface Committed {
-  /** How many readings were new. */
+  /** The number of readings with at least one new value. */
   readonly newReadings: number;
   /** The range below the page that is not covered any more; `null` without one. */
   readonly reopened: Interval | null;

@@ -12,7 +12,7 @@ import type { Store } from '../core/state/state.ts';
 import type { EpochMs, EpochNs } from '../core/time.ts';
 import type { FilterNotes } from './filter.ts';
 
-/** The settings of a sync. */
+/** The part of the configuration that reading the API depends on. */
 export interface SyncSettings {
   /** How far back the first sync goes: an age, or a fixed instant. */
   readonly history:
@@ -85,7 +85,7 @@ export interface ReportContext extends Pick<SyncContext, 'store' | 'nextReadingM
 
 /** The additions of a committed telemetry page to the archive. */
 export interface CommittedPage {
-  /** The lane that requested it. */
+  /** The lane of the request. */
   readonly lane: RequestLane;
   readonly newReadings: number;
   readonly newPoints: number;

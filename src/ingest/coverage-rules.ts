@@ -283,7 +283,7 @@ export function hourOf(at: EpochNs): number {
   return Number(at / HOUR_NS);
 }
 
-/** When an hour begins. */
+/** Returns the beginning of an hour, which is counted from 1970, in ns since 1970. */
 export function hourStart(hour: number): EpochNs {
   return BigInt(hour) * HOUR_NS;
 }

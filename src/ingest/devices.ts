@@ -92,10 +92,10 @@ function listedTo({ serverClock }: Pick<SyncContext, 'serverClock'>, answeredAtM
   return Math.min(answeredAtMs, serverClock.passedMs() ?? serverClock.unconfirmed()?.dateMs ?? answeredAtMs);
 }
 
-/** A complete listing. */
+/** The devices of all pages of one listing. */
 interface Listing {
   readonly records: ReadonlyMap<string, DeviceRecord>;
-  /** Records without a usable id. */
+  /** The number of records without a usable id. */
   readonly unreadable: number;
   /** The server's time of the last page. */
   readonly answeredAtMs: EpochMs;

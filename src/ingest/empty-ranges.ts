@@ -53,7 +53,7 @@ export interface EmptyAnswer {
   readonly known: EmptyRange | null;
   /** When readings of another device were served last; `null`: never. */
   readonly controlMs: EpochMs | null;
-  /** The server's time. */
+  /** By the server's clock. */
   readonly nowMs: EpochMs;
   /**
    * For how long there have been such answers by the monotonic clock, in ms: without `Date` the server's time jumps
@@ -155,7 +155,7 @@ export function isCheckDue(dueMs: EpochMs | null, nowMs: EpochMs): boolean {
   return dueMs !== null && (dueMs <= nowMs || dueMs > nowMs + DAY_MS);
 }
 
-/** A page with readings. */
+/** A page with readings of one device, as evidence that the API serves readings. */
 interface ServedPage {
   readonly deviceId: string;
   /** When it was served, in the server's time. */
@@ -172,7 +172,7 @@ export interface ServedReadings {
   readonly absentSince: Map<string, number>;
 }
 
-/** Nothing was served yet. */
+/** Creates the record of served readings, without any. */
 export function nothingServed(): ServedReadings {
   return { last: null, before: null, absentSince: new Map() };
 }

@@ -52,7 +52,7 @@ const RETRY_MS = 1000;
 /** After how many pages that cover nothing a scan lets requests of other devices go before each of its own. */
 const PAGES_AT_ONCE = 10;
 
-/** The task of a page scan. */
+/** The range of a device to close, the lane that pays for it, and when to stop early. */
 export interface ScanTask {
   readonly deviceId: string;
   /** The range to close, below the coverage limit. */
@@ -70,13 +70,13 @@ export interface ScanTask {
   readonly waitUntilTurn?: (signal: AbortSignal) => Promise<void>;
 }
 
-/** The result of a page scan. */
+/** The yield of the pages of a scan. */
 export interface ScanResult {
   /** How many pages were answered and judged. */
   readonly pages: number;
   /** The readings of the last page, newest first, including those that were stored before. */
   readonly lastReadings: readonly Reading[];
-  /** How many readings were new. */
+  /** The number of readings with at least one new value. */
   readonly newReadings: number;
   /** Whether a page has covered a range that was not covered. */
   readonly extendsCoverage: boolean;
@@ -109,7 +109,7 @@ export interface Scanning extends FetchParts {
   readonly served: ServedReadings;
 }
 
-/** A scan of a task under way. */
+/** The scan of one task, with its result so far. */
 export interface RangeScan extends Scanning {
   readonly task: ScanTask;
   /** The range below its pages that has to be read again: it is scanned too, wherever the range of the task ends. */

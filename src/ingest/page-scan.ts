@@ -32,7 +32,7 @@ import { isResting, restOf } from './named-gaps.ts';
 import { limitAfterFall } from './wanted-range.ts';
 import { planEdge, servedFrom } from './window-limits.ts';
 
-/** Reads the pages of devices. */
+/** Closes the gaps of devices page by page, and peeks at their newest pages. */
 export interface PageScanner extends Peeking {
   /**
    * Closes the gaps of a device in a range, newest first. Returns when they are closed or named, when the task has the
@@ -119,7 +119,7 @@ function takeNextGap({ context, windows }: FetchParts, { deviceId, range, lane }
   return gap.to <= oldest ? null : { from: oldest, to: gap.to };
 }
 
-/** A scan under way. */
+/** A scan under way; the next one of its device waits for `ended`. */
 interface ScanTurn {
   readonly task: ScanTask;
   readonly ended: Promise<void>;

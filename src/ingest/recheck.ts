@@ -27,7 +27,7 @@ interface SkippedRange extends Interval {
   readonly reason: 'cleared' | 'beyond_plan';
 }
 
-/** A recheck under way. */
+/** A goal's record of the covered ranges to read again, and the reads. */
 export interface Recheck {
   /** The ranges of a device that are still to be read again, ascending. */
   unread(deviceId: string): Intervals;

@@ -92,7 +92,7 @@ export interface Attempts {
   readonly withoutOverlap: number;
   /** Whether pages with readings are accepted that end before the overlap reading, because it counts as gone. */
   readonly shortAccepted: boolean;
-  /** The same of empty answers. */
+  /** Whether empty answers are accepted for the same reason. */
   readonly emptyAccepted: boolean;
 }
 

@@ -280,7 +280,7 @@ export interface RangePage {
   readonly readings: readonly Reading[];
 }
 
-/** A range that is being read. */
+/** A range that is read again page by page; `take` gets each page. */
 export interface RereadScan extends FetchParts {
   readonly deviceId: string;
   readonly range: Interval;
@@ -307,7 +307,7 @@ export async function rereadRange(
   return (await readDown(scan, () => false, signal)) === null;
 }
 
-/** Begins to read a range. */
+/** Creates the scan of a range; it sends no request yet. */
 export function beginReread(
   context: SyncContext,
   task: Pick<RereadScan, 'deviceId' | 'range' | 'take' | 'lane'> & Partial<Pick<RereadScan, 'empties'>>,

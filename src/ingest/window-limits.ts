@@ -36,7 +36,7 @@ export interface WindowKnowledge {
   readonly refusedBeyond: { readonly planDays: number | null; readonly days: number } | null;
   /** The plan's figure under which older readings were served anyway; `null` before that. */
   readonly servedBeyondDays: number | null;
-  /** See {@link FIRST_LEAD_NS}. */
+  /** The time that a request for old readings gets to arrive; {@link FIRST_LEAD_NS} before it was too short. */
   readonly leadNs: bigint;
   /** Whether the service refuses a request with `after` alone, or counts it as wider than it is. */
   readonly bothBounds: boolean;
