@@ -65,7 +65,7 @@ export interface Deliverer extends BlockFacts {
   resend(lines: readonly string[], signal: AbortSignal): Promise<Sent | Blocked>;
 }
 
-/** The ports of a deliverer. */
+/** Everything that the deliveries of a process share. */
 export interface DelivererParts {
   readonly store: Store;
   readonly clock: Clock;
@@ -84,7 +84,7 @@ const LINGER_MS = 500;
 /** How long a delivery rests if nothing wakes it. */
 const REST_MS = MINUTE_MS;
 
-/** The state of a delivery. */
+/** The delivery to one destination, with the batches that are under way or prepared. */
 interface Delivery extends DelivererParts {
   readonly name: string;
   readonly destination: Destination;
@@ -114,7 +114,7 @@ interface Result {
   readonly tookMs: number;
 }
 
-/** A batch that is sent. */
+/** A batch with the promise of its result. */
 interface UnderWay extends NextBatch {
   readonly result: Promise<Result>;
 }

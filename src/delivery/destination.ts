@@ -103,12 +103,11 @@ function blockedBy(answer: AnswerOf['blocked' | 'later']): Blocked {
 
 type AnswerKind = WriteAnswer['kind'];
 
-/** The answers by their kind. */
 type AnswerOf = { readonly [Kind in AnswerKind]: Extract<WriteAnswer, { readonly kind: Kind }> };
 
 /** Why lines were refused, with the same fields for each kind of refusal. */
 export interface RefusedWrite {
-  /** The server's message. */
+  /** The message of the server. */
   readonly message: string;
   /** Whether it names lines that are older than the destination keeps. */
   readonly retention: boolean;
@@ -198,7 +197,7 @@ export function openDestination(
 
 /** A database that can be sent to. */
 export interface Reachable {
-  /** The number in the state. */
+  /** The id of the destination in the state. */
   readonly id: number;
   readonly name: string;
   readonly kind: DestinationKind;

@@ -34,7 +34,7 @@ export interface ReplayParts extends DelivererParts {
 
 type Target = Pick<Deliverer, 'name' | 'destinationId' | 'resend'>;
 
-/** A replay to one destination. */
+/** Sends archived lines to one destination again, from the position where an earlier run was interrupted. */
 export interface Replay {
   /** Sends all points. It ends early if nothing moves for ten minutes. An abort is a result, not an error. */
   run(signal: AbortSignal): Promise<void>;
@@ -111,7 +111,7 @@ function passed({ devices }: Store, { position, args }: ReplayState): number {
   return ids.filter((id) => id < deviceId).length;
 }
 
-/** The state of a replay. */
+/** The replay to one destination with its progress. */
 interface Job {
   readonly target: Target;
   readonly range: ReadRange;
@@ -315,7 +315,7 @@ function createSender(target: Target, { store, clock, batchLines, maxRate, isBes
   };
 }
 
-/** The result of a load. */
+/** The outcome of one load of lines. */
 interface LoadSent {
   readonly rejected: Sent['rejected'][number][];
   readonly missing: Sent['missing'][number][];

@@ -20,13 +20,13 @@ export interface RejectedLine {
   /** The index of the line in the batch. */
   readonly index: number;
   readonly line: string;
-  /** The server's message. */
+  /** The message of the server. */
   readonly message: string;
   /** Whether it was refused for its age. */
   readonly retention: boolean;
 }
 
-/** The result of a batch. */
+/** How far a batch is resolved, and the outcome of its lines. */
 export interface Resolution {
   /** How many lines, counted from the first, are accepted or rejected: the position in the log moves by this number. */
   readonly resolved: number;

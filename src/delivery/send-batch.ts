@@ -10,7 +10,7 @@ import { type Blocked, judge, type ServedDestination } from './destination.ts';
 import { type RejectedLine, type Resolution, resolveBatch } from './resolve.ts';
 import { missingForAge, timeOf } from './too-old.ts';
 
-/** The result of a batch. */
+/** A batch that was sent: how far it is resolved, and where the lines go that were not accepted. */
 export interface Sent {
   readonly resolution: Resolution;
   /** The resolved lines that go to the quarantine, with the destination's words. */

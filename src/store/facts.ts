@@ -17,9 +17,9 @@ export const ACCOUNT_FACT = 'account';
  * The table of facts, which remembers what it has read: a row that was changed past it would be read as it was before.
  */
 export interface Facts {
-  /** `null` where there is none. */
+  /** The value of a fact; `null` where there is none. */
   read(key: string): string | null;
-  /** Only inside a transaction. */
+  /** Stores or replaces a fact. Needs a transaction. */
   write(key: string, value: string): void;
 }
 

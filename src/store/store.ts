@@ -50,7 +50,7 @@ import { openDatabase } from './open/database.ts';
 import { createStateFacts } from './report-facts.ts';
 import { asTransactions, createRidingWriter, createWriter, type Writer } from './transactions.ts';
 
-/** An open state. */
+/** The state of one workspace, open for the one process that writes it, by its parts. */
 export interface OpenStore {
   readonly store: Store;
   readonly ledger: Ledger;
@@ -58,7 +58,6 @@ export interface OpenStore {
   readonly maintenance: ArchiveMaintenance;
   /** The jobs that commands have left. */
   readonly jobs: JobQueue;
-  /** The facts for reports. */
   readonly facts: StateFacts;
   readonly path: string;
   /** The upgrade that opening it made; `null` if it had the newest shape. */

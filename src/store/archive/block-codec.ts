@@ -84,7 +84,6 @@ function packAgain(blocks: readonly PackedBlock[]): Buffer {
   return data;
 }
 
-/** The byte between two lines. */
 export const NEWLINE = 0x0a;
 
 /** As part of a larger buffer it is never released. */

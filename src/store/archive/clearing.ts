@@ -187,7 +187,7 @@ function timesOf(lines: readonly string[], kind: LineKind): [EpochNs, number][] 
 
 /** The record of what was cleared. */
 export interface Cleared {
-  /** Only inside a transaction. */
+  /** Adds cleared lines of a device. Needs a transaction. */
   add(deviceId: string, lineRanges: readonly LineRange[]): void;
   /** Returns the complete record as the missing points of a new destination. */
   asMissing(): MissingPoints[];

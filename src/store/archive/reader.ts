@@ -295,7 +295,7 @@ export interface ClearedPoints {
 
 /** The archive, open for reading beside any other process. */
 export interface ArchiveView extends ArchiveReader {
-  /** How many devices are known. */
+  /** The number of devices in the inventory, for the progress. */
   deviceCount(): number;
   /** The cleared points of a range, at most: only complete ranges are recorded; `null` for none. */
   cleared(range: ReadRange): ClearedPoints | null;

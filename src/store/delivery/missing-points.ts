@@ -17,7 +17,7 @@ import {
 } from '../../core/state/log.ts';
 import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 
-/** The table of missing points. */
+/** The points that a destination will not get from the log, by device, range and reason. */
 export interface MissingTable {
   /** Adds ranges; adjacent ones of one device and reason are joined. Needs a transaction. */
   add(destinationId: number, missing: readonly MissingPoints[]): void;
@@ -32,7 +32,7 @@ export interface MissingTable {
   dropAll(destinationId: number): void;
   /** The ranges of a device that overlap a range, by time. */
   across(destinationId: number, deviceId: string, range: Interval): MissingPoints[];
-  /** By device, reason and time. */
+  /** All of a destination, ordered by device, reason and time. */
   list(destinationId: number): MissingPoints[];
   /** The sums of each reason, by reason. */
   sums(destinationId: number): MissingSum[];

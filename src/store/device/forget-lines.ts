@@ -19,7 +19,7 @@ interface BlockRow {
   readonly bytes: bigint;
 }
 
-/** The result of one step. */
+/** How far the scan of the log is after one step, and the lines that it removed. */
 interface LineStep {
   /** The last block that was checked; `null` after the end of the log. */
   readonly at: number | null;

@@ -63,7 +63,7 @@ interface ForgettingParts {
   readonly dropDevice: (deviceId: string) => void;
 }
 
-/** The parts of the removal. */
+/** The tables and statements that the steps of a removal use. */
 interface Work {
   readonly db: Database.Database;
   readonly markers: ReturnType<typeof prepareMarkers>;

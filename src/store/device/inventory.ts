@@ -133,7 +133,7 @@ function writeBigint(_: string, value: unknown): unknown {
   return typeof value === 'bigint' ? value.toString() : value;
 }
 
-/** A device as it is kept. */
+/** Reads a device from its stored JSON, in which times are decimal digits. */
 export function readRecord(text: string): DeviceRecord {
   const kept: DeviceRecord & { lastSeenAt: string | null; locationUpdatedAt: string | null } = JSON.parse(text);
   const time = (digits: string | null): bigint | null => (digits === null ? null : BigInt(digits));
@@ -200,7 +200,7 @@ export function createAlerts(db: Database.Database, archive: Archive): AlertStor
   };
 }
 
-/** An alert as it is kept. */
+/** Converts a row of the table of alerts. */
 export function toKnownAlert(row: AlertTableRow): KnownAlert {
   return {
     alertId: Number(row.alert_id),

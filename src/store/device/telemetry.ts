@@ -261,7 +261,7 @@ function createCoverage(db: Database.Database) {
      VALUES (?, ?, ?, ?, ?, ?, ?)`,
   );
   return {
-    /** Ascending. */
+    /** The covered ranges of a device, ascending. */
     read: (deviceId: string): CoveredRange[] => read.all(deviceId).map(toCoveredRange),
     dropAll: (deviceId: string): void => void dropAll.run(deviceId),
     /** @param before the stored rows; only differences are written. */

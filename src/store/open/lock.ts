@@ -11,7 +11,7 @@ import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { createPrivate } from './new-file.ts';
 
-/** The lock of a state, held. */
+/** The lock that keeps a second process from writing the same state. */
 export interface Lock {
   /** Whether a state was once complete beside this file. */
   readonly isMarked: boolean;

@@ -34,7 +34,7 @@ import { createDisk } from './data-dir.ts';
 interface BackupOptions {
   /** The data directory. */
   readonly directory: string;
-  /** Where the copy goes. */
+  /** The path of the copy. */
   readonly file: string;
   readonly random: Random;
   readonly nowMs: EpochMs;
@@ -42,7 +42,7 @@ interface BackupOptions {
   readonly onProgress: (share: number, bytes: number) => void;
 }
 
-/** A finished copy. */
+/** The size of a finished copy and the version of the state in it. */
 export interface Backup {
   readonly bytes: number;
   readonly stateVersion: number;

@@ -21,7 +21,7 @@ import type { Disk } from '../../core/ports.ts';
 import { lockPath, statePath } from '../open/database.ts';
 import { isOfKernel } from '../open/new-file.ts';
 
-/** Something that is there. */
+/** A file or directory with its owner and permissions, and whether this user can write it. */
 export interface OwnedPath {
   readonly path: string;
   /** The nine bits of permission, such as 0o700. */
