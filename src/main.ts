@@ -135,7 +135,7 @@ function printTo(text: string): number {
 
 main().then(
   async (code) => {
-    // A pipe takes output at its reader's pace; after a signal, no reader is waited for.
+    // A pipe takes output as fast as its reader reads; after a signal, no reader is waited for.
     const stopped = new Promise((resolve) => stop.signal.addEventListener('abort', resolve, { once: true }));
     if (!stop.signal.aborted) await Promise.race([writeOut(''), stopped]);
     process.exit(code);

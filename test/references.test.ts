@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { blank } from './support/source-text.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
@@ -185,6 +186,76 @@ test('no helper, value or comment of a test has a withdrawn name', () => {
     );
   expect(lines.length).toBeGreaterThan(50_000);
   expect(lines.filter((line) => WITHDRAWN_EVERYWHERE.test(line))).toEqual([]);
+});
+
+/** Words that the sources have for nothing any more: in identifiers, whose parts count as words, and in comments. */
+const WITHDRAWN_IN_SOURCES =
+  /^(?:settl\w*|sweep\w*|holes?|walk(?:s|ed|ing)?|stretch(?:es)?|claim\w*|lacks|lacked|lacking|troubles?|tells?|telling|told|(?:un)?ask(?:s|ed|ing)?|said|believ\w*|held|unfit|whoever|nobody|holdings?|paces?|paced|pacing|mutes?|muted|doorbells?|brakes?|witness\w*|suspects?|landings?|landed|keepers?|untold)$/i;
+
+/** In comments these are verbs; as a name they name nothing. */
+const WITHDRAWN_NAMES = /^(?:looks?|looked|looking)$/i;
+
+/** Identifiers that stay, each with its reason. */
+const ALLOWED_NAMES: Readonly<Record<string, string>> = {
+  allSettled: 'a method of Promise',
+  asking: 'a stored key: the progress of a job of `--check` in the state',
+};
+
+/** `of` as a value, parameter or property: a preposition names nothing. The loop `for (… of …)` is not meant. */
+const NAMED_OF = /(?<![\w$.])of(?=\(|\??:| = |,| })|\.of\b(?<!\b(?:Array|Buffer)\.of)/;
+
+/** Files with `of` as a documented key: the log field and the label of `quota_short`. */
+const DOCUMENTED_OF = /^src\/observe\/(?:event-row|event-table|metrics)\.ts$/;
+
+/** The lines of a source that have a withdrawn word, each with the word. */
+function withdrawnIn(path: string, text: string): string[] {
+  const code = blank(text, { keepStrings: false }).split('\n');
+  const uncommented = blank(text, { keepStrings: true }).split('\n');
+  return text.split('\n').flatMap((line, index) => {
+    const comment = [...line].map((sign, at) => (uncommented[index]?.[at] === sign ? ' ' : sign)).join('');
+    const names = (code[index]?.match(/[A-Za-z_$][\w$]*/g) ?? []).filter((name) => !(name in ALLOWED_NAMES));
+    const parts = names.flatMap((name) => name.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g) ?? []);
+    const found = [
+      ...parts.filter((part) => WITHDRAWN_IN_SOURCES.test(part) || WITHDRAWN_NAMES.test(part)),
+      ...(comment.match(/[A-Za-z]+/g) ?? []).filter((word) => WITHDRAWN_IN_SOURCES.test(word)),
+      ...(NAMED_OF.test(code[index] ?? '') && !DOCUMENTED_OF.test(path) ? ['of'] : []),
+    ];
+    return found.map((word) => `${path}:${index + 1}: ${word}`);
+  });
+}
+
+test('no identifier and no comment of the sources has a withdrawn word', () => {
+  const sources = tracked.filter((path) => /^src\/.*\.(?:ts|js)$/.test(path));
+  expect(sources.length).toBeGreaterThan(250);
+  expect(sources.flatMap((path) => withdrawnIn(path, readFileSync(join(ROOT, path), 'utf8')))).toEqual([]);
+});
+
+test.each([
+  ['const mute = 1;', 'mute'],
+  ['const isMuteAgain = 1;', 'Mute'],
+  ['const UNASKED_MS = 1;', 'UNASKED'],
+  ['f(a.look());', 'look'],
+  ['a(); // Nobody reads it.', 'Nobody'],
+  ['/** The pace. */', 'pace'],
+  ['function of(a) {}', 'of'],
+  ['const of = 1;', 'of'],
+  ['f({ of, a });', 'of'],
+  ['f(a, of: string);', 'of'],
+  ['a.of(b);', 'of'],
+])('in the source %s the withdrawn word %s is found', (source, word) => {
+  expect(withdrawnIn('src/a.ts', source)).toEqual([`src/a.ts:1: ${word}`]);
+});
+
+test.each([
+  "a('nobody is told');",
+  'await Promise.allSettled(a);',
+  'for (const a of (b ?? [])) c(a);',
+  'for (const [a] of [b]) c(a);',
+  '// It looks at all of them.',
+  'const LOOKBACK_MS = 1;',
+  'Array.of(1);',
+])('in the source %s no withdrawn word is found', (source) => {
+  expect(withdrawnIn('src/a.ts', source)).toEqual([]);
 });
 
 test('titles are found in every kind of call', () => {

@@ -177,12 +177,12 @@ async function acquire(
   signal: AbortSignal,
 ): Promise<number> {
   let requestId: number | null = null;
-  const go = (): number => {
+  const bookNow = (): number => {
     requestId = book(state, purpose);
     return requestId;
   };
   try {
-    return await passQueue(queue, go, priorityOf(purpose), signal);
+    return await passQueue(queue, bookNow, priorityOf(purpose), signal);
   } catch (error) {
     // The signal aborted in the moment of the booking: the request will not be sent.
     if (requestId !== null) complete(state, queue, { ...NOTHING, requestId });
@@ -242,7 +242,7 @@ function figuresOf({ options, quota, accounting }: LimiterState): RateLimiterFig
 
 function reportWait({ onWait, observe, serverClock }: RateLimiterOptions, untilMs: EpochMs, reason: WaitReason): void {
   onWait?.(untilMs, reason);
-  // Before the first answer, the slow pace follows from the failures, which are reported.
+  // Before the first answer, the low rate follows from the failures, which are reported.
   if (reason !== 'rate' || isTimeKnown(serverClock)) observe({ type: 'quota-wait', untilMs, reason });
 }
 

@@ -1,7 +1,7 @@
 /**
  * Sends HTTP requests to the API over undici with kept-alive connections, and returns complete answers.
  *
- * Promises: an answer larger than `MAX_ANSWER_BYTES` is never held in memory, neither compressed nor decompressed. No
+ * Promises: an answer larger than `MAX_ANSWER_BYTES` is never kept in memory, neither compressed nor decompressed. No
  * request outlives its deadline. Redirects are returned and not followed (the key must not travel). Each failure
  * becomes one of a few kinds that a person can act on, in words of this program: those of undici and Node may contain
  * an address, a proxy's password or a header.

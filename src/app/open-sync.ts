@@ -112,7 +112,7 @@ export interface Sync
   readonly jobs: JobQueue;
   /** The API's id of the workspace that the state belongs to; `null` while it belongs to none. */
   knownWorkspace(): string | null;
-  /** The quota facts for the estimate and the pace of a backfill. */
+  /** The quota facts for the estimate and the rate of a backfill. */
   readonly backfill: BackfillQuota;
   /** Whether requests wait for the quota. Even spacing alone does not count as waiting. */
   waitsForQuota(): boolean;

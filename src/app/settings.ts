@@ -5,7 +5,7 @@
 import type { Config, DemoConfig, StateConfig } from '../config/config.ts';
 import { readCron } from '../config/cron.ts';
 import { fileProblem, shownPath } from '../config/sources.ts';
-import { secretText, Unfit } from '../config/values.ts';
+import { InvalidText, secretText } from '../config/values.ts';
 import { codeOf, UserError } from '../core/faults.ts';
 import { createFilter, type FilterSpec } from '../core/filter.ts';
 import { areRecords, isRecord, parseJson } from '../core/json.ts';
@@ -50,8 +50,8 @@ function destinationsOf(
 ): DestinationOptions[] {
   return configuredDatabases({ influx, destinations }).map(
     ({ name, kind, url, token, tokenFile, org, bucket, timeoutMs, ca, batchLines }) => {
-      const of = { key: `${sectionOf(name)}.token_file`, url };
-      const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile, of);
+      const origin = { key: `${sectionOf(name)}.token_file`, url };
+      const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile, origin);
       const to = { name, url, token, renewToken, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
       const served = kind === 'auto' ? createUnknownServer(to) : kind;
       const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
@@ -69,10 +69,10 @@ interface SecretParts {
 }
 
 /**
- * Reads the file of a token again; `of` is the key that names the file, and the address that the token is sent to.
+ * Reads the file of a token again; `origin` is the key that names the file, and the address that the token is sent to.
  * Returns `null` if there is none to use.
  */
-type ReadSecret = (file: string, of: { readonly key: string; readonly url: string }) => Secret | null;
+type ReadSecret = (file: string, origin: { readonly key: string; readonly url: string }) => Secret | null;
 
 /**
  * Creates a function that reads the files of tokens. It reports a text that is no token, and a file that is refused.
@@ -92,7 +92,7 @@ export function createSecretReader({ readFile, secrets, onUnusable }: SecretPart
     // An empty file is no token, or about to be written.
     if (text.trim() === '') return null;
     const token = secretText(text, url);
-    if (token instanceof Unfit) {
+    if (token instanceof InvalidText) {
       const remedy = token.remedy === undefined ? 'Write only the new token into this file' : capitalized(token.remedy);
       problem.note(`${key}: the file${shownPath(file)} ${token.reason}`, `${remedy}.`);
       return null;
@@ -106,7 +106,7 @@ export function createSecretReader({ readFile, secrets, onUnusable }: SecretPart
   };
 }
 
-/** The problem of a file: reported by the second look in a row, because a file may be half-written for a moment. */
+/** The problem of a file: reported by the second check in a row, because a file may be half-written for a moment. */
 interface ProblemNote {
   readonly note: (text: string, remedy: string) => void;
   readonly clear: () => void;
@@ -142,7 +142,7 @@ export function createKeySource(
     if (keyFile === null) return inUse;
     try {
       const text = secretText(readFile(keyFile));
-      if (text instanceof Unfit) {
+      if (text instanceof InvalidText) {
         note(`api.key_file: the file${shownPath(keyFile)} ${text.reason}`, remedy);
         return inUse;
       }
@@ -245,7 +245,7 @@ export function saveRunsWith(
   createFactNote(store, () => RUNS_WITH)(JSON.stringify({ include, exclude, destinations } satisfies RunsWith));
 }
 
-/** Keeps the settings of a process that reads and delivers with a state, for commands that only look at that. */
+/** Keeps the settings of a process that reads and delivers with a state, for commands that only read it. */
 export function saveSettings({
   context: { store, settings },
   deliverers,

@@ -142,8 +142,8 @@ export function openTerminalOutput(options: {
 
 function progressFacts(report: ProgressReport): ProgressFacts {
   const { totals, destinations, allowance, eta, waits = null, requests_per_minute = null, backfill = null } = report;
-  const sum = (of: (destination: ProgressReport['destinations'][number]) => number): number =>
-    destinations.reduce((total, destination) => total + of(destination), 0);
+  const sum = (pick: (destination: ProgressReport['destinations'][number]) => number): number =>
+    destinations.reduce((total, destination) => total + pick(destination), 0);
   const { waiting_until: all, history_waiting_until: history = null } = allowance;
   const until = all ?? history;
   const waitMs = until === null ? 0 : Math.max(0, Date.parse(until) - realClock.nowMs());
@@ -176,11 +176,11 @@ export async function repeatWhile<T>(work: Promise<T>, progress: () => void, eve
     progress();
     return everyMs;
   };
-  const looking = async (stop: AbortSignal): Promise<never> => {
+  const showRepeatedly = async (stop: AbortSignal): Promise<never> => {
     await realClock.sleep(everyMs, stop);
     return await repeat(realClock, step, stop);
   };
-  return await runUntilFirst([() => work, looking], { signal: NEVER_ABORTED, reason: 'finished' });
+  return await runUntilFirst([() => work, showRepeatedly], { signal: NEVER_ABORTED, reason: 'finished' });
 }
 
 /** Prompts a person for answers. */
@@ -193,7 +193,7 @@ export interface Prompter extends Disposable {
    * @returns it without the blanks around it
    * @throws UserError (exit 3) if the input ends, or the person breaks off
    */
-  ask(question: string, options?: { readonly isSecret?: boolean }): Promise<string>;
+  prompt(question: string, options?: { readonly isSecret?: boolean }): Promise<string>;
   /**
    * The next line of a pipe, without a question.
    *
@@ -222,7 +222,7 @@ export function createPrompter(
   const reader = createLineReader(input, signal);
   return {
     isTerminal,
-    ask: async (question, { isSecret = false } = {}) => {
+    prompt: async (question, { isSecret = false } = {}) => {
       // Before the question is there: a secret may be pasted as soon as it is.
       input?.setRawMode?.(isSecret);
       try {

@@ -10,7 +10,7 @@ import { plainText } from '../core/text.ts';
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** How far ahead to search: beyond a leap day that is eight years away. */
-const LOOK_AHEAD_DAYS = 9 * 366;
+const LOOKAHEAD_DAYS = 9 * 366;
 
 /** The mistake in an expression. */
 interface CronMistake {
@@ -88,7 +88,7 @@ function scheduleOf(text: string): Schedule {
     times[0] !== undefined && (isDaily || matcher.match(new Date(dayMs + times[0])));
   const search = (afterMs: EpochMs): EpochMs | null => {
     const today = Math.floor(afterMs / DAY_MS) * DAY_MS;
-    for (let day = 0; day <= LOOK_AHEAD_DAYS; day += 1) {
+    for (let day = 0; day <= LOOKAHEAD_DAYS; day += 1) {
       const dayMs = today + day * DAY_MS;
       const atMs = day === 0 ? firstAfter(times, afterMs - dayMs) : times[0];
       if (atMs !== undefined && isDay(dayMs)) return dayMs + atMs;

@@ -9,7 +9,7 @@ import type { ConfigInput } from './config.ts';
 import { proxiesOf } from './load.ts';
 import { fileForm, type Key, keyEntries, knownNames, knownVariables } from './schema.ts';
 import { DEFAULT_FILE, destinationSections, type Given, readConfigFile, readEnvironment } from './sources.ts';
-import { Unfit } from './values.ts';
+import { InvalidText } from './values.ts';
 
 /** The public description of a key. */
 interface DescribedKey {
@@ -65,7 +65,7 @@ function describeKey(path: string, key: Key, parts: Parts): DescribedKey[] {
   for (const each of given.items ?? [text]) if (isSecretLike(each)) parts.hidden.add(each);
   const count = key.parseItems !== undefined && path.startsWith('sync.') ? (given.items ?? text.split(',')).length : 0;
   if (count > 0) return [{ key: path, source, value: `(patterns: ${count}; not shown, as they name devices)` }];
-  const isUsable = text !== '' && !(key.parse(text, parts.input.nowMs) instanceof Unfit);
+  const isUsable = text !== '' && !(key.parse(text, parts.input.nowMs) instanceof InvalidText);
   return [{ key: path, source, value: isUsable ? shownValue(path, text) : '(set, but invalid: not shown)' }];
 }
 

@@ -51,7 +51,7 @@ import {
   shownPath,
   unreadable,
 } from './sources.ts';
-import { secretText, Unfit, warningsOf } from './values.ts';
+import { InvalidText, secretText, warningsOf } from './values.ts';
 
 /** @throws ConfigError with all mistakes */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
@@ -283,10 +283,10 @@ function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, pat
       own.items !== undefined && key.parseItems !== undefined
         ? key.parseItems(own.items)
         : text === ''
-          ? new Unfit('is empty', 'give a value, or remove the key')
+          ? new InvalidText('is empty', 'give a value, or remove the key')
           : key.parse(text, nowMs);
     // The schema connects a path with the type that its parser returns.
-    if (!(value instanceof Unfit)) return value as ValueOf<K>;
+    if (!(value instanceof InvalidText)) return value as ValueOf<K>;
     mistakes.push({ ...own.location, what: value.reason, remedy: value.remedy });
   }
   return (key.default === null ? null : key.parse(key.default, nowMs)) as ValueOf<K>;
@@ -324,7 +324,7 @@ function checkSecret(
   { what, location, databaseUrl }: { what: string; location: Location; databaseUrl: string | undefined },
 ): Secret | null {
   const checked = secretText(text, databaseUrl);
-  if (checked instanceof Unfit) {
+  if (checked instanceof InvalidText) {
     reading.mistakes.push({ ...location, what: `${what} ${checked.reason}`, remedy: checked.remedy });
     return null;
   }

@@ -23,7 +23,7 @@ import { cronStepMistake, readCron } from './cron.ts';
 import { type Listen, parseListen } from './listen.ts';
 
 /** Why a text is not valid: a phrase that follows the key's name and a colon. */
-export class Unfit {
+export class InvalidText {
   readonly reason: string;
   /** A phrase: what to do, where the reason does not state what was expected. */
   readonly remedy: string | undefined;
@@ -35,13 +35,13 @@ export class Unfit {
 }
 
 /** Parses a text that is not empty and has no blanks around it. */
-type Parse<T> = (text: string) => T | Unfit;
+type Parse<T> = (text: string) => T | InvalidText;
 
 /** Parses a value that must lie in the past. */
-export type ParseAt<T> = (text: string, nowMs: EpochMs) => T | Unfit;
+export type ParseAt<T> = (text: string, nowMs: EpochMs) => T | InvalidText;
 
 /** Parses the items of a list, which may be empty or have blanks around them. */
-export type ParseItems<T> = (items: readonly string[]) => T | Unfit;
+export type ParseItems<T> = (items: readonly string[]) => T | InvalidText;
 
 /**
  * How far back to sync: a duration before the start of the sync, or a fixed time. With `isAll`, everything before that
@@ -51,8 +51,8 @@ export type History =
   | { readonly kind: 'age'; readonly ageMs: number; readonly isAll?: true }
   | { readonly kind: 'since'; readonly since: EpochNs };
 
-function expected(what: string): Unfit {
-  return new Unfit(`expected ${what}`);
+function expected(what: string): InvalidText {
+  return new InvalidText(`expected ${what}`);
 }
 
 const UNITS: ReadonlyMap<string, number> = new Map([
@@ -124,7 +124,9 @@ export function choice<T extends string>(...choices: readonly T[]): Parse<T> {
 
 /** Any single line. */
 export const line: Parse<string> = (text) =>
-  /\p{Cc}/u.test(text) || text.length > 1000 ? new Unfit('expected one line of text without control characters') : text;
+  /\p{Cc}/u.test(text) || text.length > 1000
+    ? new InvalidText('expected one line of text without control characters')
+    : text;
 
 /**
  * The address of a server, without its trailing slash. A reason never repeats it, because it may contain a password.
@@ -132,20 +134,20 @@ export const line: Parse<string> = (text) =>
 export const baseUrl: Parse<string> = (text) => {
   const url = URL.canParse(text) ? new URL(text) : null;
   if (url === null || !/^https?:\/\//i.test(text)) {
-    return new Unfit('expected an address that begins with https:// or http://');
+    return new InvalidText('expected an address that begins with https:// or http://');
   }
   if (url.username !== '' || url.password !== '') {
-    return new Unfit('expected an address without a user name or password in it');
+    return new InvalidText('expected an address without a user name or password in it');
   }
-  if (/[?#]/.test(text)) return new Unfit('expected an address without ? or #');
+  if (/[?#]/.test(text)) return new InvalidText('expected an address without ? or #');
   return url.href.replace(/\/+$/, '');
 };
 
 /** The base URL of the API, which ends in `/external/v1` (docs/api.md). */
 export const apiUrl: Parse<string> = (text) => {
   const url = baseUrl(text);
-  if (url instanceof Unfit || url.endsWith('/external/v1')) return url;
-  return new Unfit('expected the base address of the API, ending in /external/v1');
+  if (url instanceof InvalidText || url.endsWith('/external/v1')) return url;
+  return new InvalidText('expected the base address of the API, ending in /external/v1');
 };
 
 /** With `all`, the part of the history that is read first and stays wanted. */
@@ -207,21 +209,24 @@ export function warningsOf(secret: string): readonly { readonly what: string; re
  * the first steps
  * @returns the secret, or why it is not valid, without repeating any of it
  */
-export function secretText(given: string, databaseUrl: string | null = null): string | Unfit {
+export function secretText(given: string, databaseUrl: string | null = null): string | InvalidText {
   const text = given.replace(/\r?\n$/, '');
-  if (text === '') return new Unfit('is empty');
+  if (text === '') return new InvalidText('is empty');
   if (/\p{Cc}/u.test(text)) {
-    return new Unfit('has line breaks or other control characters in it', 'expected one line with only the secret');
+    return new InvalidText(
+      'has line breaks or other control characters in it',
+      'expected one line with only the secret',
+    );
   }
   // The characters that an HTTP header may contain. Blanks at its ends would be lost.
   if (!/^[!-~](?:[ -~]*[!-~])?$/.test(text)) {
-    return new Unfit('begins or ends with a space, or contains characters that no HTTP header can carry');
+    return new InvalidText('begins or ends with a space, or contains characters that no HTTP header can carry');
   }
-  if (text.length > 4096) return new Unfit('is longer than 4096 characters: that is not a key or token');
+  if (text.length > 4096) return new InvalidText('is longer than 4096 characters: that is not a key or token');
   if (!isShort(text) || (databaseUrl !== null && isLoopback(databaseUrl))) return text;
   const reason = `is shorter than ${MIN_SECRET_LENGTH} characters`;
   const remedy = 'use a longer token; only a database on this machine may have such a short one';
-  return databaseUrl === null ? new Unfit(reason) : new Unfit(reason, remedy);
+  return databaseUrl === null ? new InvalidText(reason) : new InvalidText(reason, remedy);
 }
 
 /** A list written as one text, with commas between its items. */
@@ -240,7 +245,7 @@ export const patterns: ParseItems<readonly string[]> = (items) => {
   const wrong = trimmed.findIndex((item) => item === '' || item.length > MAX_PATTERN_LENGTH || /\p{Cc}/u.test(item));
   if (wrong === -1) return trimmed;
   const what = trimmed[wrong] === '' ? 'is empty' : `is not a single line of at most ${MAX_PATTERN_LENGTH} characters`;
-  return new Unfit(`pattern ${wrong + 1} ${what}; expected patterns such as hub-* or Cold store`);
+  return new InvalidText(`pattern ${wrong + 1} ${what}; expected patterns such as hub-* or Cold store`);
 };
 
 /** No page has more names. */
@@ -260,7 +265,7 @@ export const flag: Parse<boolean> = (text) =>
 /** A cron expression, in UTC. */
 export const cron: Parse<Schedule> = (text) => {
   const step = cronStepMistake(text);
-  if (step !== null) return new Unfit(step);
+  if (step !== null) return new InvalidText(step);
   const read = readCron(text);
-  return 'mistake' in read ? new Unfit(read.mistake) : read;
+  return 'mistake' in read ? new InvalidText(read.mistake) : read;
 };

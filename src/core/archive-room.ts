@@ -123,12 +123,12 @@ function judgeDisk(before: NoRoom | null, figures: RoomFigures, { minFreeBytes }
   const { diskFreeBytes, directory, walBytes } = figures;
   if (diskFreeBytes === null) return null;
   const stopBelow = Math.max(minFreeBytes, 2 * walBytes);
-  const goAbove = stopBelow * 1.25;
-  if (diskFreeBytes >= (before?.cause === 'disk' ? goAbove : stopBelow)) return null;
+  const resumeAbove = stopBelow * 1.25;
+  if (diskFreeBytes >= (before?.cause === 'disk' ? resumeAbove : stopBelow)) return null;
   const what = `${directory}: only ${byteSize(diskFreeBytes)} (${diskFreeBytes} bytes) of its disk are free`;
   return {
     cause: 'disk',
     what,
-    reason: `${what}. Polling stops until ${byteSize(goAbove)} are free: free space on that disk.`,
+    reason: `${what}. Polling stops until ${byteSize(resumeAbove)} are free: free space on that disk.`,
   };
 }

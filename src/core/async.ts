@@ -189,7 +189,7 @@ export interface WakeUp {
 /** Made once: an error with its stack costs more than all else of a wake-up. */
 const AWAKE = new Error('awake');
 
-/** A wake-up that nobody has called yet. */
+/** A wake-up that was not called yet. */
 export function createWakeUp(clock: Clock): WakeUp {
   let isNotified = false;
   let wake = (): void => {};

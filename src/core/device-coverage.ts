@@ -46,7 +46,7 @@ interface DeviceCoverage {
   readonly isInitial: boolean;
 }
 
-/** A device as far as its holdings go. */
+/** The part of a device that its coverage depends on. */
 type WantedDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
   /** Whether the configuration leaves it out: then it is not read, whether it is there or gone. */
   readonly isExcluded?: boolean;

@@ -197,7 +197,7 @@ type SyncEvent =
    */
   | { readonly type: 'destination-skipped'; readonly destination: string; readonly lines: number }
   /** The quota is too small for the schedules, or even for the readings; reported again when that changes. */
-  | { readonly type: 'quota-short'; readonly of: 'schedules' | 'readings'; readonly message: string }
+  | { readonly type: 'quota-short'; readonly unmet: 'schedules' | 'readings'; readonly message: string }
   | { readonly type: 'quota-enough' }
   // Jobs
   | { readonly type: 'job-started'; readonly job: number; readonly kind: string; readonly requestedBy: string }

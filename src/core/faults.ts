@@ -111,7 +111,7 @@ export function endsSession({ kind }: ApiFault): boolean {
 }
 
 /** The scope that the key needs for a stream; `null` if the error is another one. */
-export function lackedScope(error: unknown, stream: keyof typeof SCOPE_OF): string | null {
+export function findMissingScope(error: unknown, stream: keyof typeof SCOPE_OF): string | null {
   if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') return null;
   return error.facts.scope ?? SCOPE_OF[stream];
 }

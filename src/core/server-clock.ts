@@ -417,12 +417,16 @@ function addSample(
       ? { samples: [next], times, sinceMonoMs: next.monoMs, served }
       : { ...known, samples: withSample(known.samples, next), times };
   const isLongEnough = times >= AGREES_TIMES && next.monoMs - agreed.sinceMonoMs >= AGREES_FOR_MS;
-  if (!isLongEnough || goesOnAsBefore(agreed, samples, toleranceMs)) return { samples, ahead: agreed, beforeFallMs };
+  if (!isLongEnough || continuesAsBefore(agreed, samples, toleranceMs)) return { samples, ahead: agreed, beforeFallMs };
   return { samples: agreed.samples, ahead: null, beforeFallMs: null };
 }
 
 /** Whether the newest time that was served since a jump is from after it, but by the clock from before. */
-function goesOnAsBefore({ samples, served, sinceMonoMs }: JumpAhead, before: readonly Sample[], toleranceMs: number) {
+function continuesAsBefore(
+  { samples, served, sinceMonoMs }: JumpAhead,
+  before: readonly Sample[],
+  toleranceMs: number,
+) {
   if (served === null || isOlder(olderBy(served, samples), toleranceMs)) return false;
   const olderMs = olderBy(served, before);
   return isOlder(olderMs, toleranceMs) && served.monoMs - olderMs > sinceMonoMs;

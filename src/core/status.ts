@@ -128,7 +128,7 @@ export interface NextStatus {
   readonly eta_assumes_full_history: boolean;
 }
 
-/** `off`: the key lacks its scope; `failing`: it cannot be read, with the `reason`. */
+/** `off`: the key does not have its scope; `failing`: it cannot be read, with the `reason`. */
 export const STREAM_STATES = ['on', 'waiting', 'failing', 'off'] as const;
 
 /** A stream, as `/status.json` has it. */

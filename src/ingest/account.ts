@@ -6,7 +6,7 @@
  */
 
 import { StateFullError } from '../core/archive-room.ts';
-import { ApiFault, lackedScope } from '../core/faults.ts';
+import { ApiFault, findMissingScope } from '../core/faults.ts';
 import { workspaceLine } from '../core/lines/fact-lines.ts';
 import type { Account, Plan } from '../core/records.ts';
 import { type EpochMs, isLater, MINUTE_MS } from '../core/time.ts';
@@ -40,7 +40,7 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     context.archived();
     return true;
   } catch (error) {
-    const scope = lackedScope(error, 'account');
+    const scope = findMissingScope(error, 'account');
     if (scope === null) throw error;
     context.streamOff('account', scope);
     store.pinWorkspace({ apiId: null, tag: settings.workspaceTag ?? store.workspaceTag() ?? DEFAULT_TAG });
@@ -50,8 +50,8 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
 }
 
 /**
- * Makes the `workspace` point and stores its time, unless there is one at this time already (two at one instant would be
- * one), or the server's time is unconfirmed.
+ * Makes the `workspace` point and stores its time, unless there is one at this time already (two at one instant would
+ * be one), or the server's time is unconfirmed.
  */
 function recordWorkspacePoint(
   { store, quota, serverClock }: SyncContext,

@@ -14,7 +14,7 @@
  */
 
 import { nameAt } from '../core/device-names.ts';
-import { ApiFault, lackedScope } from '../core/faults.ts';
+import { ApiFault, findMissingScope } from '../core/faults.ts';
 import { isOpen, type KnownAlert, type Observed, observeAlert } from '../core/lines/fact-lines.ts';
 import type { Purpose, Reply } from '../core/ports.ts';
 import {
@@ -35,7 +35,7 @@ import { exclusionNow } from './filter.ts';
 const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
 
 /**
- * The limits of a listing, far beyond any workspace: each id is held until the listing ends, so that many take some
+ * The limits of a listing, far beyond any workspace: each id is kept until the listing ends, so that many take some
  * 40 MB. A longer one counts as failed; the alerts that it had are stored.
  */
 const MAX_PAGES = 10_000;
@@ -78,7 +78,7 @@ async function syncAlertList(context: SyncContext, signal: AbortSignal): Promise
     if (countDiffers(context)) await list(context, { to: null, isWhole: true }, signal);
     return true;
   } catch (error) {
-    const scope = lackedScope(error, 'alerts');
+    const scope = findMissingScope(error, 'alerts');
     if (scope === null) throw error;
     context.streamOff('alerts', scope);
     return false;

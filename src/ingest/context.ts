@@ -60,7 +60,7 @@ export interface SyncContext {
   readonly workspaceKnown: () => void;
   /** Called where the API does not name the workspace: the deliveries wait for it no longer. */
   readonly workspaceUnknown: () => void;
-  /** Called when the key lacks the scope of a stream: reports that once. */
+  /** Called when the key does not have the scope of a stream: reports that once. */
   readonly streamOff: (stream: Stream, scope: string) => void;
   /** Called when a device is gone, or was removed: it is not polled any more. */
   readonly deviceLeft: (deviceId: string) => void;

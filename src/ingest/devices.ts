@@ -159,7 +159,7 @@ function isAnyKnown(store: SyncContext['store']): boolean {
   return store.devices().some(({ goneSinceMs }) => goneSinceMs === null);
 }
 
-/** @returns one of the known devices that exists (no 404); `null` if none does, or the key lacks the scope. */
+/** @returns one of the known devices that exists (no 404); `null` if none does, or the key does not have the scope. */
 async function answeringDevice(context: SyncContext, signal: AbortSignal): Promise<string | null> {
   for (const { record } of freshestFirst(includedDevices(context)).slice(0, MAX_CONTROLS)) {
     const { deviceId } = record;
@@ -286,7 +286,7 @@ function reportRename({ observe }: SyncContext, before: KnownDevice | undefined,
 /** The fact that records when all devices that are gone were polled. */
 const POLLED_AT = 'gone_looked_at_ms';
 
-/** The device is still gone, or the key lacks the scope. */
+/** The device is still gone, or the key does not have the scope. */
 const NO_ANSWER: ReadonlySet<ApiFaultKind> = new Set(['not-found', 'scope-missing']);
 
 /** Faults that one device may have forever: they must not keep the list of the others from being accepted. */

@@ -101,8 +101,8 @@ export function createFailingDevices({ monoMs }: Pick<Clock, 'monoMs'>): Failing
 }
 
 /**
- * The longest wait, and 30 s until a stream looks, are a sixth of the 12.5 minutes that the backlog of an hour takes at
- * the least.
+ * The longest wait, and 30 s until a stream checks, are a sixth of the 12.5 minutes that the backlog of an hour takes
+ * at the least.
  */
 const BACKOFF = { baseMs: 10 * SECOND_MS, maxMs: 1.5 * MINUTE_MS };
 

@@ -3,8 +3,9 @@
  * left out.
  *
  * Promises: new readings are committed once and correct the hours; nothing else changes. No coverage is withdrawn,
- * except by the rule for the first reading of a device. Nothing counts as late, because nobody requested it in between
- * and its delay is unknown. A page counts as read after it was committed, so a kill costs at most the page in flight.
+ * except by the rule for the first reading of a device. Nothing counts as late, because no request was made for it in
+ * between and its delay is unknown. A page counts as read after it was committed, so a kill costs at most the page in
+ * flight.
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, normalize, subtract, union } from '../core/intervals.ts';
@@ -151,8 +152,8 @@ async function rereadPage(
   const left = await readDown(scan, (next) => next.cursor === null && next.gap.to < range.to, signal);
   if (left === 'given up') return { read: null, newReadings };
   const read = { from: left?.gap.to ?? range.from, to: range.to };
-  const isLacking = served === 0 && hasStored(context.store, deviceId, read);
-  return { read: isLacking ? null : read, newReadings };
+  const isRejected = served === 0 && hasStored(context.store, deviceId, read);
+  return { read: isRejected ? null : read, newReadings };
 }
 
 function hasStored(store: Pick<Store, 'stored'>, deviceId: string, range: Interval): boolean {

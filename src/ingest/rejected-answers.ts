@@ -1,18 +1,19 @@
 /**
- * How to treat an answer that covers nothing, and how long answers that lack a stored reading are not trusted.
+ * How to treat an answer that covers nothing, and how long answers without a stored reading are not trusted.
  * Pure.
  *
  * A service that lags, restarts or has lost a part of its storage gives odd answers for a while; a retry may get a good
  * one. A page that has a reading at the very instant of the overlap reading, or readings on both sides of it, shows a
- * restatement: if several lack the overlap reading, it is gone. A page that has nothing at or beyond it, as an empty
- * one, shows only that nothing came from there: a service whose storage fails answers so, maybe for hours and for every
- * device. A reading that only such answers lack counts as gone only half an hour after it was first missed, a day where
- * they are empty, if no answer has shown it in the meantime. Until then, empty answers about the device cover nothing.
- * The ranges that the answers have left empty next to such a reading are requested again after an hour and after a day.
+ * restatement: if several do not have the overlap reading, it is gone. A page that has nothing at or beyond it, as an
+ * empty one, shows only that nothing came from there: a service whose storage fails answers so, maybe for hours and for
+ * every device. A reading that is missing only from such answers counts as gone only half an hour after it was first
+ * missed, a day where they are empty, if no answer has shown it in the meantime. Until then, empty answers about the
+ * device cover nothing. The ranges that the answers have left empty next to such a reading are requested again after an
+ * hour and after a day.
  *
  * | the answer                                                  | 1st           | 2nd           | 3rd and later       |
  * | ----------------------------------------------------------- | ------------- | ------------- | ------------------- |
- * | is the first empty one, and lacks no overlap reading        | same at once  | same at once  | same at once        |
+ * | is the first empty one, and misses no overlap reading       | same at once  | same at once  | same at once        |
  * | is empty, while empty answers about the device are in doubt | give up       | give up       | give up             |
  * | is disordered, of another device, or empty again            | same later    | same later    | give up             |
  * | has another reading in place of the overlap reading         | restart later | restart later | overlap is gone     |

@@ -3,7 +3,7 @@
  */
 import type { CoveredRange } from '../core/coverage.ts';
 import { LIVE_LAG_SECONDS } from '../core/device-coverage.ts';
-import { ApiFault, lackedScope } from '../core/faults.ts';
+import { ApiFault, findMissingScope } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { Store } from '../core/state/state.ts';
@@ -154,7 +154,7 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
     // One empty answer is not enough: only a second one shows that there is no reading anywhere.
     if (serverClock.highestPassedMs() === null) await findReading(context, scanner, signal);
   } catch (error) {
-    const scope = lackedScope(error, 'telemetry');
+    const scope = findMissingScope(error, 'telemetry');
     if (scope === null) throw error;
     context.streamOff('telemetry', scope);
   }

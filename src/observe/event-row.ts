@@ -24,7 +24,7 @@ export interface EventLine {
 /** An event: the row of its line, its repeats and its counts. */
 export interface EventRow<E> {
   /** The level; if there are several, all of them, the usual one first, and the one of an event. */
-  readonly level: LineLevel | { readonly any: readonly LineLevel[]; readonly of: (event: E) => LineLevel };
+  readonly level: LineLevel | { readonly any: readonly LineLevel[]; readonly choose: (event: E) => LineLevel };
   readonly message: string | ((event: E) => string);
   readonly fields?: (event: E) => FieldValues;
   /** When it has which level, or more about it, for the reference page. */

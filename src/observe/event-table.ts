@@ -48,7 +48,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     },
   }),
   'request-retried': {
-    level: { any: ['debug', 'info', 'warn'], of: retryLevel },
+    level: { any: ['debug', 'info', 'warn'], choose: retryLevel },
     message: ({ message }) => `Retrying a request: ${message}`,
     fields: ({ request, fault, attempt, waitMs }) => ({ request, fault, attempt, ...waitSeconds(waitMs) }),
     note: 'level by the length of the wait: info from 5 seconds on and while the quota is used up, warn from 20 seconds on',
@@ -62,8 +62,8 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     counts: ({ reason }, to) => to.count('tidemark_quota_waits_total', { reason }),
   }),
   'quota-short': warn(({ message }) => `The quota is too small: ${message}`, {
-    fields: ({ of }) => ({ of }),
-    counts: ({ of }, to) => setShort(to, of),
+    fields: ({ unmet }) => ({ of: unmet }),
+    counts: ({ unmet }, to) => setShort(to, unmet),
   }),
   'quota-enough': info('The quota is large enough for all schedules again', { counts: (_, to) => setShort(to, null) }),
   'limit-mismatch': info('The API reports another limit than the plan that was read last; reading the account again', {
@@ -91,7 +91,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     },
   }),
   'page-rejected': {
-    level: { any: ['info', 'warn'], of: ({ attempt }) => (attempt > 1 ? 'warn' : 'info') },
+    level: { any: ['info', 'warn'], choose: ({ attempt }) => (attempt > 1 ? 'warn' : 'info') },
     message: ({ reason }) => `Response rejected: ${reason}`,
     fields: ({ deviceId, attempt }) => ({ device_id: deviceId, attempt }),
     note: 'warn from the second attempt on',
@@ -126,7 +126,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       any: ['warn', 'info', 'debug'],
       // A gap beyond the plan is no fault: it often closes when another device shows that the API serves readings as
       // old.
-      of: ({ reason }) =>
+      choose: ({ reason }) =>
         reason === 'over_quota' ? 'debug' : reason === 'unverified' || reason === 'beyond_plan' ? 'info' : 'warn',
     },
     message: ({ reason }) => `Gap recorded: ${reason}`,
@@ -139,7 +139,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'stream-off': {
     level: {
       any: ['warn', 'error'],
-      of: ({ stream }) => (stream === 'telemetry' || stream === 'devices' ? 'error' : 'warn'),
+      choose: ({ stream }) => (stream === 'telemetry' || stream === 'devices' ? 'error' : 'warn'),
     },
     message: ({ scope }) =>
       `The key lacks the scope ${scope}, so this stream is off; the others run. Add the scope to the key (takes effect within an hour), or write another key into the file of api.key_file (takes effect at once)`,
@@ -204,7 +204,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     { fields: ({ pattern }) => ({ pattern }), pattern: '…: … matches this pattern. Is it a typo?' },
   ),
   'destination-new': {
-    level: { any: ['info', 'warn'], of: ({ before }) => (before === null ? 'info' : 'warn') },
+    level: { any: ['info', 'warn'], choose: ({ before }) => (before === null ? 'info' : 'warn') },
     message: ({ known, points }) =>
       known
         ? 'Destination is configured again: it gets the points that it does not have yet'
@@ -242,7 +242,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     counts: ({ destination, lines }, to) => to.count('tidemark_points_beyond_retention_total', { destination }, lines),
   }),
   'delivery-blocked': {
-    level: { any: ['warn', 'error'], of: ({ needsPerson }) => (needsPerson ? 'error' : 'warn') },
+    level: { any: ['warn', 'error'], choose: ({ needsPerson }) => (needsPerson ? 'error' : 'warn') },
     message: ({ message, hint }) => `Delivery blocked: ${message}${hint === '' ? '' : `; ${hint}`}`,
     fields: ({ destination, lines, waitMs }) => ({ destination, lines, ...waitSeconds(waitMs) }),
     pattern: 'Delivery blocked: …',
@@ -267,7 +267,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     },
   ),
   'replay-ended': {
-    level: { any: ['info', 'warn'], of: ({ outcome }) => (outcome === 'complete' ? 'info' : 'warn') },
+    level: { any: ['info', 'warn'], choose: ({ outcome }) => (outcome === 'complete' ? 'info' : 'warn') },
     message: ({ outcome }) => `Replay ended: ${outcome}`,
     fields: ({ destination, lines }) => ({ destination, lines }),
     note: 'warn unless it is complete',
@@ -291,7 +291,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     fields: ({ job, kind, requestedBy }) => ({ job, kind, requested_by: requestedBy }),
   }),
   'job-ended': {
-    level: { any: ['info', 'warn'], of: ({ state }) => (state === 'failed' ? 'warn' : 'info') },
+    level: { any: ['info', 'warn'], choose: ({ state }) => (state === 'failed' ? 'warn' : 'info') },
     message: ({ kind, state, message, exitCode }) => {
       const code = state === 'done' && exitCode !== 0 ? ` with exit code ${exitCode}` : '';
       return `Job "${kind}" ${JOB_ENDS[state]}${code}${message === null ? '' : `: ${message}`}`;
@@ -356,7 +356,7 @@ export function findRow(name: unknown): EventRow<AppEvent> | undefined {
 export function lineOf(event: AppEvent): EventLine {
   const { level, message, fields } = rowOf(event.type);
   return {
-    level: typeof level === 'string' ? level : level.of(event),
+    level: typeof level === 'string' ? level : level.choose(event),
     message: typeof message === 'string' ? message : message(event),
     fields: fields === undefined ? {} : fields(event),
   };
@@ -392,9 +392,9 @@ function summaryFields(event: EventOf<'poll-summary'>): FieldValues {
   return { ...counts, devices, new_readings: records, new_points: newPoints };
 }
 
-/** @param of the schedules or readings that the quota is too small for; `null`: it is large enough. */
-function setShort(to: Instruments, of: 'schedules' | 'readings' | null): void {
+/** @param unmet the schedules or readings that the quota is too small for; `null`: it is large enough. */
+function setShort(to: Instruments, unmet: 'schedules' | 'readings' | null): void {
   for (const each of ['schedules', 'readings'] as const) {
-    to.set('tidemark_quota_short', { of: each }, of === each ? 1 : 0);
+    to.set('tidemark_quota_short', { of: each }, unmet === each ? 1 : 0);
   }
 }

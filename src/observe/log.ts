@@ -176,7 +176,7 @@ function countNameOf({ type }: AppEvent): 'suppressed' | 'problem_lines_suppress
 /** The level of an event's line, without the line itself: most events have the level `debug` and none is made. */
 function levelOf(event: AppEvent): LineLevel {
   const { level } = rowOf(event.type);
-  return typeof level === 'string' ? level : level.of(event);
+  return typeof level === 'string' ? level : level.choose(event);
 }
 
 /** How many are kept. */

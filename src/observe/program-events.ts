@@ -24,7 +24,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
     note: 'the last line after an error, logged by a daemon without a terminal (unless `log.format` is `pretty`) and by any command with `log.format: json`; otherwise printed as text',
   }),
   'run-ended': {
-    level: { any: ['info', 'warn'], of: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },
+    level: { any: ['info', 'warn'], choose: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },
     message: ({ exitCode, isAllRead, outcome, devices, points, gaps }) => {
       const sums = `${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, ${gaps === 0 ? 'no gaps' : counted(gaps, 'gap')}`;
       const reason = outcome === 'gaps_remain' ? 'gaps remain that cannot be closed' : outcome;
@@ -39,7 +39,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
     note: '`--once`: `Sync complete: 24 devices, 86,924 telemetry points, no gaps`, or `Sync incomplete: stalled (…)` (warn)',
   },
   'run-incomplete': {
-    level: { any: ['warn', 'info'], of: ({ isWanted }) => (isWanted ? 'info' : 'warn') },
+    level: { any: ['warn', 'info'], choose: ({ isWanted }) => (isWanted ? 'info' : 'warn') },
     message: ({ message }) => message,
     note: '`--once`, `--backfill`: one line for each part that is incomplete; info if the configuration excludes it',
   },
@@ -77,7 +77,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
 /** A line with a message of the command's own. */
 function reportRow<E extends { readonly message: string; readonly isWell: boolean }>(note: string): EventRow<E> {
   return {
-    level: { any: ['info', 'warn'], of: ({ isWell }) => (isWell ? 'info' : 'warn') },
+    level: { any: ['info', 'warn'], choose: ({ isWell }) => (isWell ? 'info' : 'warn') },
     message: ({ message }) => message,
     note,
   };

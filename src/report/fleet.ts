@@ -75,7 +75,7 @@ const REST_MS = { first: 20, later: 76 };
 /** The pause between two background scans: this many times as long as the last one took, within these. */
 const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
 /** The longest pause while no caller requests the snapshot, or while each caller can scan at once. */
-const UNASKED_MS = 30 * SECOND_MS;
+const UNREQUESTED_MS = 30 * SECOND_MS;
 
 /** A scan in progress. */
 interface Scan {
@@ -183,7 +183,7 @@ function scanAtOnce(state: ScannerState): void {
  * @returns how long to pause after it, in ms.
  */
 async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: AbortSignal): Promise<number> {
-  const goodForMs = state.snapshotMs + UNASKED_MS - clockWithPulse.monoMs();
+  const goodForMs = state.snapshotMs + UNREQUESTED_MS - clockWithPulse.monoMs();
   if (!state.isLong && state.snapshot !== null && goodForMs > 0) {
     await state.wakeUp.wait(goodForMs, signal);
     return 0;
@@ -195,7 +195,7 @@ async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: Ab
   while (!continueScan(state, scan, SLICE_MS));
   state.isLong = scan.workedMs > QUICK.mostMs;
   const pauseMs = Math.min(BETWEEN.mostMs, Math.max(BETWEEN.leastMs, BETWEEN.times * scan.workedMs));
-  await state.wakeUp.wait(Math.max(0, UNASKED_MS - pauseMs), signal);
+  await state.wakeUp.wait(Math.max(0, UNREQUESTED_MS - pauseMs), signal);
   return pauseMs;
 }
 

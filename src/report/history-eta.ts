@@ -97,13 +97,16 @@ function ratesNow({ context, facts }: HistoryEtaParts, nowMs: EpochMs, wantedFro
   const coverageOf = new Map(
     known.map((device) => {
       const { deviceId } = device.record;
-      const of = coverage.get(deviceId) ?? NOTHING_COVERED;
+      const coverageNow = coverage.get(deviceId) ?? NOTHING_COVERED;
       const days = facts.daysOf(deviceId, fromDay);
-      const newestMs = of.newestNs === null ? null : nsToMs(of.newestNs);
-      const named = normalize(of.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
-      const closed = union(coveredIntervals(of.covered), union(named, emptyByListing(context, device, of)));
-      const beginsNs = beginningOf(of.covered, wantedFrom);
-      return [deviceId, { covered: coveredIntervals(of.covered), newestMs, days, closed, beginsNs }] as const;
+      const newestMs = coverageNow.newestNs === null ? null : nsToMs(coverageNow.newestNs);
+      const named = normalize(coverageNow.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
+      const closed = union(
+        coveredIntervals(coverageNow.covered),
+        union(named, emptyByListing(context, device, coverageNow)),
+      );
+      const beginsNs = beginningOf(coverageNow.covered, wantedFrom);
+      return [deviceId, { covered: coveredIntervals(coverageNow.covered), newestMs, days, closed, beginsNs }] as const;
     }),
   );
   const records = known.map(({ record }) => record);

@@ -317,7 +317,7 @@ function syncText(parts: ReportParts, { devices, excluded, sums, destinations, j
   const more = `${isAtWork ? backfillText(jobs) : ''}${silent}${waiting}`;
   if (sums.complete === devices) {
     const one = devices === 1 ? 'the device is complete' : `all ${devices} devices are complete`;
-    // Nothing is in sync that nobody reads.
+    // Nothing is in sync that is not read.
     const head = isAtWork ? `In sync: ${one}` : capitalized(one);
     return `${head}${leftOut}${deliveredText(destinations)}.${more}`;
   }

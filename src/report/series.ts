@@ -152,8 +152,8 @@ function take(sensor: Sensor, line: string, valueAt: number, grid: CellGrid): vo
 }
 
 function toSeries({ name, count, min, mean, max, values, last }: Sensor, times: readonly number[]): SensorSeries {
-  const filled = (of: Float64Array): (number | null)[] =>
-    Array.from(of, (value, cell) => (count[cell] === 0 ? null : value));
+  const filled = (cells: Float64Array): (number | null)[] =>
+    Array.from(cells, (value, cell) => (count[cell] === 0 ? null : value));
   return {
     sensor: shortened(name, MAX_SHOWN_LENGTH),
     values,

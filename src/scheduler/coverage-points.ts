@@ -42,13 +42,13 @@ const CLOCK_SLACK_NS = MINUTE_NS;
  * aborts.
  */
 export async function writeCoveragePoints(context: SyncContext, signal: AbortSignal): Promise<never> {
-  let looks = 0;
+  let checks = 0;
   const step = (): number => {
     const wantedRange = wantedNow(context);
     if (wantedRange === null) return UNTIL_TIME_IS_KNOWN_MS;
     if (!context.checkRoom().ok) return COVERAGE_CHECK_MS;
-    runUnlessFull(() => noteCoverage(context, wantedRange, looks), context.stateFull);
-    looks += 1;
+    runUnlessFull(() => noteCoverage(context, wantedRange, checks), context.stateFull);
+    checks += 1;
     return COVERAGE_CHECK_MS;
   };
   return await repeat(context.clock, step, signal);
@@ -57,15 +57,15 @@ export async function writeCoveragePoints(context: SyncContext, signal: AbortSig
 /**
  * Archives the `coverage` points that are due, and forgets named gaps that are closed.
  *
- * @param looks how many looks there were: then this is one of several that share the devices among them.
+ * @param checks how many checks there were before: then this is one of several that share the devices among them.
  */
-export function noteCoverage(context: SyncContext, wantedRange: WantedRange, looks: number | null = null): void {
+export function noteCoverage(context: SyncContext, wantedRange: WantedRange, checks: number | null = null): void {
   const { store, serverClock } = context;
   const tag = store.workspaceTag();
   if (tag === null) return;
   const devices = store.devices();
-  const parts = looks === null ? 1 : Math.min(MOST_PARTS, Math.max(1, Math.ceil(devices.length / AT_ONCE)));
-  const turn = (looks ?? 0) % parts;
+  const parts = checks === null ? 1 : Math.min(MOST_PARTS, Math.max(1, Math.ceil(devices.length / AT_ONCE)));
+  const turn = (checks ?? 0) % parts;
   const last = store.coveragePoints();
   const atNs = msToNs(serverClock.nowMs());
   // A range that has left the wanted range since the scan began is no gap.

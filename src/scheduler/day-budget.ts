@@ -103,7 +103,7 @@ export function spareAt(day: DayBudget, nowMs: number): number {
   return isLimited(day) ? Math.max(0, tokensAt(day, nowMs) - burstOf(day.perDay) * RESERVE) : day.perDay;
 }
 
-/** How many requests the bucket lacks before one below the live lane may be sent; 0 if no limit is known. */
+/** How many requests are missing from the bucket before one below the live lane may be sent; 0 if no limit is known. */
 export function deficitAt(day: DayBudget, nowMs: number): number {
   return isLimited(day) ? Math.max(0, burstOf(day.perDay) * RESERVE - tokensAt(day, nowMs)) : 0;
 }

@@ -225,7 +225,7 @@ function idleRest(state: PlannerState, nowMs: number): Rest {
   return { kind: 'rest', untilMs, reason: 'idle' };
 }
 
-/** When an idle poll, a device that rests, or a backfill that has a pace of its own is due next. */
+/** When an idle poll, a device that rests, or a backfill that has a rate of its own is due next. */
 function nextSpareMs({ histories, devices, backfillRestMs }: PlannerState, nowMs: number): number {
   const restMs = Math.min(nextHistoryMs(histories['first-history']), nextHistoryMs(histories.backfill));
   const isBackfillResting = nowMs < backfillRestMs && pickHistory(histories.backfill) !== null;

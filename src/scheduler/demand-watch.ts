@@ -80,7 +80,7 @@ export function createDemandWatch(
       if (reported !== null && !hasChanged(reported, now)) return;
       reported = now;
       keep();
-      observe({ type: 'quota-short', of: shortfall.of, message: shortfallText(shortfall) });
+      observe({ type: 'quota-short', unmet: shortfall.unmet, message: shortfallText(shortfall) });
     },
     staleMs,
   };
@@ -104,7 +104,7 @@ function changedInterval(storedMs: number | null, measuredMs: number | null): nu
  */
 function hasChanged(before: Reported, now: Reported): boolean {
   const [was, is] = [before.shortfall, now.shortfall];
-  if (was.of !== is.of || hasMoved(was.available, is.available)) return true;
+  if (was.unmet !== is.unmet || hasMoved(was.available, is.available)) return true;
   const isBetterKnown = (is.assumed?.devices ?? 0) < (was.assumed?.devices ?? 0);
   return (isBetterKnown || now.atMs - before.atMs >= REPORT_EVERY_MS) && hasMoved(was.needed, is.needed);
 }

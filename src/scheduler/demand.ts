@@ -230,7 +230,7 @@ interface LongerInterval {
 /** By how much the quota is too small. */
 export interface Shortfall {
   /** Whether the schedules are slowed down, or not even all readings are fetched. */
-  readonly of: 'schedules' | 'readings';
+  readonly unmet: 'schedules' | 'readings';
   /** Requests a day: by the schedules, and by the budget. */
   readonly needed: number;
   readonly available: number;
@@ -259,10 +259,11 @@ export interface Shortfall {
 export function shortfallOf(input: DemandInput, assumed: Shortfall['assumed'] = null): Shortfall | null {
   const demand = demandOf(input);
   if (demand.fits) return null;
-  const of = demand.readingsFit ? 'schedules' : 'readings';
-  const needed = of === 'schedules' ? totalRequests(demand.needed) : demand.readingsMade / (input.pageSize * FULL_PAGE);
+  const unmet = demand.readingsFit ? 'schedules' : 'readings';
+  const needed =
+    unmet === 'schedules' ? totalRequests(demand.needed) : demand.readingsMade / (input.pageSize * FULL_PAGE);
   return {
-    of,
+    unmet: unmet,
     needed: totalRequests(demand.needed),
     available: demand.budget,
     boundBy: demand.boundBy,
@@ -273,8 +274,8 @@ export function shortfallOf(input: DemandInput, assumed: Shortfall['assumed'] = 
     readingsMade: demand.readingsMade,
     readingsCovered: demand.readingsCovered,
     remedies: {
-      intervals: of === 'schedules' ? intervalsThatFit(input) : [],
-      share: shareThatFits(input, of),
+      intervals: unmet === 'schedules' ? intervalsThatFit(input) : [],
+      share: shareThatFits(input, unmet),
       // The share of a figure is a whole number of requests.
       perMinute: Math.ceil(Math.ceil(needed / (DAY_MS / MINUTE_MS)) / input.share),
       perDay: Math.max(Math.ceil(Math.ceil(needed) / input.share), Math.ceil(needed + input.othersPerDay)),
@@ -287,7 +288,7 @@ export function shortfallText(shortfall: Shortfall): string {
   const { needed, available, freshness, freshnessTargetMs, readingsMade, readingsCovered, share } = shortfall;
   const head = `the schedules need ${grouped(Math.round(needed))} requests a day${assumedText(shortfall.assumed)}, but the budget is ${grouped(Math.round(available))} (${percent(share)} of the quota, minus the requests of other clients)`;
   const result =
-    shortfall.of === 'schedules'
+    shortfall.unmet === 'schedules'
       ? `the lag of the median device is about ${duration(freshness.medianMs / 1000)} (p95: ${duration(freshness.p95Ms / 1000)}), and its target is ${duration(freshnessTargetMs / 1000)}`
       : `the quota is too small for all readings: of ${grouped(Math.round(readingsMade))} a day, ${grouped(Math.round(readingsCovered))} can be read; Tidemark reads the newest page of each device about every ${duration(freshness.medianMs / 1000)}, and the rest become gaps (over_quota)`;
   return `${head}: ${result}. ${remedyText(shortfall)}`;
@@ -300,7 +301,7 @@ export function assumedText(assumed: Shortfall['assumed']): string {
   return ` if ${counted(devices, 'device')} ${devices === 1 ? 'has' : 'have'} a reading every ${duration(intervalMs / 1000)}`;
 }
 
-function remedyText({ of, share, remedies }: Shortfall): string {
+function remedyText({ unmet, share, remedies }: Shortfall): string {
   const ways: string[] = [];
   for (const change of remedies.intervals)
     ways.push(change.map(({ key, ms }) => `a ${key} interval of ${ms / MINUTE_MS} min`).join(' together with '));
@@ -308,7 +309,7 @@ function remedyText({ of, share, remedies }: Shortfall): string {
   ways.push(
     `a plan of ${grouped(Math.round(remedies.perDay))} requests a day and ${grouped(Math.round(remedies.perMinute))} a minute`,
   );
-  if (of === 'readings') ways.push('fewer devices (sync.exclude)');
+  if (unmet === 'readings') ways.push('fewer devices (sync.exclude)');
   return `${ways.length === 1 ? 'This is enough' : 'Any of these is enough'}: ${ways.join('; ')}.`;
 }
 
@@ -360,17 +361,17 @@ export function withIntervals(input: DemandInput, intervals: readonly LongerInte
   return changed;
 }
 
-function shareThatFits(input: DemandInput, of: Shortfall['of']): number | null {
-  const isEnough = (share: number): boolean => carries({ ...input, share }, of);
+function shareThatFits(input: DemandInput, unmet: Shortfall['unmet']): number | null {
+  const isEnough = (share: number): boolean => carries({ ...input, share }, unmet);
   const share = leastOf({ from: input.share, to: 1 }, isEnough);
   const upwards = Math.min(1, Math.ceil(share * 100) / 100);
   return isEnough(upwards) ? upwards : null;
 }
 
 /** Whether the share carries the schedules as they are, or all readings in full pages. */
-function carries(input: DemandInput, of: Shortfall['of']): boolean {
+function carries(input: DemandInput, unmet: Shortfall['unmet']): boolean {
   const { budget } = usableBudget(input);
-  return of === 'schedules' ? totalRequests(demandAt(input, 0, budget)) <= budget : pagesMade(input) <= budget;
+  return unmet === 'schedules' ? totalRequests(demandAt(input, 0, budget)) <= budget : pagesMade(input) <= budget;
 }
 
 /** The schedules in force, the report rates of the devices, and the daily use by other clients. */

@@ -14,7 +14,7 @@
 import { runUnlessFull, StateFullError } from '../core/archive-room.ts';
 import { pollUntil, runWorkGroup, type WorkGroup } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
-import { ApiFault, endsSession, lackedScope } from '../core/faults.ts';
+import { ApiFault, endsSession, findMissingScope } from '../core/faults.ts';
 import type { Pulse } from '../core/heartbeats.ts';
 import type { Interval } from '../core/intervals.ts';
 import { DAY_NS, HOUR_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS, SECOND_NS } from '../core/time.ts';
@@ -197,7 +197,7 @@ interface Failed<E> {
 function recordError(parts: Running, failed: Failed<unknown>, fail: (isOwn: boolean) => void): void {
   const { context, planning, apiState } = parts;
   const { decision, error } = failed;
-  const scope = isTelemetry(decision) ? lackedScope(error, 'telemetry') : null;
+  const scope = isTelemetry(decision) ? findMissingScope(error, 'telemetry') : null;
   if (scope !== null) {
     noteOff(apiState, 'telemetry', scope);
     fail(false);
@@ -306,7 +306,7 @@ async function readGap(
   return task !== null && (await scanner.scan({ ...task, waitUntilTurn }, signal)).pages > 0;
 }
 
-/** `--once` alone closes the complete range; a backfill keeps its pace between two requests. */
+/** `--once` alone closes the complete range; a backfill keeps its interval between two requests. */
 function scanTaskOf(planning: Planning, { deviceId }: HistoryDecision, { range, limit, lane }: GoalGap): ScanTask {
   return { deviceId, range, limit, lane, until: isOnce(planning) ? 'closed' : 'first coverage' };
 }

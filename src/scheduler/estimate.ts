@@ -287,7 +287,7 @@ function filledFinishMs(requests: number, supply: BesideSupply): number | null {
 }
 
 /**
- * How long this many requests take with the full share: at the pace of the minute until the day's budget is spent, and
+ * How long this many requests take with the full share: at the rate of the minute until the day's budget is spent, and
  * so on every day.
  *
  * @param perMinute the budget of a minute, in requests.

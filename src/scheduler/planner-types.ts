@@ -88,7 +88,7 @@ export interface Rest {
 export interface DaySupply {
   /** The requests that may be sent at once. */
   readonly spare: number;
-  /** The requests that the bucket lacks before it has any to spare; only the reserve is sent until then. */
+  /** The requests that are missing from the bucket before it has any to spare; only the reserve is sent until then. */
   readonly deficit: number;
   /** The requests that the bucket gains per ms, for all lanes together. */
   readonly fillPerMs: number;

@@ -5,7 +5,7 @@
  *
  * Promises: the account is read first, so that another workspace is noticed before anything is written. Then the
  * dispatch loop follows the planner (`dispatch.ts`), even if the devices could not be listed but are known from
- * before. Two loops run beside it: one looks once a minute whether the server's time is known, and sends requests only
+ * before. Two loops run beside it: one checks once a minute whether the server's time is known, and sends requests only
  * while it is not; the other has yesterday read again while there is quota to spare. The key is exchanged only between
  * two sessions. While it is refused, the daemon is not ready: it delivers what is archived, checks whether the key was
  * exchanged, and tries the API again now and then.
@@ -39,7 +39,7 @@ const BACKOFF = { baseMs: 5 * SECOND_MS, maxMs: 2 * MINUTE_MS };
 
 /** The key of the API, which may be exchanged while the program runs. */
 export interface KeySource {
-  /** Whether there can never be another key: then nobody looks for one. */
+  /** Whether there can never be another key: then none is looked for. */
   readonly isFixed?: boolean;
   /** Whether there is another key than the one in use. */
   hasChanged(): boolean;

@@ -94,13 +94,13 @@ interface Watch {
 }
 
 /** So many devices are looked at for one that measures a value beyond a threshold. */
-const DEVICES_LOOKED_AT = 16;
+const DEVICES_TRIED = 16;
 
 /** A rule and a device of which it fires at a moment; `null` where none is found. */
 function firingAt(model: AlertModel, seed: Seed, atMs: EpochMs): Watch | null {
   const thresholdOf = (rule: Rule, spec: SensorSpec, device: AlertDevice): number =>
     model.isRare === true ? rareThreshold(rule, spec, device.levelOf(spec)) : dailyThreshold(rule, spec);
-  for (let attempt = 0; attempt < DEVICES_LOOKED_AT; attempt += 1) {
+  for (let attempt = 0; attempt < DEVICES_TRIED; attempt += 1) {
     const device = model.deviceAt(mix(seed, 64 + attempt), atMs);
     if (device === null) return null;
     const firing = RULES.flatMap((rule): Watch[] => {

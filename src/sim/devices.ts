@@ -148,16 +148,16 @@ function lastSeen(series: Series, atMs: EpochMs): { atMs: EpochMs; text: string 
 
 const VALUE_WITHIN_MS = 6 * HOUR_MS;
 /** A sensor may be in every nth reading only. */
-const READINGS_LOOKED_AT = 12;
+const READINGS_TRIED = 12;
 
 function newestValue(series: Series, sensor: string, atMs: EpochMs): number | null {
   const range = { fromNs: msBound(atMs - VALUE_WITHIN_MS), toNs: msBound(atMs), receivedByMs: atMs };
-  let looked = 0;
+  let tried = 0;
   for (const { values } of series.descending(range)) {
     const [, json] = values?.find(([key]) => key === sensor) ?? [];
     if (json !== undefined) return Number.isFinite(Number(json)) ? Number(json) : null;
-    looked += 1;
-    if (looked === READINGS_LOOKED_AT) break;
+    tried += 1;
+    if (tried === READINGS_TRIED) break;
   }
   return null;
 }

@@ -213,7 +213,7 @@ function refuse(simulator: Simulator, refusal: Refusal): SimAnswer {
 
 /**
  * Passes a request to the simulator and returns its answer: half of the latency before, half after. An answer that
- * is held has the content at the arrival of the request and the date of its departure.
+ * is delayed has the content at the arrival of the request and the date of its departure.
  */
 export async function exchange(simulator: Simulator, request: SimRequest, pause: Pause): Promise<SimExchange> {
   const { settings, world, handled } = simulator;

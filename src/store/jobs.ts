@@ -182,7 +182,10 @@ export function openJobBoard(directory: string): OpenJobBoard | null {
   });
 }
 
-/** Whether it is a state of this very version; a state that was made while this version was written may lack jobs. */
+/**
+ * Whether it is a state of this very version; a state that was made while this version was written may have no table of
+ * jobs.
+ */
 function hasJobs(db: Database.Database): boolean {
   const id = db.pragma('application_id', { simple: true });
   const version = Number(db.pragma('user_version', { simple: true }));

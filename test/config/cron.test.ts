@@ -1,7 +1,7 @@
 import { createTask } from 'node-cron';
 import { describe, expect, test, vi } from 'vitest';
 import { readCron } from '../../src/config/cron.ts';
-import { cron, Unfit } from '../../src/config/values.ts';
+import { cron, InvalidText } from '../../src/config/values.ts';
 
 const AT = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
 
@@ -98,7 +98,7 @@ describe('a step that is as large as its field', () => {
     ['0 0 30 feb *', 'the expression matches no time'],
     ['often', 'expected a cron expression: minute hour day month weekday, such as */5 * * * *'],
   ])('%j is refused', (text, reason) => {
-    expect(cron(text)).toEqual(new Unfit(reason));
+    expect(cron(text)).toEqual(new InvalidText(reason));
   });
 
   test.each([

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { Config, Loaded } from '../../src/config/config.ts';
 import { loadConfig, loadDemoConfig } from '../../src/config/load.ts';
 import { fileForm, keyEntries, variableOf } from '../../src/config/schema.ts';
-import { Unfit } from '../../src/config/values.ts';
+import { InvalidText } from '../../src/config/values.ts';
 import { UserError } from '../../src/core/faults.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { exampleConfig } from '../support/example-config.ts';
@@ -434,7 +434,7 @@ describe('the schema', () => {
       if (key.kind !== 'value') continue;
       for (const text of [key.default, key.example]) {
         if (text !== null && text !== undefined)
-          expect([path, key.parse(text, NOW_MS)]).not.toEqual([path, expect.any(Unfit)]);
+          expect([path, key.parse(text, NOW_MS)]).not.toEqual([path, expect.any(InvalidText)]);
       }
       expect(key.default ?? key.example).toBeDefined();
     }

@@ -98,7 +98,7 @@ const EVENTS: readonly AppEvent[] = [
   { type: 'lines-quarantined', destination: HOSTILE, lines: 3, message: KEY },
   { type: 'delivery-blocked', destination: HOSTILE, lines: 47, message: 'no', hint: '', needsPerson: false, waitMs: 1 },
   { type: 'gap-recorded', deviceId: 'd', reason: 'beyond_plan', from: '', to: '' },
-  { type: 'quota-short', of: 'readings', message: '' },
+  { type: 'quota-short', unmet: 'readings', message: '' },
   { type: 'stream-failed', stream: 'alerts', message: '' },
 ];
 

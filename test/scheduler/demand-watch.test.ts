@@ -32,7 +32,7 @@ function rig(begun: { readonly perDay: number | null } | null) {
     setPlan: (next: typeof begun) => {
       plan = next;
     },
-    types: () => events.map((event) => (event.type === 'quota-short' ? event.of : event.type)),
+    types: () => events.map((event) => (event.type === 'quota-short' ? event.unmet : event.type)),
   };
 }
 

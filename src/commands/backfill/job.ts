@@ -104,13 +104,13 @@ function alreadyReadTo(context: SyncContext, backfill: Backfill): EpochNs | null
 /** Waits until the daemon has read the account and the devices. */
 async function waitUntilStarted(parts: BackfillWorkParts, signal: AbortSignal): Promise<WantedRange> {
   const { context, planning, apiState } = parts;
-  const look = (): WantedRange | null => {
+  const findStart = (): WantedRange | null => {
     throwIfRefused(apiState);
     return hasStarted(planning) ? wantedNow(context) : null;
   };
   const failure = (): string =>
     'The daemon has not been able to read the account and the device list for ten minutes. Run --check for the reason.';
-  return await waitUntilListed(parts, { look, isUnread: () => !hasStarted(planning), failure }, signal);
+  return await waitUntilListed(parts, { findStart, isUnread: () => !hasStarted(planning), failure }, signal);
 }
 
 /** The name of the asker in the log and in `--status`. */

@@ -54,7 +54,7 @@ export interface BackfillWorkParts extends EstimateParts, WaitingParts {
   readonly backfill: EtaParts['backfill'] & { sentMs(): readonly number[] };
 }
 
-/** A backfill that is being looked after. */
+/** A backfill under way. */
 export interface BackfillRun {
   /** @returns the summary; throws what `signal` was aborted with. */
   toItsEnd(signal: AbortSignal): Promise<BackfillSummary>;
@@ -239,5 +239,5 @@ async function waitUntilStarted(parts: BackfillParts, begun: Started, signal: Ab
     const text = parts.apiState.fault ?? 'the archive is full';
     return `Nothing could be read for ten minutes: ${text}. Run the command again when the API answers.`;
   };
-  return await waitUntilListed(parts, { look: () => begun.run, isUnread: () => true, failure }, signal);
+  return await waitUntilListed(parts, { findStart: () => begun.run, isUnread: () => true, failure }, signal);
 }

@@ -53,7 +53,7 @@ export async function checkWholeApi(
   }
   try {
     const found = await fetchFindings({ config, terminal }, signal);
-    const factsOf = (of: string) => found.checks.find(({ name }) => name === of)?.facts;
+    const factsOf = (check: string) => found.checks.find(({ name }) => name === check)?.facts;
     const plan = factsOf('plan');
     const schedules = createNotes('api');
     if (plan !== undefined) {
@@ -165,8 +165,8 @@ async function fetchFindings(part: Omit<ApiPart, 'bookingRefusal'>, signal: Abor
   const patience = AbortSignal.timeout(FOLLOW_MS);
   const link = linkAbort(signal, patience);
   const show = (progress: unknown): void => {
-    const asking = isRecord(progress) ? progress['asking'] : null;
-    if (typeof asking === 'string') terminal.hint(`the daemon sends requests to the API: ${asking} …`);
+    const scope = isRecord(progress) ? progress['asking'] : null;
+    if (typeof scope === 'string') terminal.hint(`the daemon sends requests to the API: ${scope} …`);
   };
   try {
     return await doOrFollow(

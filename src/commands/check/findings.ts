@@ -183,9 +183,9 @@ export function noteQuota(
   { budgetLeftMinute: leftMinute, spentDay, budgetLeftDay: leftDay }: QuotaUse,
 ): CheckLine {
   const facts = { left_minute: leftMinute, left_day: leftDay, spent_day: spentDay };
-  const of = (left: number | null, what: string): string =>
+  const leftText = (left: number | null, what: string): string =>
     left === null ? `unknown for the ${what}` : `${grouped(left)} for the ${what}`;
-  const message = `requests left in the budget: ${of(leftMinute, 'minute')}, ${of(leftDay, 'day')}; own requests in 24 h: ${grouped(spentDay)}`;
+  const message = `requests left in the budget: ${leftText(leftMinute, 'minute')}, ${leftText(leftDay, 'day')}; own requests in 24 h: ${grouped(spentDay)}`;
   if (leftDay !== 0) return notes.ok('quota', message, facts);
   const remedy =
     'Nothing to do: requests resume as the requests of the last 24 hours expire. If it happens often, take a larger plan or shorten sync.history.';

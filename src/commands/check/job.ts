@@ -53,9 +53,9 @@ const CANCELLED: JobEnd = { state: 'cancelled', exitCode: 1, summary: null, mess
 /** The worker for `runJobs`: its summary is the findings at the API. */
 export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal: AbortSignal) => JobWork {
   return (_args, signal) => {
-    let asking: string | null = null;
+    let current: string | null = null;
     const onRequest = (scope: string): void => {
-      asking = scope;
+      current = scope;
     };
     const end = checkApi(parts, onRequest, signal).then(
       (summary) => endWith(summary, checkExit(summary.checks)),
@@ -64,7 +64,7 @@ export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal:
         throw error;
       },
     );
-    return { end, progress: () => ({ asking }) };
+    return { end, progress: () => ({ asking: current }) };
   };
 }
 
@@ -83,13 +83,13 @@ export async function checkApi(
   const prober = createProber({ ...parts, onRequest, onFault: (scope, fault) => noteFault(notes, scope, fault) });
   const account = await requestAccount(parts, { api, prober, notes }, signal);
   const page = await prober.probe(
-    { scope: 'devices:read', put: async (stop) => await api.devices(null, of('devices'), stop) },
+    { scope: 'devices:read', put: async (stop) => await api.devices(null, purposeFor('devices'), stop) },
     signal,
   );
   if (page !== null) noteDevices(notes, page);
   await requestTelemetry(parts, { api, prober, notes, device: deviceToCheck(page) }, signal);
   const alerts = await prober.probe(
-    { scope: 'alerts:read', put: async (stop) => await api.alerts(null, of('alerts'), stop) },
+    { scope: 'alerts:read', put: async (stop) => await api.alerts(null, purposeFor('alerts'), stop) },
     signal,
   );
   if (alerts !== null) {
@@ -117,7 +117,7 @@ interface ProbeParts {
   readonly notes: CheckNotes;
 }
 
-function of(stream: Purpose['stream'], deviceId?: string): Purpose {
+function purposeFor(stream: Purpose['stream'], deviceId?: string): Purpose {
   return { lane: 'inventory', stream, ...(deviceId === undefined ? {} : { deviceId }) };
 }
 
@@ -127,7 +127,7 @@ async function requestAccount(
   signal: AbortSignal,
 ): Promise<Account | null> {
   const account = await prober.probe(
-    { scope: 'account:read', put: async (stop) => await api.account(of('account'), stop) },
+    { scope: 'account:read', put: async (stop) => await api.account(purposeFor('account'), stop) },
     signal,
   );
   if (account === null) return null;
@@ -144,19 +144,19 @@ function noteDevices(notes: CheckNotes, { devices, nextCursor }: DevicePage): vo
   notes.ok('devices:read', message, { devices: devices.length });
 }
 
-/** An id that no workspace has: with the scope it is answered by 404. */
-const NOBODY = 'tidemark-check';
+/** The id of a device that no workspace has: with the scope it is answered by 404. */
+const UNKNOWN_DEVICE = 'tidemark-check';
 
 async function requestTelemetry(
   { context }: CheckApiParts,
   { api, prober, notes, device }: ProbeParts & { readonly device: DeviceRecord | null },
   signal: AbortSignal,
 ): Promise<void> {
-  const deviceId = device?.deviceId ?? NOBODY;
+  const deviceId = device?.deviceId ?? UNKNOWN_DEVICE;
   const newest = device?.lastSeenAt ?? msToNs(context.serverClock.nowMs());
   const query = { deviceId, after: floorToSecond(newest - HOUR_NS), before: null, cursor: null };
   let isThere = true;
-  const put = async (stop: AbortSignal) => await api.telemetry(query, of('telemetry', deviceId), stop);
+  const put = async (stop: AbortSignal) => await api.telemetry(query, purposeFor('telemetry', deviceId), stop);
   const takeFault = ({ kind }: ApiFault): boolean => {
     if (kind === 'not-found') isThere = false;
     return kind === 'not-found';
@@ -176,7 +176,7 @@ async function requestTelemetry(
   );
   await noteBounds(notes, page, async (bounds) => {
     const window = { deviceId, ...bounds, cursor: null };
-    const again = async (stop: AbortSignal) => await api.telemetry(window, of('telemetry', deviceId), stop);
+    const again = async (stop: AbortSignal) => await api.telemetry(window, purposeFor('telemetry', deviceId), stop);
     return await prober.probe({ scope: null, put: again, takeFault: () => true }, signal);
   });
 }

@@ -12,11 +12,11 @@ import { DEFAULT_FILE } from '../../config/sources.ts';
 import {
   baseUrl,
   GUESSABLE_SECRET,
+  InvalidText,
   isShort,
   type ParseAt,
   SHORT_TOKEN,
   secretText,
-  Unfit,
 } from '../../config/values.ts';
 import { type Advice, UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
@@ -75,17 +75,17 @@ export async function obtainText<T>(
 ): Promise<string> {
   const { flag, given, question, fallback, parse } = spec;
   let text = given;
-  if (text === null && prompter.isTerminal) text = (await prompter.ask(question)) || (fallback ?? '');
+  if (text === null && prompter.isTerminal) text = (await prompter.prompt(question)) || (fallback ?? '');
   text ??= fallback ?? null;
   if (text === null)
     throw new UserError(`${flag} is required without a terminal: tidemark help init lists the flags.`, 2);
   const value = parse(text, realClock.nowMs());
-  if (value instanceof Unfit) throw new UserError(inputFault(given, flag, value), 2);
+  if (value instanceof InvalidText) throw new UserError(inputFault(given, flag, value), 2);
   return text;
 }
 
 /** The fault of an answer: by its flag, where it was given by one. */
-export function inputFault(given: string | null, flag: string, { reason }: Unfit): string {
+export function inputFault(given: string | null, flag: string, { reason }: InvalidText): string {
   return given === null ? `${capitalized(reason)}.` : `${flag}: ${reason}.`;
 }
 
@@ -121,7 +121,7 @@ export async function obtainSecret(init: Init, source: SecretSource): Promise<Fo
   const { found, place } = await findSecret(init, source);
   if (found.text === '') return found;
   const checked = secretText(found.text, source.databaseUrl);
-  if (checked instanceof Unfit) {
+  if (checked instanceof InvalidText) {
     const { reason, remedy } = checked;
     const text = `the secret ${reason}${remedy === undefined ? '' : `; ${remedy}`}.`;
     throw new UserError(place === null ? capitalized(text) : `${place}: ${text}`, 2);
@@ -153,7 +153,7 @@ async function findSecret(
   }
   const own = ports.environment[variable] ?? '';
   if (own !== '') return { found: { text: own, file: null }, place: variable };
-  const text = prompter.isTerminal ? await prompter.ask(question, { isSecret: true }) : '';
+  const text = prompter.isTerminal ? await prompter.prompt(question, { isSecret: true }) : '';
   return { found: { text, file: null }, place: null };
 }
 
@@ -257,7 +257,7 @@ async function obtainKind(
   if (isFirst && command.influxKind !== null) return command.influxKind;
   // With a bucket the daemon detects the kind.
   if (!prompter.isTerminal && command.influxBucket !== null) return null;
-  const shown = await askKind(init, api, url);
+  const shown = await detectKind(init, api, url);
   if (typeof shown === 'object' && shown !== null) {
     if (!isElsewhere) throw new UserError(`The database cannot be reached: ${inOwnNames(init, shown.problem)}.`, 1);
     return 'unreachable';
@@ -295,7 +295,7 @@ function kindToWrite(
 /** Gives an answer of the command line at the first attempt, else one of the terminal; empty for none. */
 function createTyped({ prompter }: Init, isFirst: boolean) {
   return async (given: string | null, question: string): Promise<string> =>
-    (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.ask(question) : '');
+    (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.prompt(question) : '');
 }
 
 function withoutText(isElsewhere: boolean): string {
@@ -336,12 +336,12 @@ async function promptToken(
 /** @throws UserError (exit 2) if the address of the database is invalid */
 function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void {
   const fitting = baseUrl(url);
-  if (!(fitting instanceof Unfit)) return;
+  if (!(fitting instanceof InvalidText)) return;
   throw new UserError(inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting), 2);
 }
 
 /** Detects the kind of a database, without a token. */
-async function askKind(
+async function detectKind(
   init: Init,
   api: TriedApi,
   url: string,

@@ -29,7 +29,7 @@ import { createPrompter, openTerminalOutput, type ProcessPorts } from '../../app
 import { withQuestions } from '../../app/with-sync.ts';
 import type { InitCommand } from '../../cli/command.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
-import { apiUrl, history, listen as pageAddress, Unfit } from '../../config/values.ts';
+import { apiUrl, history, InvalidText, listen as pageAddress } from '../../config/values.ts';
 import { type Advice, ApiFault, codeOf, refusalText, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
 import { capitalized, counted, plainText, shellText } from '../../core/text.ts';
@@ -287,7 +287,7 @@ async function promptHistory(init: Init, { key, database }: Tried, isOfBase = fa
   });
   const nowMs = realClock.nowMs();
   const wanted = history(text, nowMs);
-  if (wanted instanceof Unfit) return text;
+  if (wanted instanceof InvalidText) return text;
   printWarning(init, planHistoryAdvice(wanted, { maxDays: key.historyMaxDays, nowMs }));
   const wantedMs = nowMs - nsToMs(wantedFrom({ history: wanted }, nowMs));
   printWarning(init, database?.facts == null ? null : retentionAdvice(database.facts, wantedMs));
@@ -336,7 +336,7 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
   if (!prompter.isTerminal) {
     throw new UserError(`Already there: ${names}. Nothing was written; --overwrite replaces existing files.`, 1);
   }
-  const answer = await prompter.ask(`Already there: ${names}. Replace? [y/N] `);
+  const answer = await prompter.prompt(`Already there: ${names}. Replace? [y/N] `);
   if (!/^y(?:es)?$/i.test(answer))
     throw new UserError('Nothing was written. To keep the existing files, give another path by --config.', 1);
 }
@@ -350,7 +350,7 @@ async function obtainListen(init: Init): Promise<string | null> {
   const { listen: given, overwrite } = init.command;
   if (given === null) return null;
   const address = pageAddress(given);
-  if (address instanceof Unfit) throw new UserError(inputFault(given, '--listen', address), 2);
+  if (address instanceof InvalidText) throw new UserError(inputFault(given, '--listen', address), 2);
   try {
     // Where files are replaced, the daemon that has them may be running.
     if (!overwrite) await requireFree(address);

@@ -244,9 +244,9 @@ function resume(
 ): void {
   state.reopenedMs = nowMs;
   for (const deviceId of new Set(gaps.map(({ device_id }) => device_id))) reopenDevice(planning, deviceId);
-  const mute = gaps.filter(({ reason }) => reason === 'unreachable');
+  const unreachable = gaps.filter(({ reason }) => reason === 'unreachable');
   // Not while one of them is being polled: the answered list would make its failure look like its own.
-  const isUnreachable = mute.length > 0 && mute.every(({ device_id }) => isClosed(run, device_id));
+  const isUnreachable = unreachable.length > 0 && unreachable.every(({ device_id }) => isClosed(run, device_id));
   if (isUnreachable && planning.rest !== null) {
     const tried = planning.failingDevices.takeRetries();
     if (tried.length > 0) endRests(planning, tried, 'unreachable');
@@ -285,8 +285,8 @@ function isClosed({ goal }: OnceRun, deviceId: string): boolean {
 
 function waits(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): boolean {
   // A device that does not answer rests, and its other gaps rest with it.
-  const mute = new Set(gaps.flatMap(({ device_id, reason }) => (reason === 'unreachable' ? [device_id] : [])));
-  const isHistory = gaps.some(({ device_id, reason }) => reason === PENDING && !mute.has(device_id));
+  const unreachable = new Set(gaps.flatMap(({ device_id, reason }) => (reason === 'unreachable' ? [device_id] : [])));
+  const isHistory = gaps.some(({ device_id, reason }) => reason === PENDING && !unreachable.has(device_id));
   return (
     isWaiting(parts, { isQueued: isHistory, lanes: ['first-history'] }) ||
     isWaiting(parts, { isQueued: unread(parts, run).length > 0, lanes: ['inventory', 'alerts'] })

@@ -12,7 +12,7 @@ import type { ProcessPorts } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
 import type { BackfillCommand, PlanCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
-import { count, cron, share, Unfit } from '../../config/values.ts';
+import { count, cron, InvalidText, share } from '../../config/values.ts';
 import { findDeviceIds } from '../../core/device-names.ts';
 import { ApiFault, endsSession, UserError } from '../../core/faults.ts';
 import { createFilter } from '../../core/filter.ts';
@@ -288,14 +288,14 @@ function assume(whatIf: WhatIf, text: WhatIfText): WhatIf {
   }
 }
 
-function devices(text: string): number | Unfit {
+function devices(text: string): number | InvalidText {
   const value = count(1, MAX_DEVICES)(text);
-  if (!(value instanceof Unfit)) return value;
-  return new Unfit(`${value.reason}: the number of devices (the poll interval of the list is sync.devices)`);
+  if (!(value instanceof InvalidText)) return value;
+  return new InvalidText(`${value.reason}: the number of devices (the poll interval of the list is sync.devices)`);
 }
 
-function fitting<T>({ key, value }: WhatIfText, parse: (text: string) => T | Unfit): T {
+function fitting<T>({ key, value }: WhatIfText, parse: (text: string) => T | InvalidText): T {
   const read = parse(value);
-  if (read instanceof Unfit) throw new UserError(`--what-if ${key}: ${read.reason}`, 2);
+  if (read instanceof InvalidText) throw new UserError(`--what-if ${key}: ${read.reason}`, 2);
   return read;
 }

@@ -84,7 +84,7 @@ export interface PlanRange {
   readonly isRecheck?: boolean;
 }
 
-/** The pace that a backfill is to keep. */
+/** The rate that a backfill is to keep. */
 interface PlanRate {
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;
@@ -396,7 +396,7 @@ interface RateInput {
   readonly budgets: ReturnType<typeof budgetsOf>;
 }
 
-/** The effect of a pace; `null` if none was requested. */
+/** The effect of a rate; `null` if none was requested. */
 function rateOf(
   { maxShare, finishByMs }: PlanRate,
   { requests, demand, nowMs, aloneMs, besideMs, budgets }: RateInput,

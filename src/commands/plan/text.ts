@@ -109,7 +109,7 @@ function sourceOf({ source, requests_spent: spent, as_of }: CostPlan['basis']): 
 }
 
 /** The rate of a backfill: where it ends within an hour, the limit of the minute counts, not that of the day. */
-function paceText({ requests, seconds, perDay }: { requests: number; seconds: number; perDay: number }): string {
+function requestRateText({ requests, seconds, perDay }: { requests: number; seconds: number; perDay: number }): string {
   if (seconds >= HOUR_SECONDS) return `${grouped(perDay)} requests a day`;
   const perMinute = (requests * 60) / Math.max(1, seconds);
   return `about ${rateText(perMinute)} requests a minute`;
@@ -134,7 +134,7 @@ function backfillOf({ basis, backfill }: CostPlan): string[] {
   const time = ({ seconds, until, requests_per_day: perDay }: typeof alone): string =>
     seconds === null
       ? 'never: the poll schedules use the whole budget'
-      : `${duration(seconds)}, until ${until} (${paceText({ requests, seconds, perDay })})`;
+      : `${duration(seconds)}, until ${until} (${requestRateText({ requests, seconds, perDay })})`;
   const timed = ({ seconds, until, in_time: inTime }: NonNullable<typeof rate>['alone']): string => {
     if (seconds === null) return 'never: the poll schedules use the whole budget';
     return `${duration(seconds)}, until ${until}${inTime === false ? ': later than the requested time' : ''}`;

@@ -8,7 +8,7 @@ import { createSecretReader, createSyncOptions } from '../../app/settings.ts';
 import { type ProcessPorts, repeatWhile, reportOdd, SHOW_EVERY_MS, type TerminalOutput } from '../../app/terminal.ts';
 import type { ReplayCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';
-import { count, Unfit } from '../../config/values.ts';
+import { count, InvalidText } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import { scrubbedJson } from '../../core/secret.ts';
 import { END_OF_TIME } from '../../core/state/archive.ts';
@@ -69,7 +69,7 @@ const MAX_RATE = 100_000_000;
 function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): ReplayArgs {
   const range = readRange({ from, to }, realClock.nowMs());
   const rate = maxRate === null ? null : count(1, MAX_RATE)(maxRate);
-  if (rate instanceof Unfit) throw new UserError(`--max-rate: ${rate.reason} lines a second`, 2);
+  if (rate instanceof InvalidText) throw new UserError(`--max-rate: ${rate.reason} lines a second`, 2);
   return {
     destination,
     devices,
@@ -130,7 +130,8 @@ function createShow({ showWork }: TerminalOutput): (reports: readonly ReplayRepo
 
 /** How far it is, 0 to 1: by devices, of all destinations. */
 function replayShare(reports: readonly ReplayReport[]): number | null {
-  const sum = (of: (report: ReplayReport) => number): number => reports.reduce((total, each) => total + of(each), 0);
+  const sum = (pick: (report: ReplayReport) => number): number =>
+    reports.reduce((total, each) => total + pick(each), 0);
   const devices = sum((report) => report.devices);
   return devices === 0 ? null : Math.min(1, sum((report) => report.devices_done) / devices);
 }

@@ -201,7 +201,7 @@ export function createProgressWatch(clock: Pick<Clock, 'monoMs'>): ProgressWatch
 export interface WaitingParts {
   readonly context: Pick<SyncContext, 'room'>;
   readonly apiState: ApiState;
-  /** Whether the quota allows no request now. Waiting for the even pace does not count. */
+  /** Whether the quota allows no request now. Waiting for the even spacing of requests does not count. */
   readonly waitsForQuota: () => boolean;
   /** Whether requests are refused for the quota again and again, although every wait was kept. */
   readonly isRefusedRepeatedly: () => boolean;
@@ -223,7 +223,7 @@ export function isWaiting(
 /** How work that waits for the account and the device list sees whether it may start. */
 interface StartCheck<T> {
   /** Returns what the work starts with; `null` while that is not known. */
-  readonly look: () => T | null;
+  readonly findStart: () => T | null;
   /** Whether the account or the device list is still to be read. */
   readonly isUnread: () => boolean;
   /** The error after ten minutes, waiting for quota not counted, without both. */
@@ -237,13 +237,13 @@ interface StartCheck<T> {
  */
 export async function waitUntilListed<T>(
   parts: WaitingParts & { readonly context: Pick<SyncContext, 'clock'> },
-  { look, isUnread, failure }: StartCheck<T>,
+  { findStart, isUnread, failure }: StartCheck<T>,
   signal: AbortSignal,
 ): Promise<T> {
   const { clock } = parts.context;
   const watch = createProgressWatch(clock);
   const step = (): T | null => {
-    const found = look();
+    const found = findStart();
     if (found !== null) return found;
     const waits = isWaiting(parts, { isQueued: isUnread(), lanes: ['inventory'] });
     if (watch.record({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {

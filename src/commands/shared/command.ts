@@ -6,7 +6,7 @@ import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
 import type { History } from '../../config/values.ts';
 import { findDeviceIds, type NamedDevice } from '../../core/device-names.ts';
-import { type Advice, type ApiFault, lackedScope, refusalText, scopeText, UserError } from '../../core/faults.ts';
+import { type Advice, type ApiFault, findMissingScope, refusalText, scopeText, UserError } from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';
 import { type Secret, scrubbedJson } from '../../core/secret.ts';
 import { capitalized, counted, duration } from '../../core/text.ts';
@@ -94,7 +94,7 @@ export async function fetchAccount(
     store.saveAccount(account, []);
     return account;
   } catch (error) {
-    const scope = lackedScope(error, 'account');
+    const scope = findMissingScope(error, 'account');
     if (scope === null) throw error;
     streamOff('account', scope);
     // The stored account, which the rate limiter uses as well.

@@ -154,7 +154,7 @@ interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {
 const FOLLOW_CHECK_MS = SECOND_MS / 2;
 const BEAT_EVERY_MS = 5 * SECOND_MS;
 
-/** A daemon that takes jobs looks once a second. */
+/** A daemon that takes jobs checks for them once a second. */
 const SEEN_WITHIN_MS = 5 * SECOND_MS;
 
 /** After this time without a heartbeat the lock is checked; after the longer time the daemon counts as stuck. */

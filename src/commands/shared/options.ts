@@ -1,8 +1,8 @@
 /**
- * Reads command-line values that several commands take: times and ranges (`--from`, `--to`), and the pace and extent
+ * Reads command-line values that several commands take: times and ranges (`--from`, `--to`), and the rate and extent
  * of a backfill. Every mistake is an error of the command line (exit 2). No message repeats a value.
  */
-import { parseDurationMs, parseInstant, share, Unfit } from '../../config/values.ts';
+import { InvalidText, parseDurationMs, parseInstant, share } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import { type EpochMs, type EpochNs, msToNs, nsToMs } from '../../core/time.ts';
@@ -72,7 +72,7 @@ export function readRate(
 
 function readShare(text: string): number {
   const read = share(text);
-  if (read instanceof Unfit)
+  if (read instanceof InvalidText)
     throw new UserError(`--max-share: ${read.reason}: the fraction of the budget that the backfill may use`, 2);
   return read;
 }
@@ -92,7 +92,7 @@ function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
   return atMs;
 }
 
-/** The range and the pace of a backfill; `from` may be `all`. */
+/** The range and the rate of a backfill; `from` may be `all`. */
 interface ParsedBackfill extends RateOptions {
   readonly from: EpochNs | typeof ALL;
   readonly to: EpochNs | null;
@@ -100,7 +100,7 @@ interface ParsedBackfill extends RateOptions {
 }
 
 /**
- * Reads the range and the pace.
+ * Reads the range and the rate.
  *
  * @throws UserError (exit 2) for the first mistake.
  */

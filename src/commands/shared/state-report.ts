@@ -162,7 +162,7 @@ function clockAt(nowMs: EpochMs) {
   return { nowMs: () => nowMs, highestPassedMs: () => nowMs, passedMs: () => nowMs };
 }
 
-/** Shorter waits are the even pace, and no waiting that anybody needs to know of. */
+/** Shorter waits are the even spacing of requests, which is no waiting for quota. */
 const WAIT_SHOWN_MS = 3 * SECOND_MS;
 
 function quotaOf(state: ReadState, { api: { share } }: StatusConfig, nowMs: EpochMs): Omit<QuotaStatus, 'lanes'> {

@@ -130,10 +130,10 @@ async function verify(
 }
 
 /** How far the comparison of a database is, as the terminal shows it. */
-export function comparisonWork(name: string, { share, devices, of, points }: Progress): WorkFacts {
+export function comparisonWork(name: string, { share, devices, total, points }: Progress): WorkFacts {
   return {
     share,
-    text: `${devices}/${of} devices of ${name}, ${counted(points, 'point')}`,
+    text: `${devices}/${total} devices of ${name}, ${counted(points, 'point')}`,
     rate: { done: points, text: (perSecond) => `${rateText(perSecond)} points/s` },
   };
 }

@@ -83,23 +83,23 @@ export interface ExaminedDay extends FoundDay {
  */
 export async function examineDay(
   parts: Comparison,
-  of: DayOf,
+  target: DayOf,
   signal: AbortSignal,
 ): Promise<ExaminedDay | ReadProblem> {
   const { state, destination, source } = parts;
   // The order matters: points acknowledged before the query have to be in the answer, and points in the answer have
   // been archived by then.
-  const acknowledged = of.acknowledged ?? state.positions(destination.id);
+  const acknowledged = target.acknowledged ?? state.positions(destination.id);
   let sent = 0;
   for (let attempt = 1; ; attempt += 1) {
-    const archivedBefore = archivedDayOf(state, of);
+    const archivedBefore = archivedDayOf(state, target);
     const knownMissing = state
-      .missing(destination.id, of.deviceId, wholeDay(of.day))
+      .missing(destination.id, target.deviceId, wholeDay(target.day))
       .filter((range) => staysMissing(range, parts))
       .map(({ fromNs, toNs, points }): KnownMissing => ({ from: fromNs, to: toNs, points }));
-    const covered = state.covered(of.deviceId);
+    const covered = state.covered(target.deviceId);
     const work: DayWork = {
-      of,
+      target,
       examination: beginExamination(parts.historyFrom),
       covered,
       acknowledged,
@@ -110,12 +110,12 @@ export async function examineDay(
     const problem = await examineRanges(parts, work, signal);
     if (problem !== null) return problem;
     sent += work.sent;
-    const archived = archivedDayOf(state, of);
+    const archived = archivedDayOf(state, target);
     const cleared = normalize(work.cleared);
     const { newestMissing, oldestFound } = work.examination;
     const end = {
-      deviceId: of.deviceId,
-      day: of.day,
+      deviceId: target.deviceId,
+      day: target.day,
       archived,
       sent,
       cleared,
@@ -133,9 +133,9 @@ export async function examineDay(
 
 /** Compares the ranges of a day, and sends the lines again that differ. */
 async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
-  const resender = work.of.isLast ? null : parts.resender;
+  const resender = work.target.isLast ? null : parts.resender;
   const { examination } = work;
-  for (const range of rangesOf(work.of)) {
+  for (const range of rangesOf(work.target)) {
     const problem = await compareRange(parts, { ...work, range }, signal);
     if (problem !== null) return problem;
     const lines = examination.resend.splice(0);
@@ -160,7 +160,7 @@ function pointsIn(knownMissing: readonly KnownMissing[], cleared: Intervals): nu
 
 /** The comparison of a day under way. */
 interface DayWork {
-  readonly of: DayOf;
+  readonly target: DayOf;
   readonly examination: Examination;
   readonly covered: Intervals;
   readonly acknowledged: Positions;
@@ -177,7 +177,7 @@ const MOVED_NS: EpochNs = SECOND_NS;
 async function compareRange(
   { state, source, destination, clock }: Comparison,
   {
-    of: { deviceId },
+    target: { deviceId },
     range,
     examination,
     covered,
@@ -199,12 +199,14 @@ async function compareRange(
   );
   if ('message' in returned) return returned;
   const reach = isMoved ? { from: range.from - MOVED_NS, to: range.to + MOVED_NS } : range;
-  const looked = state.range({ deviceId, destinationId: destination.id, ...reach }, acknowledged);
-  const gone = isMoved ? looked.cleared.map(({ from, to }) => ({ from: from - (from % MS_NS), to })) : looked.cleared;
+  const archived = state.range({ deviceId, destinationId: destination.id, ...reach }, acknowledged);
+  const gone = isMoved
+    ? archived.cleared.map(({ from, to }) => ({ from: from - (from % MS_NS), to }))
+    : archived.cleared;
   cleared.push(...intersect(gone, [range]));
   examineRange(examination, {
     kind: source.kind,
-    archived: { ...looked, cleared: gone },
+    archived: { ...archived, cleared: gone },
     returned,
     findMoved: state.movedTo,
     knownMissing,
@@ -252,13 +254,13 @@ const REST_MS: readonly number[] = [SECOND_MS, 3 * SECOND_MS, 10 * SECOND_MS];
  */
 export async function queryPatiently<T extends object>(
   { source, clock }: { readonly source: PointSource; readonly clock: Clock },
-  of: { readonly device: string } & Interval,
+  range: { readonly device: string } & Interval,
   begin: () => { readonly gathered: T; readonly take: TakePoint },
   signal: AbortSignal,
 ): Promise<T | ReadProblem> {
   for (let nth = 0; ; nth += 1) {
     const { gathered, take } = begin();
-    const problem = await source.points(of, take, signal);
+    const problem = await source.points(range, take, signal);
     if (problem === null) return gathered;
     const restMs = REST_MS[nth];
     if (problem.kind === 'refused' || restMs === undefined) return problem;

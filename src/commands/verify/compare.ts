@@ -36,7 +36,7 @@ export interface Progress {
   readonly share: number;
   readonly devices: number;
   /** The devices of this comparison: after a repair, only those that are compared again. */
-  readonly of: number;
+  readonly total: number;
   /** Archived points that were compared. */
   readonly points: number;
 }
@@ -70,20 +70,20 @@ export async function compareDestination(
   return { tally: work.tally, problem, unknown, hidden };
 }
 
-/** @param of.isWhole whether all devices were compared; `isDone`: to their end. */
+/** @param search.isWhole whether all devices were compared; `isDone`: to their end. */
 function ageFacts(
   { comparison, tally }: Work,
-  of: { readonly beganMs: EpochMs; readonly isWhole: boolean; readonly isDone: boolean },
+  search: { readonly beganMs: EpochMs; readonly isWhole: boolean; readonly isDone: boolean },
 ): AgeFacts {
   const { source, clock, state, destination, resender } = comparison;
   const refused = resender?.refused() ?? null;
   return {
     // VictoriaMetrics reports its retention.
-    isSearched: of.isDone && source.kind === 'influxdb',
-    beganMs: of.beganMs,
+    isSearched: search.isDone && source.kind === 'influxdb',
+    beganMs: search.beganMs,
     endedMs: clock.nowMs(),
     isResent: refused !== null && refused.lines === refused.tooOld,
-    isWhole: of.isWhole,
+    isWhole: search.isWhole,
     earlier: state.retentionEstimate(destination.id),
     missing: (deviceId, range) => state.missing(destination.id, deviceId, range),
     count: (found) => addDay(tally, found),
@@ -113,7 +113,7 @@ async function allDevices(
 ): Promise<ReadProblem | null> {
   const { comparison, tally, later } = work;
   const now = msToNs(comparison.clock.nowMs());
-  const of = range.deviceIds.length;
+  const total = range.deviceIds.length;
   let [share, points] = [0, 0];
   for (const deviceId of range.deviceIds) {
     const covered = comparison.state.covered(deviceId);
@@ -123,14 +123,14 @@ async function allDevices(
       else addLast(work, found);
       points += found.archived.points;
       // A day that only the database has comes after later ones.
-      share = Math.max(share, (tally.devices + (found.day - range.fromDay) / (range.toDay - range.fromDay)) / of);
-      onProgress({ share, devices: tally.devices, of, points });
+      share = Math.max(share, (tally.devices + (found.day - range.fromDay) / (range.toDay - range.fromDay)) / total);
+      onProgress({ share, devices: tally.devices, total, points });
     };
     const problem = await compareDevice(comparison, { ...range, deviceId, take }, signal);
     if (problem !== null) return problem;
     tally.devices += 1;
-    share = tally.devices / of;
-    onProgress({ share, devices: tally.devices, of, points });
+    share = tally.devices / total;
+    onProgress({ share, devices: tally.devices, total, points });
   }
   return null;
 }
@@ -202,8 +202,8 @@ const RECHECK_AFTER_MS: Readonly<Record<DestinationKind, readonly number[]>> = {
 
 async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | null> {
   const { comparison } = work;
-  const looks = RECHECK_AFTER_MS[comparison.source.kind];
-  for (const [nth, afterMs] of looks.entries()) {
+  const delaysMs = RECHECK_AFTER_MS[comparison.source.kind];
+  for (const [nth, afterMs] of delaysMs.entries()) {
     const days = work.later;
     if (days.length === 0) return null;
     work.later = [];
@@ -211,8 +211,8 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
     for (let first = days.shift(); first !== undefined; first = days.shift()) {
       // Until it was checked it has no result.
       work.later.unshift(first);
-      const of = { ...first, size: first.archived.points, isLast: true };
-      const found = await examineDay(comparison, of, signal).finally(() => {
+      const target = { ...first, size: first.archived.points, isLast: true };
+      const found = await examineDay(comparison, target, signal).finally(() => {
         if (signal.aborted) work.later.push(...days);
       });
       if ('message' in found) {
@@ -221,7 +221,7 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
       }
       work.later.shift();
       const day = { ...found, sent: first.sent };
-      if (found.findings.missing > found.findings.not_in_archive && nth < looks.length - 1) work.later.push(day);
+      if (found.findings.missing > found.findings.not_in_archive && nth < delaysMs.length - 1) work.later.push(day);
       else addLast(work, day);
     }
   }

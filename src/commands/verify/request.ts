@@ -38,14 +38,14 @@ export class NoApiError extends Error {
 export async function recordMissing(
   run: VerifyRun,
   args: RepairArgs,
-  of: { destinationId: number },
+  destination: { destinationId: number },
   ports: ProcessPorts,
 ): Promise<void> {
   const alone = (): Promise<RepairSummary> => {
     const { store, upgrade, close } = openStore(run.config.dataDir);
     try {
       if (upgrade !== null) run.terminal.observe({ type: 'state-upgraded', ...upgrade });
-      store.amendMissing(of.destinationId, missingChangeOf(args));
+      store.amendMissing(destination.destinationId, missingChangeOf(args));
       return Promise.resolve({ read: 0, requests: 0, delivered: true, reason: null });
     } finally {
       close();

@@ -269,7 +269,8 @@ interface Compared {
 
 /** Compares value by value. */
 function compareValues(served: ValueSet, stored: ValueSet): Compared {
-  const countMissing = (from: ValueSet, of: ValueSet): number => [...of].filter((key) => !from.has(key)).length;
+  const countMissing = (from: ValueSet, expected: ValueSet): number =>
+    [...expected].filter((key) => !from.has(key)).length;
   return { missing: countMissing(stored, served), notServed: countMissing(served, stored) };
 }
 

@@ -157,7 +157,7 @@ const MAX_TEXT_BYTES = 16 * 1024;
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
 const CONTROLS = new RegExp(CONTROL.source, 'gu');
 
-const UNFIT_FOR_TAG = new RegExp(`${CONTROL.source}|\\\\`, 'u');
+const NOT_IN_TAGS = new RegExp(`${CONTROL.source}|\\\\`, 'u');
 
 /**
  * The suffix that {@link identityTag} appends. A name that happens to end like this is treated as altered, to stay
@@ -201,7 +201,7 @@ function fieldText(value: string): string {
  */
 function cleanTag(value: string): string {
   const wellFormed = value.toWellFormed();
-  if (!UNFIT_FOR_TAG.test(wellFormed)) return wellFormed;
+  if (!NOT_IN_TAGS.test(wellFormed)) return wellFormed;
   return replaceControls(wellFormed).replaceAll('\\', '/');
 }
 

@@ -33,7 +33,7 @@ export interface BackfillArgs {
   readonly devices: readonly string[];
   /** The part of the share that it may take, above 0 and up to 1; `null`: all of it. */
   readonly maxShare: number | null;
-  /** The time to finish by; the pace follows from it. `null`: as soon as possible. */
+  /** The time to finish by; the rate follows from it. `null`: as soon as possible. */
   readonly finishByMs: EpochMs | null;
   /** Whether covered ranges are read again as well; not where it is left out. */
   readonly recheck?: boolean | undefined;
@@ -49,7 +49,7 @@ interface TypedTimes {
 }
 
 /**
- * Whether two requests for a backfill are the same: the same devices, pace and kind, and times that are equal or were
+ * Whether two requests for a backfill are the same: the same devices, rate and kind, and times that are equal or were
  * typed alike. An age such as `60d` that is typed again later is another time, but the same request.
  *
  * @param a and b: arguments that have passed `isBackfillArgs`.
@@ -172,9 +172,9 @@ export function missingChangeOf({ found, missed, hidden = [], estimate }: Repair
     points: count,
     left: Number.isSafeInteger(left) ? left : 0,
   });
-  const of = (list: readonly PointsText[], reason: MissingReason): MissingPoints[] =>
+  const withReason = (list: readonly PointsText[], reason: MissingReason): MissingPoints[] =>
     list.map((each) => ({ ...points(each), reason }));
-  const missing = [...of(missed, 'cleared'), ...of(hidden, 'beyond_retention')];
+  const missing = [...withReason(missed, 'cleared'), ...withReason(hidden, 'beyond_retention')];
   return { found: found.map(points), missed: missing, estimate: estimate ?? undefined };
 }
 

@@ -39,13 +39,13 @@ export interface ReplayState {
 }
 
 /** How long an interrupted replay is resumed; after that the same arguments start again. */
-const GONE_ON_WITHIN_MS = 7 * DAY_MS;
+const CONTINUED_WITHIN_MS = 7 * DAY_MS;
 
 /** Whether the arguments are those of the unfinished replay. */
 export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: EpochMs): boolean {
   const keyOf = ({ devices, typed }: ReplayArgs): string => JSON.stringify([typed.from, typed.to, [...devices].sort()]);
   const ageMs = nowMs - before.begunMs;
-  return keyOf(before.args) === keyOf(args) && ageMs < GONE_ON_WITHIN_MS;
+  return keyOf(before.args) === keyOf(args) && ageMs < CONTINUED_WITHIN_MS;
 }
 
 /** A range of which every line was sent and accepted. `deviceId` is empty for lines of no device's own blocks. */

@@ -117,7 +117,7 @@ export interface ForgetStore {
   /** Whether the state stores anything about a device. */
   hasTraces(deviceId: string): boolean;
   /** Lines of a device that a destination has not acknowledged, in some blocks of a lane from one on. */
-  pending(deviceId: string, of: { destinationId: number; lane: LogLane; from: number }): PendingOfDevice;
+  pending(deviceId: string, where: { destinationId: number; lane: LogLane; from: number }): PendingOfDevice;
   /**
    * Begins the removal: deletes everything about the device except its lines.
    *

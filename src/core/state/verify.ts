@@ -40,7 +40,11 @@ export interface PointSource {
    *
    * @returns the problem; `null` for none.
    */
-  points(of: { readonly device: string } & Interval, take: TakePoint, signal: AbortSignal): Promise<ReadProblem | null>;
+  points(
+    range: { readonly device: string } & Interval,
+    take: TakePoint,
+    signal: AbortSignal,
+  ): Promise<ReadProblem | null>;
   /** The tag values of all devices that it has telemetry of. */
   devices(signal: AbortSignal): Promise<readonly string[] | ReadProblem>;
   /** Whether it has any telemetry of the workspace: from its index alone. */
@@ -116,7 +120,10 @@ export interface VerifyState {
   missing(destinationId: number, deviceId: string, range: Interval): readonly MissingPoints[];
   /** The retention that an earlier comparison showed and the destination does not report; `null` for none. */
   retentionEstimate(destinationId: number): RetentionEstimate | null;
-  range(of: { readonly deviceId: string; readonly destinationId: number } & Interval, at: LogPositions): ArchivedRange;
+  range(
+    wanted: { readonly deviceId: string; readonly destinationId: number } & Interval,
+    at: LogPositions,
+  ): ArchivedRange;
   readonly movedTo: FindMoved;
   close(): void;
 }

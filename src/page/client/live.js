@@ -1,6 +1,6 @@
 /**
  * Keeps the page up to date: requests it again every few seconds and exchanges what has changed, in place. Rests while
- * nobody looks, shows when the program cannot be reached, and goes on by itself when it can be again.
+ * the page is hidden, shows when the program cannot be reached, and continues by itself when it can be again.
  *
  * Everything works without this; it only saves the reloading.
  */
@@ -17,7 +17,7 @@ const connection = document.querySelector('#connection');
 /** @type {Date | null} */
 let lostAt = null;
 /** @type {AbortController | null} */
-let asking = null;
+let pending = null;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
 
@@ -89,7 +89,7 @@ function morphChildren(old, fresh) {
   const keyed = new Map([...old.childNodes].flatMap((node) => (keyOf(node) === null ? [] : [[keyOf(node), node]])));
   let at = old.firstChild;
   for (const wanted of [...fresh.childNodes]) {
-    const found = partnerOf(wanted, at, keyed);
+    const found = takePartner(wanted, at, keyed);
     if (found === null) {
       old.insertBefore(document.importNode(wanted, true), at);
       continue;
@@ -107,7 +107,7 @@ function morphChildren(old, fresh) {
  *
  * @param {Node} wanted @param {ChildNode | null} at @param {Map<string | null, ChildNode>} keyed
  */
-function partnerOf(wanted, at, keyed) {
+function takePartner(wanted, at, keyed) {
   const key = keyOf(wanted);
   if (key === null) return at !== null && keyOf(at) === null ? at : null;
   const found = keyed.get(key) ?? null;
@@ -126,7 +126,7 @@ function removeFrom(first) {
 }
 
 /** @param {boolean} isLost */
-function tellConnection(isLost) {
+function showConnection(isLost) {
   if (connection === null || isLost === (lostAt !== null)) return;
   lostAt = isLost ? new Date() : null;
   document.body.classList.toggle('stale', isLost);
@@ -138,22 +138,22 @@ function tellConnection(isLost) {
 }
 
 async function refresh() {
-  asking?.abort();
+  pending?.abort();
   const mine = new AbortController();
-  asking = mine;
+  pending = mine;
   const signal = AbortSignal.any([mine.signal, AbortSignal.timeout(PATIENCE_MS)]);
   try {
     const answer = await fetch(location.pathname + location.search, { signal, cache: 'no-store' });
     const body = await answer.text();
     // A device that is no longer known has a page about that; anything else that is no page is no answer.
     if (!/^text\/html/.test(answer.headers.get('content-type') ?? '')) throw new Error(String(answer.status));
-    if (mine !== asking) return;
+    if (mine !== pending) return;
     take(new DOMParser().parseFromString(body, 'text/html'));
     await drawCharts(signal);
-    tellConnection(false);
+    showConnection(false);
   } catch {
     // A newer request has replaced this one.
-    if (mine === asking) tellConnection(true);
+    if (mine === pending) showConnection(true);
   }
 }
 
@@ -170,7 +170,7 @@ function schedule() {
  *
  * @param {URL} address @param {boolean} isStep whether "back" leads back here
  */
-async function go(address, isStep) {
+async function navigate(address, isStep) {
   if (isStep) history.pushState(null, '', address);
   else history.replaceState(null, '', address);
   await refresh();
@@ -181,7 +181,7 @@ document.addEventListener('click', (event) => {
   const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
   if (!(link instanceof HTMLAnchorElement) || !isPlain) return;
   event.preventDefault();
-  void go(new URL(link.href), true);
+  void navigate(new URL(link.href), true);
 });
 
 /**
@@ -203,14 +203,14 @@ document.addEventListener('input', ({ target }) => {
   if (!(target instanceof HTMLInputElement) || target.type !== 'search' || target.form === null) return;
   const { form } = target;
   clearTimeout(typing);
-  typing = setTimeout(() => void go(addressOf(form), false), TYPING_MS);
+  typing = setTimeout(() => void navigate(addressOf(form), false), TYPING_MS);
 });
 
 document.addEventListener('submit', (event) => {
   if (!(event.target instanceof HTMLFormElement)) return;
   event.preventDefault();
   clearTimeout(typing);
-  void go(addressOf(event.target), true);
+  void navigate(addressOf(event.target), true);
 });
 
 addEventListener('popstate', () => {

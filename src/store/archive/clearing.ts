@@ -78,7 +78,7 @@ export function createClearer(
       bytes += Number(row.bytes);
       if (done.blocks > 0 && bytes > STEP_BYTES) break;
       const deviceId = row.device_id ?? '';
-      const lineRanges = ranges.of(deviceId, unpack(row.data));
+      const lineRanges = ranges.rangesIn(deviceId, unpack(row.data));
       cleared.add(deviceId, lineRanges);
       markMissing(block, order, { deviceId, lineRanges });
       remove.run(block.seq);
@@ -107,7 +107,7 @@ function createMissed(db: Database.Database, missing: MissingTable) {
 
 interface LineRanges {
   /** The ranges of some lines of a device (empty: of none). */
-  of(deviceId: string, lines: readonly string[]): LineRange[];
+  rangesIn(deviceId: string, lines: readonly string[]): LineRange[];
   /** Whether the ranges before and after a gap may be joined; no remaining block may overlap the gap. */
   isOne(deviceId: string, kind: LineKind, gap: Interval): boolean;
 }
@@ -124,7 +124,7 @@ export function createLineRanges(db: Database.Database): LineRanges {
     )
     .pluck();
   return {
-    of: (deviceId, lines) => rangesOf(lines, covered.all(deviceId)),
+    rangesIn: (deviceId, lines) => rangesOf(lines, covered.all(deviceId)),
     isOne: (deviceId, kind, gap) =>
       isOneRange(kind, gap, kind === 'other' ? [] : covered.all(deviceId)) &&
       (gap.from >= gap.to || kind === 'other' || kept.get(deviceId, gap.to, gap.from) === undefined),

@@ -147,7 +147,7 @@ function createSkip(db: Database.Database, positions: PositionTable, missing: Mi
       }
       const lines = unpack(row.data).slice(Number(row.seq) === block ? line : 0);
       const deviceId = row.device_id ?? '';
-      lose(id, { deviceId, lineRanges: ranges.of(deviceId, lines), reason: 'skipped_destination' });
+      lose(id, { deviceId, lineRanges: ranges.rangesIn(deviceId, lines), reason: 'skipped_destination' });
       taken += 1;
       end = row.seq;
     }

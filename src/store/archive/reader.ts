@@ -114,9 +114,9 @@ function prepareCandidates(db: Database.Database) {
       later: db.prepare<[Bounds], Candidate>(`${union('$from > @from AND $from < @to')} ORDER BY at, seq`),
     };
   };
-  const of = { telemetry: statements(['telemetry']), all: statements(['telemetry', 'side']) };
+  const byKinds = { telemetry: statements(['telemetry']), all: statements(['telemetry', 'side']) };
   return (range: ReadRange, { deviceId, from }: ScanPosition, bytes: number): Candidates => {
-    const { across, later } = of[range.kinds];
+    const { across, later } = byKinds[range.kinds];
     const bounds = { deviceId, from, to: range.to };
     const blocks = new Map<bigint, Candidate>();
     for (const block of across.iterate(bounds)) blocks.set(block.seq, block);

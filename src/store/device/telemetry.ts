@@ -398,25 +398,25 @@ export function createCoverageOfAll(
   const silent = db.prepare<[number], string>('SELECT device_id FROM empty_range WHERE confirmed >= ?').pluck();
   return () => {
     const all = new Map<string, Growing>();
-    const of = (deviceId: string): Growing => {
+    const entryFor = (deviceId: string): Growing => {
       const known = all.get(deviceId) ?? { ...NOTHING_COVERED, covered: [], gaps: [] };
       all.set(deviceId, known);
       return known;
     };
-    for (const row of coverage.iterate()) of(row.device_id).covered.push(toCoveredRange(row));
-    for (const gap of gaps()) of(gap.deviceId).gaps.push(gap);
+    for (const row of coverage.iterate()) entryFor(row.device_id).covered.push(toCoveredRange(row));
+    for (const gap of gaps()) entryFor(gap.deviceId).gaps.push(gap);
     for (const { device_id, readings, worst_ms, grace_period_ms } of lateness.iterate()) {
-      of(device_id).late = {
+      entryFor(device_id).late = {
         readings: Number(readings),
         worstMs: Number(worst_ms),
         gracePeriodMs: Number(grace_period_ms),
       };
     }
     for (const { device_id, at } of newest.iterate()) {
-      const known = of(device_id);
+      const known = entryFor(device_id);
       if (at !== null && (known.newestNs === null || at > known.newestNs)) known.newestNs = at;
     }
-    for (const deviceId of silent.iterate(CONFIRMED_FOR_GOOD)) of(deviceId).isSilent = true;
+    for (const deviceId of silent.iterate(CONFIRMED_FOR_GOOD)) entryFor(deviceId).isSilent = true;
     return all satisfies ReadonlyMap<string, CoverageNow>;
   };
 }

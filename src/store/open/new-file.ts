@@ -23,7 +23,7 @@ import { plainText } from '../../core/text.ts';
 import { type EpochMs, MINUTE_MS } from '../../core/time.ts';
 
 /**
- * Looks whether a file can be made there, before anything else is done.
+ * Checks whether a file can be made there, before anything else is done.
  *
  * @param option the one that names it: `--backup`.
  * @throws UserError (exit 1)
@@ -31,14 +31,14 @@ import { type EpochMs, MINUTE_MS } from '../../core/time.ts';
 export function requireNewFile(option: string, given: string): void {
   const file = resolve(given);
   const shown = plainText(given);
-  const look = (path: string): Stats | undefined => {
+  const readStat = (path: string): Stats | undefined => {
     try {
       return statSync(path, { throwIfNoEntry: false });
     } catch (error) {
       throw new UserError(`${option}: ${shown} cannot be created (${codeOf(error)}). Choose another path.`, 1);
     }
   };
-  const stat = look(file);
+  const stat = readStat(file);
   if (stat?.isDirectory() === true) {
     throw new UserError(`${option}: ${shown} is a directory. Choose the name of a new file in it.`, 1);
   }
@@ -49,8 +49,8 @@ export function requireNewFile(option: string, given: string): void {
     );
   }
   let nearest = dirname(file);
-  while (look(nearest) === undefined) nearest = dirname(nearest);
-  if (look(nearest)?.isDirectory() !== true) {
+  while (readStat(nearest) === undefined) nearest = dirname(nearest);
+  if (readStat(nearest)?.isDirectory() !== true) {
     throw new UserError(`${option}: ${plainText(nearest)} is not a directory. Choose another path.`, 1);
   }
   if (nearest !== dirname(file)) {
@@ -119,7 +119,7 @@ export function takeName(option: string, part: string, given: string): void {
   }
 }
 
-/** Whether a path is where Linux shows itself as files: nobody can create one there, not even root. */
+/** Whether a path is where Linux shows itself as files: no user can create one there, not even root. */
 export function isOfKernel(path: string): boolean {
   return /^\/(?:proc|sys)(?:\/|$)/.test(path);
 }

@@ -194,7 +194,7 @@ interface CoverageRow {
 
 function telemetryOf(db: Database.Database, sinceDay: number): Map<string, CoveredTelemetry> {
   const all = new Map<string, Seen>();
-  const of = (deviceId: string) => {
+  const entryFor = (deviceId: string) => {
     const known: Seen = all.get(deviceId) ?? { covered: [], newestMs: null, beginsNs: null, days: [] };
     all.set(deviceId, known);
     return known;
@@ -203,7 +203,7 @@ function telemetryOf(db: Database.Database, sinceDay: number): Map<string, Cover
     'SELECT device_id, from_ns, to_ns, first_ns, last_ns FROM coverage ORDER BY device_id, from_ns',
   );
   for (const { device_id, from_ns: from, to_ns: to, first_ns: firstNs, last_ns } of coverage.iterate()) {
-    const device = of(device_id);
+    const device = entryFor(device_id);
     if (device.covered.length === 0) device.beginsNs = firstReadingOf({ from, firstNs });
     device.covered.push({ from, to });
     if (last_ns !== null) device.newestMs = nsToMs(last_ns);
@@ -212,7 +212,7 @@ function telemetryOf(db: Database.Database, sinceDay: number): Map<string, Cover
     'SELECT device_id, day, readings FROM day_sum WHERE day >= ? AND readings > 0',
   );
   for (const { device_id, day, readings } of days.iterate(sinceDay)) {
-    of(device_id).days.push({ day: Number(day), readings: Number(readings) });
+    entryFor(device_id).days.push({ day: Number(day), readings: Number(readings) });
   }
   return new Map(
     [...all].map(([deviceId, { covered, ...rest }]) => [deviceId, { ...rest, covered: normalize(covered) }]),

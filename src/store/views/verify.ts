@@ -18,7 +18,7 @@ import { explainedCalls } from '../explain.ts';
 import { hasShape, openReading } from '../open/read-only.ts';
 
 /**
- * Opens the state in a directory for looking.
+ * Opens the state in a directory for reading.
  *
  * @returns `null` where there is none, or nothing in it yet.
  * @throws UserError (exit 1) where it cannot be read.
@@ -86,14 +86,14 @@ function createDays(db: Database.Database): VerifyState['days'] {
   );
   return (deviceId, from, to) =>
     read.all(deviceId, from, to).map((row): ArchivedDay => {
-      const of = (column: string): number => Number(row[column] ?? 0n);
+      const numberIn = (column: string): number => Number(row[column] ?? 0n);
       return {
-        day: of('day'),
-        readings: of('readings'),
-        points: of('points'),
-        hashHigh: of('hash_high'),
-        hashLow: of('hash_low'),
-        texts: of('texts'),
+        day: numberIn('day'),
+        readings: numberIn('readings'),
+        points: numberIn('points'),
+        hashHigh: numberIn('hash_high'),
+        hashLow: numberIn('hash_low'),
+        texts: numberIn('texts'),
       };
     });
 }
@@ -107,7 +107,7 @@ function createPositions(db: Database.Database): VerifyState['positions'] {
       'SELECT at_ms FROM block INDEXED BY block_age WHERE lane = ? AND seq < ? ORDER BY at_ms DESC LIMIT 1',
     )
     .pluck();
-  // As one moment shows it: nothing is merged between two of these looks.
+  // As one moment shows it: nothing is merged between two of these reads.
   return db.transaction((destinationId: number) => {
     const start = { block: 0, line: 0, newestMs: 0 };
     const positions = { live: start, history: start };
@@ -143,11 +143,11 @@ function createRangeReader(db: Database.Database, workspaceTag: string): VerifyS
     )
     .pluck();
   const moved = createMovedLines(db, workspaceTag);
-  return (of, at): ArchivedRange =>
+  return (wanted, at): ArchivedRange =>
     db.transaction((): ArchivedRange => {
-      const { deviceId, destinationId, from, to } = of;
+      const { deviceId, destinationId, from, to } = wanted;
       const lines: ArchivedLine[] = [];
-      const isWithin = createWithin(of);
+      const isWithin = createWithin(wanted);
       for (const { seq, lane, at_ms, data } of blocks.iterate(deviceId, to, from)) {
         const position = at[lane];
         // For a block that was merged since, it is unknown which lines were acknowledged then.
@@ -159,7 +159,7 @@ function createRangeReader(db: Database.Database, workspaceTag: string): VerifyS
         });
       }
       const gone = intersect(normalize(cleared.all(deviceId, to, from)), [{ from, to }]);
-      for (const { line, at: written } of gone.length === 0 ? [] : moved(of)) {
+      for (const { line, at: written } of gone.length === 0 ? [] : moved(wanted)) {
         if (includes(gone, written)) lines.push({ line, isAcknowledged: true });
       }
       const series = encodeSeries('telemetry', [['device_id', identityTag(deviceId)]]);
