@@ -124,13 +124,16 @@ export class UserError extends Error {
   readonly what: string;
   /** The next step; `null` if `what` contains it. */
   readonly remedy: string | null;
+  /** What it ends in a daemon: the job in which it occurs, or the process, because no other work could succeed. */
+  readonly ends: 'job' | 'process';
 
-  constructor(text: string | Advice, exitCode: ExitCode) {
+  constructor(text: string | Advice, exitCode: ExitCode, { ends = 'job' }: { readonly ends?: UserError['ends'] } = {}) {
     const { what, remedy } = typeof text === 'string' ? { what: text, remedy: null } : text;
     super(remedy === null ? what : `${what}. ${remedy}`);
     this.exitCode = exitCode;
     this.what = what;
     this.remedy = remedy;
+    this.ends = ends;
   }
 }
 

@@ -9,7 +9,7 @@
  * - The command that left a job receives the job's error. The error ends the daemon only if it would also have ended
  *   the daemon's own work.
  */
-import { runUnlessFull, StateFullError } from '../core/archive-room.ts';
+import { runUnlessFull } from '../core/archive-room.ts';
 import {
   createWakeUp,
   type LinkedAbort,
@@ -198,7 +198,7 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
     // An error that ends the daemon also ends the job.
     const end = signal.aborted && !(error instanceof UserError && error === signal.reason) ? STOPPED : endOf(error);
     await endReliably(parts, { job, beganMs, end }, signal).catch(() => {});
-    if (signal.aborted || !isOfTheJob(error)) throw error;
+    if (signal.aborted || !(error instanceof UserError) || error.ends === 'process') throw error;
   } finally {
     stop.release();
     stop.abort(new Error('the job is over'));
@@ -294,16 +294,6 @@ function endOf(error: unknown): JobEnd {
   }
   const message = internalErrorText(error instanceof Error ? error.message : 'unknown');
   return { state: 'failed', exitCode: 1, summary: null, message };
-}
-
-/**
- * Exit codes of a job after which the daemon continues: the key is refused, so it waits; the request was wrong; or it
- * can be repeated.
- */
-const OF_THE_JOB: ReadonlySet<number> = new Set([2, 3, 77]);
-
-function isOfTheJob(error: unknown): boolean {
-  return error instanceof StateFullError || (error instanceof UserError && OF_THE_JOB.has(error.exitCode));
 }
 
 /**

@@ -162,7 +162,8 @@ function explain(path: string, error: unknown): unknown {
   if (found === null) return error;
   const { problem, what, remedy } = found;
   const advice = { what: `${path}: ${what}`, remedy };
-  return problem === 'full' || problem === 'io' ? new StateFullError(advice, 1) : new UserError(advice, 1);
+  if (problem === 'full' || problem === 'io') return new StateFullError(advice, 1);
+  return new UserError(advice, 1, { ends: 'process' });
 }
 
 /** Explains an error of the file system or the database for the file at `path`; returns `null` for any other error. */

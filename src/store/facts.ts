@@ -85,6 +85,7 @@ function otherWorkspace(path: string, pinned: string, found: string): UserError 
       remedy: 'Use a key for that workspace, or set another data_dir for this one. Nothing was written.',
     },
     1,
+    { ends: 'process' },
   );
 }
 
@@ -97,5 +98,6 @@ function otherTag(path: string, pinned: string, found: string): UserError {
         'Set workspace.id back to the old value, or set data_dir to a new directory: the workspace_id tag of a state cannot change.',
     },
     78,
+    { ends: 'process' },
   );
 }

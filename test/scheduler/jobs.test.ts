@@ -4,6 +4,7 @@
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { followJob } from '../../src/commands/shared/do-or-follow.ts';
+import { UserError } from '../../src/core/faults.ts';
 import type { JobEnd } from '../../src/core/state/jobs.ts';
 import type { ProgressReport } from '../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
@@ -253,6 +254,29 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     const api = { url: 'http://simulator.test/external/v1', key: () => 'refused', share: 0.8, concurrency: 4 };
     const { end } = (await liveFollowed(rig, 5 * MINUTE_MS, { changes: { api } })).followed;
     expect(end).toMatchObject({ state: 'failed', exitCode: 77, message: expect.stringContaining('refuses the key') });
+  });
+
+  test.each([
+    [new UserError('no such database', 78), null],
+    [new UserError('the state is damaged', 1, { ends: 'process' }), 'the state is damaged'],
+    [new TypeError('a bug'), 'a bug'],
+  ])('that fails with %s ends, and the daemon with it only where the error says so', async (error, ended) => {
+    using rig = await rigOf();
+    const sync = rig.open();
+    const stop = new AbortController();
+    const work = (): JobWork => ({ end: Promise.reject(error), progress: () => sync.report() });
+    const [loop] = takingJobs(sync, { once: work });
+    const running = loop?.(stop.signal).catch(({ message }: Error) => message);
+    const exitCode = error instanceof UserError ? error.exitCode : 1;
+    expect((await follow(rig)).end).toMatchObject({
+      state: 'failed',
+      exitCode,
+      message: expect.stringContaining(error.message),
+    });
+    await rig.clock.sleep(SECOND_MS);
+    stop.abort(new Error('over'));
+    expect(await running).toBe(ended ?? 'over');
+    sync.close();
   });
 
   test('of a kind or with arguments that the daemon does not know fails with words', async () => {

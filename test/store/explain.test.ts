@@ -40,6 +40,14 @@ test('a file system that is mounted read-only, and a link to itself, are remedie
   );
 });
 
+test.each([
+  ['SQLITE_CORRUPT', 'process'],
+  ['EACCES', 'process'],
+  ['SQLITE_FULL', 'job'],
+])('%s ends the %s of a daemon', (code, ends) => {
+  expect(() => explained('/state', failing(code))).toThrow(expect.objectContaining({ exitCode: 1, ends }));
+});
+
 test('a quota that is used up is not remedied by free space on the disk', () => {
   expect(() => explained('/state', failing('EDQUOT'))).toThrow(StateFullError);
   expect(() => explained('/state', failing('EDQUOT'))).toThrow(/Check the disk \(free space, quota, health\)/);

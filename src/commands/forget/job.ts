@@ -73,9 +73,6 @@ interface Progress {
 const LOG_TRIES = 20;
 const LOG_WAIT_MS = 100;
 
-/** Why a device is not removed. It is a message for the command and does not end a daemon. */
-class ForgetRefused extends UserError {}
-
 /** The worker for `runJobs`. */
 export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: AbortSignal) => JobWork {
   return (args, signal) => {
@@ -83,7 +80,8 @@ export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: 
     const end = forgetDevice(parts, { deviceId: deviceToForget(args), progress }, signal).then(
       (summary) => endWith(summary, summary.exit_code, summary.outcome === 'interrupted'),
       (error: unknown): JobEnd => {
-        if (!(error instanceof ForgetRefused)) throw error;
+        if (!(error instanceof UserError) || error.ends === 'process') throw error;
+        // Its message also says what was removed, where the daemon stops.
         return { state: 'failed', exitCode: error.exitCode, summary: null, message: error.message };
       },
     );
@@ -122,7 +120,7 @@ export async function forgetDevice(
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
     // No one finishes what was not begun.
-    if (sum === null) throw new ForgetRefused('Stopped before anything was removed. Run the command again.', 3);
+    if (sum === null) throw new UserError('Stopped before anything was removed. Run the command again.', 3);
     return { outcome: 'interrupted', exit_code: 3, ...sum, is_listed: false, is_log_empty: false };
   }
 }
@@ -167,7 +165,7 @@ function knownDevice({ store }: ForgetParts, deviceId: string): KnownDevice | nu
   const device = devices.find(({ record }) => record.deviceId === deviceId);
   if (device !== undefined) return device;
   if (store.forgetting.hasTraces(deviceId)) return null;
-  throw new ForgetRefused(whyUnknown(devices, deviceId), 2);
+  throw new UserError(whyUnknown(devices, deviceId), 2);
 }
 
 function whyUnknown(devices: readonly KnownDevice[], deviceId: string): string {
@@ -190,7 +188,7 @@ function requireLeft({ filter }: ForgetParts, device: KnownDevice | null): boole
   if (filter.excludes(device.record)) return true;
   if (device.goneSinceMs !== null) return false;
   const id = plainText(device.record.deviceId, 60);
-  throw new ForgetRefused(
+  throw new UserError(
     `The device is still in the workspace and not excluded, so it would be synced again at once. Nothing was removed. Add its id (${id}) to sync.exclude, restart the daemon if one runs, and run --forget again.`,
     1,
   );
@@ -216,7 +214,7 @@ async function requireDelivered(
     if (lines > 0) waiting.push(`${counted(lines, 'point')} for ${name}`);
   }
   if (waiting.length === 0) return;
-  throw new ForgetRefused(
+  throw new UserError(
     `Points of this device are not delivered yet: ${waiting.join(', ')}. Nothing was removed. Run the command again when they are delivered. If that database no longer exists, remove it from the configuration first: its undelivered points are then removed as well.`,
     3,
   );
