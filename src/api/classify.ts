@@ -7,7 +7,7 @@
  * into a fault. Any bytes lead to a body or a fault. The document does not name the header of a requested wait, so it
  * is found by its name's pattern; an unreadable header counts as missing.
  */
-import { ApiFault, type ApiFaultFacts, type ApiFaultKind, FAULT_TEXTS } from '../core/faults.ts';
+import { ApiFault, type ApiFaultFacts, type ApiFaultKind, type ApiText, FAULT_TEXTS } from '../core/faults.ts';
 import { isRecord, member } from '../core/json.ts';
 import type { HttpAnswer } from '../core/ports.ts';
 import { createScrub, Secret } from '../core/secret.ts';
@@ -42,9 +42,7 @@ interface ErrorText {
 /** Decides what an answer means. */
 export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Classified {
   if (isHtml(answer)) {
-    const message =
-      'the response is an HTML page, not the API. Check that api.url is right and that no proxy or login page answers';
-    return fault('server-fault', answer, context, { message, error: null });
+    return fault('server-fault', answer, context, { text: IS_PAGE, error: null });
   }
   const hasTooMany = countValues(answer.body) > MAX_VALUES;
   if (hasTooMany && answer.status === 200) {
@@ -60,11 +58,15 @@ export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Cla
   const error = readError(body, context.secret);
   const kind = kindOf(answer.status, error, context.hasCursor);
   const isRedirect = answer.status >= 300 && answer.status < 400;
-  const message = isRedirect
-    ? 'the response is a redirect, which is not followed. Check api.url'
-    : messageOf(kind, context, error);
-  return fault(kind, answer, context, { message, error });
+  return fault(kind, answer, context, { text: isRedirect ? IS_REDIRECT : textOf(kind, context, error), error });
 }
+
+const IS_PAGE: ApiText = (api) =>
+  `the response is an HTML page, not the API. Check that ${api.url} is right and that no proxy or login page answers`;
+const IS_REDIRECT: ApiText = (api) => `the response is a redirect, which is not followed. Check ${api.url}`;
+const IS_NO_ERROR: ApiText = (api) =>
+  `the response does not look like one of the API. Check that ${api.url} is right and that no proxy answers`;
+const NO_ENDPOINT: ApiText = (api) => `the server has no such endpoint. Check ${api.url}`;
 
 const STATUS_KINDS: ReadonlyMap<number, ApiFaultKind> = new Map([
   [401, 'unauthorized'],
@@ -100,18 +102,14 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorText, hasCursor: bool
  * The text for a fault. A missing endpoint, or a refusal without the error object of the API, points to a wrong address
  * and not to the workspace.
  */
-function messageOf(kind: ApiFaultKind, { request }: RequestContext, { code, message }: ErrorText): string {
-  if (kind === 'invalid-request' && code === null && message === null) {
-    return 'the response does not look like one of the API. Check that api.url is right and that no proxy answers';
-  }
+function textOf(kind: ApiFaultKind, { request }: RequestContext, { code, message }: ErrorText): ApiText {
+  if (kind === 'invalid-request' && code === null && message === null) return IS_NO_ERROR;
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
-  return kind === 'not-found' && isEndpoint
-    ? 'the server has no such endpoint. Check api.url'
-    : FAULT_TEXTS[kind].beforeMessage;
+  return kind === 'not-found' && isEndpoint ? NO_ENDPOINT : () => FAULT_TEXTS[kind].beforeMessage;
 }
 
 interface FaultText {
-  readonly message: string;
+  readonly text: ApiText;
   readonly error: ErrorText | null;
 }
 
@@ -119,7 +117,7 @@ function fault(
   kind: ApiFaultKind,
   answer: HttpAnswer,
   context: RequestContext,
-  { message: what, error }: FaultText,
+  { text, error }: FaultText,
 ): Classified {
   const { status, headers } = answer;
   const waitMs = waitOf(status, headers, context.nowMs);
@@ -133,8 +131,8 @@ function fault(
   };
   const code = error?.code == null ? '' : ` ${error.code}`;
   const serverText = error?.message == null ? '' : `; message of the server: ${error.message}`;
-  const message = `${context.request}: ${what} (${status}${code})${serverText}`;
-  return { kind: 'fault', fault: new ApiFault(kind, message, facts) };
+  const whole: ApiText = (api) => `${context.request}: ${text(api)} (${status}${code})${serverText}`;
+  return { kind: 'fault', fault: new ApiFault(kind, whole, facts) };
 }
 
 /** The fault for a body that is not as documented. */

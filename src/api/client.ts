@@ -149,8 +149,8 @@ async function send<T>({ options, attempt }: Requester, spec: RequestSpec<T>, si
     const outcome = await attempt(spec, signal);
     if (!(outcome instanceof ApiFault)) return outcome;
     failingSinceMs = Math.min(failingSinceMs, clock.monoMs());
-    const { kind, message, facts } = outcome;
-    const fault = new ApiFault(kind, message, { ...facts, retriedMs: clock.monoMs() - failingSinceMs });
+    const { kind, text, facts } = outcome;
+    const fault = new ApiFault(kind, text, { ...facts, retriedMs: clock.monoMs() - failingSinceMs });
     await beforeRetry(options, fault, failures, signal);
   }
 }
@@ -339,7 +339,7 @@ function toFault(error: unknown, { request, status, signal }: Attempted): ApiFau
   if (!(error instanceof TransportError)) return null;
   const kind: ApiFaultKind = error.failure === 'too-large' ? 'malformed' : 'unreachable';
   const more = error.failure === 'too-large' ? { isTooLarge: true } : {};
-  return new ApiFault(kind, `${request}: ${error.message}`, {
+  return new ApiFault(kind, (api) => `${request}: ${error.text(api)}`, {
     request,
     ...(status === null ? {} : { status }),
     ...more,

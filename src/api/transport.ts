@@ -19,7 +19,7 @@ import {
 } from 'node:zlib';
 import { type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { linkAbort } from '../core/async.ts';
-import { codeOf, proxyNotUrl, TransportError, type TransportFailure } from '../core/faults.ts';
+import { type ApiText, codeOf, proxyNotUrl, TransportError, type TransportFailure } from '../core/faults.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
 import { byteSize, plainText } from '../core/text.ts';
 
@@ -187,24 +187,28 @@ function tooLarge(): TransportError {
   return new TransportError('too-large', `the response is larger than ${byteSize(MAX_ANSWER_BYTES)}`);
 }
 
-/** `hostText` names the host in the message: a space and its name, or nothing where the error names none. */
-type Finding = readonly [failure: TransportFailure, message: string | ((hostText: string) => string)];
+/** `host` is a space and the name of the host, or nothing where the error does not name it. */
+type Finding = readonly [failure: TransportFailure, text: string | FindingText];
+type FindingText = (api: Parameters<ApiText>[0], host: string) => string;
 
-const REFUSED: Finding = ['refused', 'connection refused; check api.url and that the server is up'];
+const REFUSED: Finding = ['refused', (api) => `connection refused; check ${api.url} and that the server is up`];
 const NO_ROUTE: Finding = ['refused', 'there is no route to the server; check the network of this machine'];
 const RESET: Finding = ['reset', 'the connection was closed before the response was complete'];
 const NOT_CONNECTED: Finding = ['timeout', 'the server did not accept the connection in time'];
 const TIMEOUT: Finding = ['timeout', 'the server did not answer in time'];
 const NO_NAME: Finding = [
   'name',
-  (host) => `the host name${host} was not found; check api.url and the name servers of this machine`,
+  (api, host) => `the host name${host} was not found; check ${api.url} and the name servers of this machine`,
 ];
 const NO_RESOLVER: Finding = [
   'name',
-  (host) => `the host name${host} could not be resolved; check the name servers of this machine`,
+  (_, host) => `the host name${host} could not be resolved; check the name servers of this machine`,
 ];
 const TLS: Finding = ['tls', 'no secure connection (TLS)'];
-const NO_TLS: Finding = ['tls', 'the server does not speak TLS; if that is intended, write api.url with http://'];
+const NO_TLS: Finding = [
+  'tls',
+  (api) => `the server does not speak TLS; if that is intended, write ${api.url} with http://`,
+];
 const SELF_SIGNED: Finding = [
   'tls',
   'the certificate is self-signed; to trust it, add it to the PEM file of api.ca_file',
@@ -213,7 +217,10 @@ const UNKNOWN_AUTHORITY: Finding = [
   'tls',
   'the certificate was issued by an unknown authority; to trust that authority, add its certificate to the PEM file of api.ca_file',
 ];
-const WRONG_NAME: Finding = ['tls', 'the certificate does not match the host in api.url; correct api.url'];
+const WRONG_NAME: Finding = [
+  'tls',
+  (api) => `the certificate does not match the host in ${api.url}; correct ${api.url}`,
+];
 const EXPIRED: Finding = [
   'tls',
   'the certificate has expired; check the clock of this machine, or ask the operator of the API to renew it',
@@ -285,8 +292,9 @@ export function toTransportError(error: unknown): TransportError {
 }
 
 function findingError([failure, text]: Finding, error: unknown, code: string | undefined): TransportError {
-  const message = typeof text === 'string' ? text : text(hostText(error));
-  return new TransportError(failure, code === undefined ? message : `${message} (${code})`);
+  const host = hostText(error);
+  const suffix = code === undefined ? '' : ` (${code})`;
+  return new TransportError(failure, (api) => `${typeof text === 'string' ? text : text(api, host)}${suffix}`);
 }
 
 /** The failures that undici reports without a code of their own. */

@@ -63,14 +63,31 @@ export type ApiFaultKind = keyof typeof FAULT_TEXTS;
 /** Why no complete answer arrived: the kinds that a person can act on. */
 export type TransportFailure = 'refused' | 'reset' | 'timeout' | 'name' | 'tls' | 'too-large' | 'other';
 
+/** The names of the settings of the API in messages. */
+interface ApiSettingNames {
+  readonly url: string;
+}
+
+const API_KEYS: ApiSettingNames = { url: 'api.url' };
+
+/** A text with the names of settings; most texts have none. */
+export type ApiText = (api: ApiSettingNames) => string;
+
+function apiText(text: string | ApiText): ApiText {
+  return typeof text === 'string' ? () => text : text;
+}
+
 /** A request without a complete answer. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   readonly failure: TransportFailure;
+  /** The message, where the settings have other names than their keys. */
+  readonly text: ApiText;
 
-  constructor(failure: TransportFailure, message: string) {
-    super(message);
+  constructor(failure: TransportFailure, text: string | ApiText) {
+    super(apiText(text)(API_KEYS));
     this.failure = failure;
+    this.text = apiText(text);
   }
 }
 
@@ -97,11 +114,14 @@ export class ApiFault extends Error {
   override readonly name = 'ApiFault';
   readonly kind: ApiFaultKind;
   readonly facts: ApiFaultFacts;
+  /** The message, where the settings have other names than their keys. */
+  readonly text: ApiText;
 
-  constructor(kind: ApiFaultKind, message: string, facts: ApiFaultFacts) {
-    super(message);
+  constructor(kind: ApiFaultKind, text: string | ApiText, facts: ApiFaultFacts) {
+    super(apiText(text)(API_KEYS));
     this.kind = kind;
     this.facts = facts;
+    this.text = apiText(text);
   }
 }
 
@@ -124,7 +144,7 @@ export class UserError extends Error {
   readonly what: string;
   /** The next step; `null` if `what` contains it. */
   readonly remedy: string | null;
-  /** What it ends in a daemon: the job in which it occurs, or the process, because no other work could succeed. */
+  /** In a daemon: `job` ends only the job in which it occurs; `process` ends the daemon, whose other work would fail too. */
   readonly ends: 'job' | 'process';
 
   constructor(text: string | Advice, exitCode: ExitCode, { ends = 'job' }: { readonly ends?: UserError['ends'] } = {}) {

@@ -62,14 +62,24 @@ const DROPPED = /dropped=(\d{1,9})\b|dropped (\d{1,9}) points outside/;
  */
 const QUOTED_DATA = /(?:'| - oldest point )[\s\S]*$/;
 
-/** A text with the names of configuration keys, by the section of the destination (`sectionOf`). */
-type Hint = (section: string) => string;
+/** The names of the settings of a database in messages: by default the keys of its section. */
+export type SettingNames = Readonly<Record<(typeof SETTINGS)[number], string>>;
+const SETTINGS = ['url', 'kind', 'org', 'bucket', 'token', 'token_file', 'ca_file', 'timeout'] as const;
+
+/** The keys of the section of a destination. */
+export function settingNames(destination: string): SettingNames {
+  const keys = SETTINGS.map((key) => [key, `${sectionOf(destination)}.${key}`]);
+  return Object.fromEntries(keys) as Record<(typeof SETTINGS)[number], string>;
+}
+
+/** A text with the names of settings. */
+type Hint = (influx: SettingNames) => string;
 
 const URL_HINT: Hint = (influx) =>
-  `${influx}.url: the server there is not a database (a login page, a proxy or another program?); ${influx}.url must be the base URL of the database, such as http://host:8086`;
+  `${influx.url}: the server there is not a database (a login page, a proxy or another program?); ${influx.url} must be the base URL of the database, such as http://host:8086`;
 
 const KIND_HINT: Hint = (influx) =>
-  `${influx}.kind: the server is an InfluxDB, not a VictoriaMetrics; set ${influx}.kind to influxdb (or remove it) and set ${influx}.bucket`;
+  `${influx.kind}: the server is an InfluxDB, not a VictoriaMetrics; set ${influx.kind} to influxdb (or remove it) and set ${influx.bucket}`;
 
 const RETRY_STATUS = new Set([408, 425, 429]);
 
@@ -78,13 +88,13 @@ const RETRY_STATUS = new Set([408, 425, 429]);
  *
  * @param conceal removes the token from the quoted parts of the answer
  * @param kind the dialect in which the lines were written
- * @param section the destination's section of the configuration, for the hints
+ * @param settings the names of the destination's settings, for the hints
  */
 export function readAnswer(
   answer: ServerAnswer,
   conceal: Conceal,
   kind: DestinationKind = 'influxdb',
-  section = 'influx',
+  settings = settingNames('influx'),
 ): WriteAnswer {
   const { status } = answer;
   const server = readBody(answer.body);
@@ -92,19 +102,19 @@ export function readAnswer(
   const message = serverAnswerText(status, shown);
   if (status === 204) return { kind: 'accepted' };
   if (kind === 'victoriametrics' && isInfluxDb(answer, server))
-    return { kind: 'blocked', message, hint: KIND_HINT(section) };
+    return { kind: 'blocked', message, hint: KIND_HINT(settings) };
   // Older clouds of InfluxDB answered 201 if they accepted only a part.
   if (status === 400 || status === 422 || (status === 201 && server.influxdb))
-    return readRefusal(status, server, { message, shown, section });
-  if (status >= 200 && status < 400) return { kind: 'blocked', message, hint: URL_HINT(section) };
+    return readRefusal(status, server, { message, shown, settings });
+  if (status >= 200 && status < 400) return { kind: 'blocked', message, hint: URL_HINT(settings) };
   if (status === 413) return { kind: 'too-large', message };
   if (RETRY_STATUS.has(status) || status < 200 || status >= 500) {
     return { kind: 'later', message, waitMs: readWaitMs(answer.headers), status };
   }
   const old = oldVersion(answer);
   if (old !== null)
-    return { kind: 'blocked', message: `InfluxDB ${old} is too old (${message})`, hint: OLD_HINT(section) };
-  return { kind: 'blocked', message, hint: hintFor(status, server)(section) };
+    return { kind: 'blocked', message: `InfluxDB ${old} is too old (${message})`, hint: OLD_HINT(settings) };
+  return { kind: 'blocked', message, hint: hintFor(status, server)(settings) };
 }
 
 /**
@@ -122,7 +132,7 @@ function isInfluxDb({ status, headers }: ServerAnswer, message: ServerMessage): 
 function readRefusal(
   status: number,
   server: ServerMessage,
-  { message, shown, section }: { readonly message: string; readonly shown: string; readonly section: string },
+  { message, shown, settings }: { readonly message: string; readonly shown: string; readonly settings: SettingNames },
 ): WriteAnswer {
   const ownMessage = server.text.replace(QUOTED_DATA, '').replaceAll(/"[^"]*"/g, '');
   if (server.influxdb && QUOTES_DATA.test(ownMessage) && !DESCRIBES_SERVER.test(ownMessage)) {
@@ -140,22 +150,22 @@ function readRefusal(
       ...(isUnexplained && { isUnexplained }),
     };
   }
-  if (status === 201) return { kind: 'blocked', message, hint: URL_HINT(section) };
+  if (status === 201) return { kind: 'blocked', message, hint: URL_HINT(settings) };
   const hint = server.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownMessage))?.[1] : undefined;
-  if (hint !== undefined) return { kind: 'blocked', message, hint: hint(section) };
+  if (hint !== undefined) return { kind: 'blocked', message, hint: hint(settings) };
   return { kind: 'later', message, waitMs: null, status, unknown: { status, message: shown.replace(IDS, '#') } };
 }
 
 const ORG_HINT: Hint = (influx) =>
-  `${influx}.org: InfluxDB 2 needs the name of the organization that owns the bucket; set or correct ${influx}.org`;
+  `${influx.org}: InfluxDB 2 needs the name of the organization that owns the bucket; set or correct ${influx.org}`;
 
 /** An InfluxDB 3 has as many databases as it allows. */
 export const FULL_HINT: Hint = (influx) =>
-  `${influx}.bucket: this InfluxDB has no database of this name and has reached its limit of databases; correct ${influx}.bucket, or delete one there that nobody needs any more`;
+  `${influx.bucket}: this InfluxDB has no database of this name and has reached its limit of databases; correct ${influx.bucket}, or delete one there that nobody needs any more`;
 
 /** The advice for a name that the server does not allow. */
 export const NAME_HINT: Hint = (influx) =>
-  `${influx}.bucket: this InfluxDB does not allow this name; correct ${influx}.bucket`;
+  `${influx.bucket}: this InfluxDB does not allow this name; correct ${influx.bucket}`;
 
 /** Refusals of the complete request that only the configuration can change. */
 const REQUEST_HINTS: readonly (readonly [RegExp, Hint])[] = [
@@ -170,23 +180,23 @@ function oldVersion({ status, headers }: ServerAnswer): string | null {
   return /^v?(1\.[0-7]\.[\w.~-]{1,30})$/.exec(first(headers['x-influxdb-version']) ?? '')?.[1] ?? null;
 }
 
-const OLD_HINT: Hint = (influx) => `${influx}.url: Tidemark needs InfluxDB 1.8 or later: upgrade it`;
+const OLD_HINT: Hint = (influx) => `${influx.url}: Tidemark needs InfluxDB 1.8 or later: upgrade it`;
 
 function hintFor(status: number, message: ServerMessage): Hint {
   switch (status) {
     case 401:
       return (influx) =>
-        `${influx}.token: missing, or not accepted (user:password for InfluxDB 1.8 and VictoriaMetrics; see also ${influx}.org); if another server answers at this address, correct ${influx}.url. A new token in the file of ${influx}.token_file needs no restart`;
+        `${influx.token}: missing, or not accepted (user:password for InfluxDB 1.8 and VictoriaMetrics; see also ${influx.org}); if another server answers at this address, correct ${influx.url}. A new token in the file of ${influx.token_file} needs no restart`;
     case 403:
       return (influx) =>
-        `${influx}.token: it has no write permission for ${influx}.bucket; give it that permission, or write another token into the file of ${influx}.token_file`;
+        `${influx.token}: it has no write permission for ${influx.bucket}; give it that permission, or write another token into the file of ${influx.token_file}`;
     case 404:
       if (message.influxdb && /^organization\b/i.test(message.text)) return ORG_HINT;
       return message.influxdb
         ? (influx) =>
-            `${influx}.bucket: no such bucket or database; create it, or correct ${influx}.bucket and ${influx}.org`
+            `${influx.bucket}: no such bucket or database; create it, or correct ${influx.bucket} and ${influx.org}`
         : (influx) =>
-            `${influx}.url: the server has no /api/v2/write; ${influx}.url must be the base URL of InfluxDB 1.8 or later`;
+            `${influx.url}: the server has no /api/v2/write; ${influx.url} must be the base URL of InfluxDB 1.8 or later`;
     default:
       return URL_HINT;
   }
@@ -250,16 +260,16 @@ function first(value: string | readonly string[] | undefined): string | undefine
 }
 
 /** Why no answer came, and the next step where there is one. */
-type Failure = (section: string) => readonly [what: string, step?: string];
+type Failure = (influx: SettingNames) => readonly [what: string, step?: string];
 
 const UNKNOWN_AUTHORITY: Failure = (influx) => [
   'the certificate of the database was issued by an unknown authority',
-  `to trust that authority, write its certificate into the file of ${influx}.ca_file (PEM)`,
+  `to trust that authority, write its certificate into the file of ${influx.ca_file} (PEM)`,
 ];
 
 const NO_TLS: Failure = (influx) => [
-  `${influx}.url: the server does not speak TLS`,
-  `if that is intended, write ${influx}.url with http://`,
+  `${influx.url}: the server does not speak TLS`,
+  `if that is intended, write ${influx.url} with http://`,
 ];
 
 const CLOSED: Failure = () => ['the connection was closed before a response came'];
@@ -270,18 +280,18 @@ const CLOSED: Failure = () => ['the connection was closed before a response came
 const FAILURES: Readonly<Record<string, Failure>> = {
   ECONNREFUSED: (influx) => [
     'the database refuses the connection',
-    `check that it is running and that ${influx}.url is right`,
+    `check that it is running and that ${influx.url} is right`,
   ],
   ECONNRESET: CLOSED,
   EPIPE: CLOSED,
   ENOTFOUND: (influx) => [
-    `the host of ${influx}.url was not found`,
-    `check ${influx}.url and the name servers of this machine`,
+    `the host of ${influx.url} was not found`,
+    `check ${influx.url} and the name servers of this machine`,
   ],
-  EAI_AGAIN: (influx) => [`the host name of ${influx}.url could not be resolved`],
-  ETIMEDOUT: (influx) => [`the host of ${influx}.url does not answer`],
-  EHOSTUNREACH: (influx) => [`the host of ${influx}.url cannot be reached`],
-  ENETUNREACH: (influx) => [`the network of ${influx}.url cannot be reached`],
+  EAI_AGAIN: (influx) => [`the host name of ${influx.url} could not be resolved`],
+  ETIMEDOUT: (influx) => [`the host of ${influx.url} does not answer`],
+  EHOSTUNREACH: (influx) => [`the host of ${influx.url} cannot be reached`],
+  ENETUNREACH: (influx) => [`the network of ${influx.url} cannot be reached`],
   ERR_PROXY_TUNNEL: () => [
     'the proxy (HTTPS_PROXY) does not connect to the database',
     'if the database should be reached directly, add its host to NO_PROXY',
@@ -291,11 +301,11 @@ const FAILURES: Readonly<Record<string, Failure>> = {
   SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
   DEPTH_ZERO_SELF_SIGNED_CERT: (influx) => [
     'the certificate of the database is self-signed',
-    `to trust it, write it into the file of ${influx}.ca_file (PEM)`,
+    `to trust it, write it into the file of ${influx.ca_file} (PEM)`,
   ],
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
-  ERR_TLS_CERT_ALTNAME_INVALID: (influx) => [`the certificate of the database is for another host than ${influx}.url`],
+  ERR_TLS_CERT_ALTNAME_INVALID: (influx) => [`the certificate of the database is for another host than ${influx.url}`],
   CERT_HAS_EXPIRED: () => [
     'the certificate of the database has expired',
     'renew it, or check the clock of this machine',
@@ -304,10 +314,10 @@ const FAILURES: Readonly<Record<string, Failure>> = {
 };
 
 /** The reason why no answer came, in words, and the next step; that is empty where none is known. */
-export function failureOf(error: unknown, section: string): { readonly message: string; readonly hint: string } {
+export function failureOf(error: unknown, settings: SettingNames): { readonly message: string; readonly hint: string } {
   const code = isRecord(error) && 'code' in error ? String(error['code']) : '';
   const unknown = `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
-  const [message, hint = ''] = FAILURES[code]?.(section) ?? [unknown];
+  const [message, hint = ''] = FAILURES[code]?.(settings) ?? [unknown];
   return { message, hint };
 }
 

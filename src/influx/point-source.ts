@@ -12,7 +12,7 @@ import { encodeFieldValue } from '../core/lines/line-protocol.ts';
 import type { PointSource, ReadProblem, TakePoint } from '../core/state/verify.ts';
 import { plainText } from '../core/text.ts';
 import { DAY_NS, type EpochNs, MINUTE_NS, nsToMs, parseTimestamp } from '../core/time.ts';
-import { sectionOf } from './answers.ts';
+import { type SettingNames, settingNames } from './answers.ts';
 import { createReader, mayRead, type ReadLines } from './reader.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
@@ -210,20 +210,20 @@ function createPieces(name: string, take: TakeSeries) {
 interface Misunderstanding {
   readonly message: string;
   /** By the section of the destination. */
-  readonly hint: (influx: string) => string;
+  readonly hint: (influx: SettingNames) => string;
 }
 
 const NO_INFLUX: Misunderstanding = {
   message: 'the response to a query could not be parsed',
-  hint: (influx) => `${influx}.url: the server that answers at /query is not an InfluxDB`,
+  hint: (influx) => `${influx.url}: the server that answers at /query is not an InfluxDB`,
 };
 const NO_VICTORIA: Misunderstanding = {
   message: 'the response to an export could not be parsed',
-  hint: (influx) => `${influx}.url: the server is not a VictoriaMetrics, or its export is disabled`,
+  hint: (influx) => `${influx.url}: the server is not a VictoriaMetrics, or its export is disabled`,
 };
 
 function notUnderstood(name: string, { message, hint }: Misunderstanding): ReadProblem {
-  return { kind: 'refused', message, hint: hint(sectionOf(name)) };
+  return { kind: 'refused', message, hint: hint(settingNames(name)) };
 }
 
 /** Words with which a database reports its own failure, with a status that does not show it. */
@@ -233,7 +233,7 @@ function problemOf(name: string, error: string): ReadProblem {
   const message = plainText(error, 180);
   return ITSELF.test(error)
     ? { kind: 'down', message, hint: '' }
-    : { kind: 'refused', message, hint: mayRead(sectionOf(name)) };
+    : { kind: 'refused', message, hint: mayRead(settingNames(name)) };
 }
 
 function pointTaker(take: TakePoint): TakeSeries {

@@ -14,12 +14,13 @@ import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { DestinationFacts, KindAnswer, UnknownServer, WriteAnswer } from '../core/ports.ts';
 import { duration, plainText } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
-import { FULL_HINT, NAME_HINT, type ServerAnswer, sectionOf } from './answers.ts';
+import { FULL_HINT, NAME_HINT, type ServerAnswer } from './answers.ts';
 import {
   createDatabaseClient,
   createInfluxSink,
   type DatabaseClient,
   type InfluxSinkOptions,
+  namesOf,
   writePath,
 } from './sink.ts';
 
@@ -133,19 +134,19 @@ async function probeByWrite(options: ProbeOptions, signal: AbortSignal): Promise
  * @returns whether a write could create it; `null` if it is there, or if no InfluxDB 3 answers
  */
 async function probeMissing(options: InfluxSinkOptions, signal: AbortSignal): Promise<WriteAnswer | null> {
-  const { name, bucket } = options;
+  const { bucket } = options;
   const client = createDatabaseClient(options, 'influxdb');
   const found = readDatabases(await body(client, '/api/v3/configure/database?format=json', signal));
   if (found === null || found.includes(bucket)) return null;
   const missing = `this InfluxDB 3 has no database "${plainText(bucket, 100)}"`;
   if (!/^[a-z\d][\w/-]*$/i.test(bucket)) {
     const message = `${missing} and cannot create one: a name has only letters, digits, "_", "-" and "/", and begins with a letter or a digit`;
-    return { kind: 'blocked', message, hint: NAME_HINT(sectionOf(name)) };
+    return { kind: 'blocked', message, hint: NAME_HINT(namesOf(options)) };
   }
   const others = found.filter((each) => each !== '_internal').length;
   if (others < CORE_DATABASES || !(await isCore(client, signal))) return { kind: 'accepted' };
   const message = `${missing} and cannot create one: it has ${others} databases, and Core allows ${CORE_DATABASES}`;
-  return { kind: 'blocked', message, hint: FULL_HINT(sectionOf(name)) };
+  return { kind: 'blocked', message, hint: FULL_HINT(namesOf(options)) };
 }
 
 /** How many databases InfluxDB 3 Core allows, without its own. Enterprise allows more. */

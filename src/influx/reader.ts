@@ -10,7 +10,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { type JsonRecord, parseJson } from '../core/json.ts';
 import type { ReadProblem } from '../core/state/verify.ts';
 import { plainText, serverAnswerText, withStep } from '../core/text.ts';
-import { type Conceal, concealing, failureOf, sectionOf } from './answers.ts';
+import { type Conceal, concealing, failureOf, type SettingNames, settingNames } from './answers.ts';
 import { baseUrl, basicAuthorization, beginOf, openAgent } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
@@ -43,7 +43,7 @@ export type ReadLines = (path: string, take: TakeLine, signal: AbortSignal) => P
  */
 export function createReader(options: InfluxSinkOptions & { readonly basic: boolean }): ReadLines {
   const { timeoutMs, ca, proxies } = options;
-  const influx = sectionOf(options.name);
+  const influx = settingNames(options.name);
   const base = baseUrl(options.url);
   const agent = openAgent(base, { ca, proxies });
   const token = options.token?.reveal() ?? '';
@@ -55,11 +55,11 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
     signal.throwIfAborted();
     try {
       const answer = await answerTo(begin, `${base}${path}`, { agent, headers, signal, timeoutMs });
-      if (answer.statusCode !== 200) return await readRefusal(answer, { conceal, section: influx });
+      if (answer.statusCode !== 200) return await readRefusal(answer, { conceal, settings: influx });
       return await handOn(answer, take);
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof Silence) return { kind: 'down', message: `no answer within ${influx}.timeout`, hint: '' };
+      if (error instanceof Silence) return { kind: 'down', message: `no answer within ${influx.timeout}`, hint: '' };
       const { message, hint } = failureOf(error, influx);
       return { kind: 'down', message: withStep(message, hint), hint: '' };
     }
@@ -118,7 +118,7 @@ const TOO_LONG: ReadProblem = {
 /** The words of a refusal, and what to do about it. */
 async function readRefusal(
   answer: IncomingMessage,
-  { conceal, section }: { readonly conceal: Conceal; readonly section: string },
+  { conceal, settings }: { readonly conceal: Conceal; readonly settings: SettingNames },
 ): Promise<ReadProblem> {
   let body = '';
   for await (const chunk of answer) {
@@ -132,7 +132,7 @@ async function readRefusal(
     return { kind: 'refused', message, hint: FILE_LIMIT_HINT, isTooWide: true };
   }
   if (status >= 500 || status === 429 || status === 408) return { kind: 'down', message, hint: '' };
-  return { kind: 'refused', message, hint: hintFor(status, section) };
+  return { kind: 'refused', message, hint: hintFor(status, settings) };
 }
 
 /** InfluxDB 3 Core plans no query that would read more than 432 files, and answers 500. */
@@ -147,13 +147,13 @@ function messageIn(body: string): string {
 }
 
 /** The rights that reading needs beyond those for writing. */
-export const mayRead = (influx: string): string =>
-  `${influx}.token needs read permission for ${influx}.bucket as well: give the token that permission (InfluxDB 2 and 3), or GRANT READ (or ALL) on the database to its user (1.8)`;
+export const mayRead = (influx: SettingNames): string =>
+  `${influx.token} needs read permission for ${influx.bucket} as well: give the token that permission (InfluxDB 2 and 3), or GRANT READ (or ALL) on the database to its user (1.8)`;
 
-function hintFor(status: number, influx: string): string {
+function hintFor(status: number, influx: SettingNames): string {
   if (status === 401 || status === 403) return mayRead(influx);
   if (status === 404) {
-    return `${influx}.url, ${influx}.bucket: the server answers no queries for that bucket. ${mayRead(influx)}; some versions of InfluxDB 2 (an early 2.x, InfluxDB Cloud) also need a DBRP mapping for the bucket: create one as docs/databases.md shows`;
+    return `${influx.url}, ${influx.bucket}: the server answers no queries for that bucket. ${mayRead(influx)}; some versions of InfluxDB 2 (an early 2.x, InfluxDB Cloud) also need a DBRP mapping for the bucket: create one as docs/databases.md shows`;
   }
-  return `${influx}.url: the server does not accept queries. ${mayRead(influx)}`;
+  return `${influx.url}: the server does not accept queries. ${mayRead(influx)}`;
 }

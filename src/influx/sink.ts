@@ -8,7 +8,15 @@ import { linkAbort } from '../core/async.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { Sink, WriteAnswer } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
-import { type Conceal, concealing, failureOf, readAnswer, type ServerAnswer, sectionOf } from './answers.ts';
+import {
+  type Conceal,
+  concealing,
+  failureOf,
+  readAnswer,
+  type ServerAnswer,
+  type SettingNames,
+  settingNames,
+} from './answers.ts';
 import { createConnection, type DatabaseCall, packText, type Send } from './connection.ts';
 
 /** How to connect to a database. */
@@ -29,6 +37,8 @@ export interface InfluxSinkOptions {
   readonly ca?: string | undefined;
   /** The proxy variables, if they are to be used. */
   readonly proxies?: Readonly<Record<string, string | undefined>>;
+  /** The names of the settings in messages; by default the keys of the section. */
+  readonly settings?: SettingNames;
   /** Opens the connection that sends the token; over HTTP unless given. */
   readonly connect?: (token: string) => Send;
 }
@@ -85,6 +95,11 @@ export function writePath({ org, bucket }: InfluxSinkOptions, kind: DestinationK
   return `/api/v2/write?${new URLSearchParams(query)}`;
 }
 
+/** The names of the settings of a database in messages. */
+export function namesOf({ name, settings }: Pick<InfluxSinkOptions, 'name' | 'settings'>): SettingNames {
+  return settings ?? settingNames(name);
+}
+
 /** Sends requests to one database, each with its deadline, and reads the answers to writes. */
 export interface DatabaseClient {
   /**
@@ -104,7 +119,7 @@ export interface DatabaseClient {
 /** @throws TypeError as {@link createInfluxSink} does. */
 export function createDatabaseClient(options: InfluxSinkOptions, kind: DestinationKind): DatabaseClient {
   const { timeoutMs } = options;
-  const influx = sectionOf(options.name);
+  const influx = namesOf(options);
   const access = openAccess(options, kind);
   return {
     request: async (call, signal) => {
@@ -115,7 +130,7 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
         return await send(access, call, whole.signal);
       } catch (error) {
         signal.throwIfAborted();
-        const why = deadline.aborted ? { message: `no answer within ${influx}.timeout` } : failureOf(error, influx);
+        const why = deadline.aborted ? { message: `no answer within ${influx.timeout}` } : failureOf(error, influx);
         return { kind: 'later', ...why, waitMs: null };
       } finally {
         whole.release();
@@ -147,11 +162,11 @@ interface Access {
 const SENDABLE = /^[\x20-\x7e]*$/;
 
 function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
-  const { name, url, renewToken, ca, proxies } = options;
+  const { url, renewToken, ca, proxies } = options;
   const token = options.token?.reveal() ?? '';
   if (!SENDABLE.test(token)) {
-    const influx = sectionOf(name);
-    throw new TypeError(`${influx}.token: it contains characters that no HTTP header can carry`);
+    const influx = namesOf(options);
+    throw new TypeError(`${influx.token}: it contains characters that no HTTP header can carry`);
   }
   const basic = kind === 'victoriametrics';
   const connect = options.connect ?? ((own: string): Send => createConnection({ url, token: own, basic, ca, proxies }));

@@ -161,21 +161,29 @@ async function trim(serving: Serving): Promise<void> {
   for (const connection of connectionsToDrop([...connections], MAX_CONNECTIONS)) connection.destroy();
 }
 
+/** The names of the setting in messages: `short` at the beginning, `inAdvice` in a remedy. */
+interface ListenNames {
+  readonly short: string;
+  readonly inAdvice: string;
+}
+
+const LISTEN_KEY: ListenNames = { short: 'listen', inAdvice: 'listen (TIDEMARK_LISTEN)' };
+
 /**
  * Checks that an address can be listened at, and leaves it.
  *
  * @throws ListenError (exit 1) if it cannot
  */
-export async function requireFree(address: StatusServerOptions['listen']): Promise<void> {
+export async function requireFree(address: StatusServerOptions['listen'], names = LISTEN_KEY): Promise<void> {
   const server = createServer();
-  await listen(server, address);
+  await listen(server, address, names);
   await new Promise((resolve) => server.close(resolve));
 }
 
-function listen(server: Server, { host, port }: StatusServerOptions['listen']): Promise<void> {
+function listen(server: Server, { host, port }: StatusServerOptions['listen'], names = LISTEN_KEY): Promise<void> {
   return new Promise((resolve, reject) => {
-    const refuse = (error: NodeJS.ErrnoException): void => {
-      reject(new ListenError(listenProblem(error, host, port)));
+    const refuse = ({ code }: NodeJS.ErrnoException): void => {
+      reject(new ListenError(listenProblem(code, addressText(host, port), names), names));
     };
     server.once('error', refuse);
     server.listen({ host, port }, () => {
@@ -185,41 +193,38 @@ function listen(server: Server, { host, port }: StatusServerOptions['listen']): 
   });
 }
 
-/** The address of `listen` cannot be opened; `problem` is the advice without the name of the key. */
+/** The address of `listen` cannot be opened; `problem` is the advice without the name of the setting before it. */
 export class ListenError extends UserError {
   readonly problem: Advice;
 
-  constructor(problem: Advice) {
-    super({ ...problem, what: `listen: ${problem.what}` }, 1);
+  constructor(problem: Advice, { short }: ListenNames) {
+    super({ ...problem, what: `${short}: ${problem.what}` }, 1);
     this.problem = problem;
   }
 }
 
-const REMEDY = 'set listen (TIDEMARK_LISTEN) to another';
-
-function listenProblem({ code }: NodeJS.ErrnoException, host: string, port: number): Advice {
-  const address = addressText(host, port);
+function listenProblem(code: string | undefined, address: string, { inAdvice: setting }: ListenNames): Advice {
+  const other = `set ${setting} to another`;
   switch (code) {
     case 'EADDRINUSE':
       return {
         what: `${address} is in use by another program or another Tidemark`,
         // That Tidemark may be the daemon of another workspace, or of this one.
-        remedy:
-          'Set listen (TIDEMARK_LISTEN) to another port; with port 0 Tidemark takes a free port. Or stop that program. If it is a Tidemark daemon, do not stop it: if its page shows this workspace, you need no second daemon.',
+        remedy: `Set ${setting} to another port; with port 0 Tidemark takes a free port. Or stop that program. If it is a Tidemark daemon, do not stop it: if its page shows this workspace, you need no second daemon.`,
       };
     case 'EACCES':
-      return { what: `${address} may not be used by this user`, remedy: `Use a port above 1023: ${REMEDY} port.` };
+      return { what: `${address} may not be used by this user`, remedy: `Use a port above 1023: ${other} port.` };
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
       return {
         what: `${address} is not an address of this machine`,
-        remedy: `Use 127.0.0.1 or 0.0.0.0, or ${REMEDY} address of this machine.`,
+        remedy: `Use 127.0.0.1 or 0.0.0.0, or ${other} address of this machine.`,
       };
     default:
       return {
         what: `${address} cannot be listened on (${code ?? 'unknown error'})`,
-        remedy: `Check the address, or ${REMEDY}.`,
+        remedy: `Check the address, or ${other}.`,
       };
   }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { WriteAnswer } from '../../src/core/ports.ts';
-import { failureOf, readAnswer, type ServerAnswer } from '../../src/influx/answers.ts';
+import { failureOf, readAnswer, type ServerAnswer, settingNames } from '../../src/influx/answers.ts';
 
 const asIs = (text: string): string => text;
 
@@ -331,7 +331,7 @@ describe('the message', () => {
 test.each([200, 401, 403, 404, 405])(
   'the hint of status %i names the keys of the destination and of no other',
   (status) => {
-    const answer = readAnswer({ status, headers: {}, body: '' }, asIs, 'influxdb', 'destinations.b');
+    const answer = readAnswer({ status, headers: {}, body: '' }, asIs, 'influxdb', settingNames('b'));
     expect(answer).toHaveProperty('hint', expect.stringMatching(/^destinations\.b\.[a-z]/));
     expect(answer).toHaveProperty('hint', expect.not.stringMatching(/influx\.[a-z]/));
   },
@@ -344,5 +344,5 @@ test.each([
   ['ECONNRESET', 'the connection was closed before a response came', ''],
   ['EOTHER', 'the request failed (EOTHER)', ''],
 ])('a request that fails with %s names the place to look at', (code, message, hint) => {
-  expect(failureOf(Object.assign(new Error(''), { code }), 'influx')).toEqual({ message, hint });
+  expect(failureOf(Object.assign(new Error(''), { code }), settingNames('influx'))).toEqual({ message, hint });
 });

@@ -1,7 +1,7 @@
 /**
  * The texts of the program that people may see: the string and template literals of `src` that read like words, by
  * file. What a program, not a person, reads (statements of SQL, style sheets, names of columns) is left out, as are the
- * texts of the simulator. Holes of templates are shown as `…`, except for `influx`.
+ * texts of the simulator. Holes of templates are shown as `…`, except for names of settings.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -82,11 +82,20 @@ function textOf(node: Syntax): string | null {
   if (node.type === 'Literal') return typeof node.value === 'string' ? node.value : null;
   if (node.type !== 'TemplateLiteral') return null;
   const quasis = node.quasis as readonly { readonly value: { readonly cooked: string | null } }[];
-  const gaps = node.expressions as readonly { readonly name?: string }[];
+  const gaps = node.expressions as readonly Gap[];
   const parts = quasis.map(({ value }) => value.cooked ?? '');
-  // Before a key it is the section of a destination, which is `influx` for most people.
-  const filled = gaps.map(({ name }, nth) => (name === 'influx' && parts[nth + 1]?.startsWith('.') ? name : '…'));
+  const filled = gaps.map((gap) => settingOf(gap) ?? '…');
   return parts.map((part, nth) => part + (filled[nth] ?? '')).join('');
+}
+
+interface Gap {
+  readonly object?: { readonly name?: string };
+  readonly property?: { readonly name?: string };
+}
+
+/** The name of a setting, such as `influx.url`: the section of a destination is `influx` for most people. */
+function settingOf({ object, property }: Gap): string | null {
+  return object?.name === 'influx' || object?.name === 'api' ? `${object.name}.${property?.name}` : null;
 }
 
 /** The text between the tags of a piece of HTML, or all of the text where there are none. */

@@ -24,6 +24,7 @@ import type { DestinationFacts } from '../../core/ports.ts';
 import { isGuessable, Secret } from '../../core/secret.ts';
 import { capitalized, duration, plainText, withStep } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
+import { settingNames } from '../../influx/answers.ts';
 import { dedupAdvice, missingAdvice, probeDestination, requestKind } from '../../influx/probe.ts';
 import { type InitDatabase, isVictoriaPort } from './workspace.ts';
 
@@ -89,19 +90,21 @@ export function inputFault(given: string | null, flag: string, { reason }: Inval
   return given === null ? `${capitalized(reason)}.` : `${flag}: ${reason}.`;
 }
 
-/** The keys of a configuration, by the names that a person uses here: no key exists yet. */
-const NAMES: readonly (readonly [RegExp, flag: string, typed: string])[] = [
-  [/\bapi\.url\b/g, '--api-url', 'the address'],
-  [/\binflux\.url\b/g, '--influx-url', 'the address'],
-  [/\binflux\.org\b/g, '--influx-org', 'the organization'],
-  [/\binflux\.bucket\b/g, '--influx-bucket', 'the bucket'],
-  [/\blisten \(TIDEMARK_LISTEN\)/g, '--listen', '--listen'],
-  [/\binflux\.token(?:_file)?\b/g, '--influx-token-file', 'the token'],
-];
-
-/** A text of the program with the names that this person knows: those of flags, or of what was typed. */
-export function inOwnNames({ prompter }: Init, text: string): string {
-  return NAMES.reduce((left, [key, flag, typed]) => left.replaceAll(key, prompter.isTerminal ? typed : flag), text);
+/** The names of settings that a person uses here: no key exists yet. */
+export function ownNames({ prompter: { isTerminal } }: Init) {
+  const own = (flag: string, typed: string): string => (isTerminal ? typed : flag);
+  const token = own('--influx-token-file', 'the token');
+  return {
+    api: { url: own('--api-url', 'the address') },
+    influx: {
+      ...settingNames('influx'),
+      url: own('--influx-url', 'the address'),
+      org: own('--influx-org', 'the organization'),
+      bucket: own('--influx-bucket', 'the bucket'),
+      token,
+      token_file: token,
+    },
+  };
 }
 
 interface SecretSource {
@@ -259,7 +262,7 @@ async function obtainKind(
   if (!prompter.isTerminal && command.influxBucket !== null) return null;
   const shown = await detectKind(init, api, url);
   if (typeof shown === 'object' && shown !== null) {
-    if (!isElsewhere) throw new UserError(`The database cannot be reached: ${inOwnNames(init, shown.problem)}.`, 1);
+    if (!isElsewhere) throw new UserError(`The database cannot be reached: ${shown.problem}.`, 1);
     return 'unreachable';
   }
   if (shown === 'victoriametrics') print('VictoriaMetrics answers: it needs neither a bucket nor an organization.');
@@ -349,7 +352,7 @@ async function detectKind(
   // The bucket is not known yet; the kind does not depend on it.
   const { influx, proxies } = loadTriedConfig(init, api, { url, bucket: 'unknown', org: '', kind: null, token: null });
   if (influx === null) return null;
-  const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies };
+  const options = { ...influx, name: 'influx', settings: ownNames(init).influx, ca: influx.ca ?? undefined, proxies };
   const answer = await requestKind(options, init.ports.signal);
   if (answer.kind === 'later' && answer.status === undefined)
     return { problem: withStep(answer.message, answer.hint ?? '') };
@@ -370,15 +373,22 @@ async function tryDatabase(
 ): Promise<DestinationFacts | null> {
   const { influx, proxies } = loadTriedConfig(init, api, database);
   if (influx === null) return null;
-  const options = { ...influx, name: 'influx', ca: influx.ca ?? undefined, proxies, point: null };
+  const options = {
+    ...influx,
+    name: 'influx',
+    settings: ownNames(init).influx,
+    ca: influx.ca ?? undefined,
+    proxies,
+    point: null,
+  };
   const facts = await probeDestination(options, init.ports.signal);
   const { write } = facts;
   // InfluxDB 3 and some proxies do not answer an empty write.
   const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
   if (write.kind !== 'accepted' && !isUnclear) {
-    const hint = write.kind === 'blocked' ? ` ${capitalized(inOwnNames(init, write.hint))}.` : '';
+    const hint = write.kind === 'blocked' ? ` ${capitalized(write.hint)}.` : '';
     const step = write.kind === 'later' ? (write.hint ?? '') : '';
-    const message = inOwnNames(init, plainText(withStep(write.message, step), 300));
+    const message = plainText(withStep(write.message, step), 300);
     const problem = `The database does not accept points: ${message}.${hint}`;
     if (!isElsewhere || write.kind !== 'later') throw new UserError(problem, 1);
     init.print(`${problem} This machine cannot reach the database; the daemon may reach it from where it runs.`);
@@ -406,8 +416,7 @@ function showDatabase(init: Init, bucket: string, facts: DestinationFacts, isUnc
   const shownVersion = kind === 'victoriametrics' || version === null ? '' : ` ${version}`;
   const name = `${DESTINATION_NAMES[kind ?? 'influxdb']}${shownVersion}`;
   if (facts.isMissing) {
-    const { what, remedy } = missingAdvice(bucket, 'influx.bucket');
-    printWarning(init, { what, remedy: inOwnNames(init, remedy) });
+    printWarning(init, missingAdvice(bucket, ownNames(init).influx.bucket));
     return;
   }
   init.print(

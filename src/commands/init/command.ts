@@ -36,17 +36,17 @@ import { capitalized, counted, plainText, shellText } from '../../core/text.ts';
 import { nsToMs } from '../../core/time.ts';
 import { retentionAdvice } from '../../influx/probe.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
-import { ListenError, requireFree } from '../../observe/server.ts';
+import { requireFree } from '../../observe/server.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
 import { fetchAccount, planHistoryAdvice } from '../shared/command.ts';
 import {
   type FoundSecret,
   type Init,
-  inOwnNames,
   inputFault,
   loadTriedConfig,
   obtainSecret,
   obtainText,
+  ownNames,
   printWarning,
   promptDatabase,
   retryUntilValid,
@@ -226,7 +226,7 @@ async function requireReached(init: Init, url: string): Promise<void> {
   );
   const failed = [name, connection, tls].find((step) => step?.ok === false);
   if (failed?.ok === false)
-    throw new UserError(`The API cannot be reached: ${inOwnNames(init, failed.why.message)}.`, 1);
+    throw new UserError(`The API cannot be reached: ${failed.why.text(ownNames(init).api)}.`, 1);
 }
 
 /**
@@ -268,7 +268,7 @@ async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserEr
 /** The error of a key that was not accepted (exit 77), or of an account that could not be read (exit 1). */
 function untriedKey(init: Init, fault: ApiFault): UserError {
   if (fault.kind !== 'unauthorized' && fault.kind !== 'no-api-access') {
-    return new UserError(`The request for the account failed: ${inOwnNames(init, fault.message)}.`, 1);
+    return new UserError(`The request for the account failed: ${fault.text(ownNames(init).api)}.`, 1);
   }
   const useKey = init.prompter.isTerminal ? 'enter it here' : 'give its file by --api-key-file';
   return new UserError(`${capitalized(refusalText(fault, useKey))}.`, 77);
@@ -351,13 +351,8 @@ async function obtainListen(init: Init): Promise<string | null> {
   if (given === null) return null;
   const address = pageAddress(given);
   if (address instanceof InvalidText) throw new UserError(inputFault(given, '--listen', address), 2);
-  try {
-    // Where files are replaced, the daemon that has them may be running.
-    if (!overwrite) await requireFree(address);
-  } catch (error) {
-    if (!(error instanceof ListenError)) throw error;
-    throw new UserError(`--listen: ${error.problem.what}. ${inOwnNames(init, error.problem.remedy)}`, 1);
-  }
+  // Where files are replaced, the daemon that has them may be running.
+  if (!overwrite) await requireFree(address, { short: '--listen', inAdvice: '--listen' });
   return given;
 }
 
