@@ -41,7 +41,7 @@ export interface Accounting {
   read(): Spent;
   /** Whether the server's time became known since the ledger was taken over. */
   isStale(): boolean;
-  /** The time to book with. */
+  /** The time under which a request is booked: the server's, as well as it is known. */
   nowMs(): EpochMs;
   /**
    * The local clock's time, by its time at the start as well: it may jump meanwhile. A booking has the later one, and

@@ -62,7 +62,7 @@ const BACKOFF: BackoffPolicy = { baseMs: SECOND_MS, maxMs: 30 * SECOND_MS };
 type Parse<T> = (body: unknown, request: string, help: ParseHelp) => T | Promise<T>;
 
 interface ParseHelp extends TimeLimit {
-  /** Lets other work have a turn. */
+  /** Yields to other work of the process in the middle of a long body. */
   readonly turn: () => Promise<void>;
 }
 
@@ -76,7 +76,7 @@ interface RequestSpec<T> {
   readonly timesOf?: (value: T) => TimesServed;
 }
 
-/** The parts of a client. */
+/** A client's options with its page sizes. */
 interface Requester {
   readonly options: ApiClientOptions;
   readonly attempt: Attempt;
@@ -358,7 +358,7 @@ const CHAINS_AT_MOST = 100;
 
 /** A page to request: from which list, and where it continues. */
 interface PageKey {
-  /** The name of the list. */
+  /** The list that the page belongs to, such as the readings of one device. */
   readonly list: string;
   readonly cursor: Cursor | null;
 }

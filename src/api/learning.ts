@@ -20,7 +20,7 @@ interface LearningOptions {
   readonly save: (text: string) => void;
 }
 
-/** Wraps a transport. */
+/** Wraps a transport: its answers pass unchanged, and `learnt` returns what they have shown. */
 export function createLearning({ transport, stored, save }: LearningOptions): Learning {
   let rare: RareSights = readRareSights(stored);
   let pages: Pick<Learnt, 'pageTaken' | 'pageRefused'> = { pageTaken: null, pageRefused: null };

@@ -32,7 +32,7 @@ import { deviceIdProblem } from './urls.ts';
 
 const MAX_WORKSPACE_ID = 256;
 
-/** Which times are accepted. */
+/** The limit of the times that a record may have. */
 export interface TimeLimit {
   /** The latest one: a day after every clock. */
   readonly latestNs: EpochNs;
@@ -323,7 +323,7 @@ function isTooDeep(value: unknown): boolean {
 
 // Members: what is null, absent or of an odd type is `null`.
 
-/** A text, which may be empty. */
+/** A text member, which may be empty; `null` for any other value. */
 function textIn(holder: object, name: string): string | null {
   const value = member(holder, name);
   return typeof value === 'string' ? value : null;
@@ -346,7 +346,7 @@ function wholeIn(holder: object, name: string): number | null {
   return Number.isSafeInteger(value) ? Number(value) : null;
 }
 
-/** A whole number, 0 or more. */
+/** A whole number from 0 on; `null` for any other value. */
 function countIn(holder: object, name: string): number | null {
   const value = wholeIn(holder, name);
   return value !== null && value >= 0 ? value : null;

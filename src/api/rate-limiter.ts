@@ -101,7 +101,7 @@ const ACCOUNT_PRIORITY = REQUEST_LANES.length;
 /** The priority of `waitUntilTurn`: all requests that are known already go first. */
 const LAST_PRIORITY = -1;
 
-/** A higher number goes first. */
+/** The place in the queue of waiting requests: a higher number goes first. */
 function priorityOf({ lane, stream }: Purpose): number {
   return stream === 'account' ? ACCOUNT_PRIORITY : REQUEST_LANES.length - 1 - REQUEST_LANES.indexOf(lane);
 }
@@ -261,7 +261,7 @@ const NOTHING = { status: null, fault: null, limit: null, remaining: null, waitM
 /** A rate limiter that lets a fixed number of requests through, retries included. */
 interface Limited {
   readonly limiter: RateLimiter;
-  /** How many it has let through. */
+  /** The number of requests that were let through so far. */
   spent(): number;
 }
 

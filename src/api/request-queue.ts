@@ -35,7 +35,7 @@ interface RequestQueueOptions {
   readonly onWait: (waitMs: number, reason: WaitReason) => void;
 }
 
-/** A request that waits. */
+/** A request that waits until the rate limiter lets it through. */
 interface Waiter {
   readonly id: string;
   readonly sinceMs: number;
@@ -58,10 +58,10 @@ export interface RequestQueue {
 
 /** A request that has waited for this long goes first, whatever its priority. */
 const AGED_MS = MINUTE_MS;
-/** Above every lane's priority. */
+/** The priority of a request that waits for `AGED_MS`: above every lane's. */
 const AGED_PRIORITY = 1000;
 
-/** An empty queue. */
+/** Creates a queue in which no request waits. */
 export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   return {
     options,

@@ -77,7 +77,7 @@ export const UNTHROTTLED: ThrottleState = {
   refusedAtMs: Number.NEGATIVE_INFINITY,
 };
 
-/** The table above. Pure. */
+/** Returns the state after an event, as the table in the header says. Pure. */
 export function transition(state: ThrottleState, event: ThrottleEvent): ThrottleState {
   switch (event.kind) {
     case 'day-ample':

@@ -25,15 +25,14 @@ export function hasCursor(target: Target): boolean {
   return target.query.some(([name]) => name === 'cursor');
 }
 
-/** The endpoint of the account. */
 export const ACCOUNT_TARGET: Target = { path: '/account', query: [] };
 
-/** A page of `/devices`. */
+/** The request for one page of the device list; without a cursor, the first. */
 export function devicesTarget(limit: number, cursor: Cursor | null): Target {
   return { path: '/devices', query: [['limit', String(limit)], ...cursorPart(cursor, 'GET /devices')] };
 }
 
-/** A page of `/alerts`. */
+/** The request for one page of the alerts; without a cursor, the first. */
 export function alertsTarget(limit: number, cursor: Cursor | null): Target {
   return { path: '/alerts', query: [['limit', String(limit)], ...cursorPart(cursor, 'GET /alerts')] };
 }

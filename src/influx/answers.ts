@@ -202,7 +202,7 @@ function hintFor(status: number, message: ServerMessage): Hint {
   }
 }
 
-/** The content of a body. */
+/** The message in the body of a refusal. */
 interface ServerMessage {
   readonly text: string;
   /** Whether it has the shape of an InfluxDB error: `error`, or `code` and `message`. */

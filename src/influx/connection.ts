@@ -62,7 +62,7 @@ interface ConnectionOptions {
   readonly proxies?: Readonly<Record<string, string | undefined>> | undefined;
 }
 
-/** One request. */
+/** A request to a database, without the address and the credentials. */
 export interface DatabaseCall {
   readonly method: 'GET' | 'POST';
   /** The path below the base URL, with its query. */

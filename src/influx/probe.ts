@@ -82,7 +82,7 @@ async function requestBuild(client: DatabaseClient, signal: AbortSignal): Promis
 }
 
 interface ProbeOptions extends InfluxSinkOptions {
-  /** The configured kind. */
+  /** The kind as configured; `auto`: a request finds it out. */
   readonly kind: 'auto' | DestinationKind;
   /** A point to write, as a line for each kind; `null` for none. */
   readonly point: Readonly<Record<DestinationKind, string>> | null;

@@ -112,7 +112,7 @@ export interface DatabaseClient {
     call: DatabaseCall,
     signal: AbortSignal,
   ): Promise<ServerAnswer | Extract<WriteAnswer, { readonly kind: 'later' }>>;
-  /** Reads the answer to a write. */
+  /** Decides from an answer whether the lines were accepted. */
   read(answer: ServerAnswer, signal: AbortSignal): WriteAnswer;
 }
 
