@@ -29,7 +29,7 @@ export interface Hooks
 
 /** The parts that are created after those that call them. */
 export interface DeferredParts {
-  /** `null` until they exist. */
+  /** The planning and its callbacks; `null` until they are created. */
   planned: {
     readonly planning: Planning;
     readonly checkPlan: (signal: AbortSignal) => Promise<void>;

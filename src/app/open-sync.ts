@@ -98,7 +98,7 @@ export interface SyncOptions {
   readonly observe: Observe;
 }
 
-/** The parts of a running sync. */
+/** An open sync: its parts, and the reports about it. */
 export interface Sync
   extends FigureSource,
     Pick<ApiConnection, 'limitedApi' | 'learnt' | 'waits'>,
@@ -120,7 +120,6 @@ export interface Sync
   isRefusedRepeatedly(): boolean;
   /** Until when history and backfill wait for quota, RFC 3339; `null` while they may send. */
   quotaWaits(): Pick<QuotaStatus, 'waiting_until' | 'history_waiting_until'>;
-  /** The heartbeats of all loops. */
   readonly heartbeats: Heartbeats;
   /** The scan of all devices that metrics and readiness use. */
   readonly fleet: FleetScanner;
@@ -130,7 +129,7 @@ export interface Sync
   listen(listener: Observe): void;
   /** Registers a function that is called with each removed device, to remove data about it elsewhere. */
   onForgotten(forget: (deviceId: string) => void): void;
-  /** Calls these functions. */
+  /** Calls the functions of `onForgotten`. */
   forgotten(deviceId: string): void;
   report(): StatusReport;
   /** The report without its devices, from the last scan of all devices. It costs almost nothing. */
@@ -383,7 +382,7 @@ export function maintenanceOf(
 
 type Reports = FigureSource & Pick<Sync, 'fleet' | 'quotaWaits' | 'report' | 'overview' | 'pageFacts' | 'ready'>;
 
-/** Creates the reports. */
+/** Creates the reports, which read the parts and send no request. */
 export function createReports(
   { api, settings, clock }: Pick<SyncOptions, 'api' | 'settings' | 'clock'>,
   parts: Parts,

@@ -8,7 +8,7 @@ import { DAY_MS, MAX_MS } from '../core/time.ts';
 /** Node's timers are limited to 2^31 - 1 ms and fire at once beyond that, so a longer sleep is split. */
 const LONGEST_TIMER_MS = 2_000_000_000;
 
-/** The clock of this machine. */
+/** The machine's clock and timers; the clock of virtual time in the tests replaces it. */
 export const realClock: Clock = {
   nowMs: () => Date.now(),
   monoMs: () => performance.now(),

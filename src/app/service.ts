@@ -185,7 +185,6 @@ interface SnapshotParts {
   readonly ageMs: () => number;
   readonly health: () => HealthReport;
   readonly ready: () => ReadyReport;
-  /** Removes secrets from a text. */
   readonly scrub: Scrub;
   readonly clock: Pick<Clock, 'monoMs'>;
 }

@@ -59,7 +59,7 @@ interface InputStream {
 /** A stream that accepts the next piece once its reader is ready. */
 interface OutputStream {
   readonly isTTY: boolean;
-  /** The width of a terminal. */
+  /** The width in characters; absent where the stream is no terminal. */
   readonly columns?: number | undefined;
   /**
    * Writes a piece and resolves when the next one may follow.
@@ -296,12 +296,12 @@ function takeLine(text: string, hasEnded: boolean): { readonly line: string | nu
   return { line: erased(text.slice(0, end)), rest };
 }
 
-/** Without the deleted letters. */
+/** Applies the backspaces of a typed line. */
 function erased(typed: string): string {
   let line = '';
   for (const letter of typed) line = ERASE.has(letter) ? line.slice(0, -1) : line + letter;
   return line;
 }
 
-/** No one types more. */
+/** The most characters of a typed line. */
 const MAX_LINE = 10_000;

@@ -14,7 +14,7 @@ import type { Store } from '../core/state/state.ts';
 import { type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { Room } from './room.ts';
 
-/** The limits of the archive. */
+/** How long and how much the archive may keep. */
 export interface ArchiveLimits {
   /** `archive.retention`: how long acknowledged points are kept. */
   readonly retentionMs: number;
@@ -27,7 +27,7 @@ export interface MaintenanceParts {
   readonly store: Pick<Store, 'backlog'>;
   readonly maintenance: ArchiveMaintenance;
   readonly room: Room;
-  /** All configured destinations. */
+  /** All configured destinations, skipped ones included. */
   readonly destinations: () => readonly {
     readonly destinationId: number;
     readonly name: string;

@@ -27,11 +27,10 @@ export interface Answer extends Omit<Served, 'body'> {
   readonly body: Buffer;
 }
 
-/** A client. */
+/** The requester of a response. */
 interface Client {
   /** The request, if the response is the same for all clients; `null`: it is made for this one alone. */
   readonly key: string | null;
-  /** Whether the client has gone. */
   readonly isGone: () => boolean;
 }
 
@@ -45,11 +44,11 @@ export type AnswerMaker = (client: Client, make: () => Promise<Served>) => Promi
 /** A request that waits for its place. */
 interface Waiting {
   readonly isGone: () => boolean;
-  /** Ends the wait. */
+  /** Ends the wait, with a place or without one. */
   readonly end: (hasSlot: boolean) => void;
 }
 
-/** The responses under way. */
+/** The shared responses of a maker, and the requests that are made or wait. */
 interface MakerState {
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   readonly waiting: Set<Waiting>;
@@ -80,7 +79,7 @@ export function createAnswerMaker(clock: MakerState['clock']): AnswerMaker {
   };
 }
 
-/** Encodes an answer. */
+/** Encodes the body in UTF-8. */
 export function encodeAnswer(served: Served): Answer {
   return { ...served, body: Buffer.from(served.body) };
 }

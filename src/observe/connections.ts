@@ -136,13 +136,13 @@ export class Connection extends Duplex implements ClientConnection, Reader {
     this.unread = body;
   }
 
-  /** The client has the answer. */
+  /** The client has read the whole answer. */
   noteSent(): void {
     this.#enter('idle');
     this.unread = null;
   }
 
-  /** The next request may come. */
+  /** Passes on the client's next request, which may have been received meanwhile. */
   acceptNext(): void {
     this.#isAtWork = false;
     this.#passOn();

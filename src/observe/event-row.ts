@@ -51,7 +51,6 @@ export interface EventRow<E> {
   readonly isWhole?: true;
 }
 
-/** The event of a type. */
 export type EventOf<T extends AppEvent['type']> = Extract<AppEvent, { readonly type: T }>;
 
 /** A row for each kind of event. */
@@ -68,22 +67,18 @@ type RepeatRule<E> =
 type Message<E> = EventRow<E>['message'];
 type More<E> = Omit<EventRow<E>, 'level' | 'message'>;
 
-/** A row of the level `error`. */
 export function error<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'error', message, ...more };
 }
 
-/** A row of the level `warn`. */
 export function warn<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'warn', message, ...more };
 }
 
-/** A row of the level `info`. */
 export function info<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'info', message, ...more };
 }
 
-/** A row of the level `debug`. */
 export function debug<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'debug', message, ...more };
 }

@@ -341,7 +341,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
 
 const EVENTS: Rows<AppEvent> = { ...SYNC_EVENTS, ...PROGRAM_EVENTS };
 
-/** The row of a kind of event. */
+/** Returns the row of a type of event. */
 export function rowOf(type: AppEvent['type']): EventRow<AppEvent> {
   // The type of the table relates every kind of event to its row; a lookup by name loses that relation.
   return EVENTS[type] as EventRow<AppEvent>;
@@ -352,7 +352,7 @@ export function findRow(name: unknown): EventRow<AppEvent> | undefined {
   return typeof name === 'string' && Object.hasOwn(EVENTS, name) ? rowOf(name as AppEvent['type']) : undefined;
 }
 
-/** The line of an event. */
+/** Returns the log line of an event: its level, its message and its fields. */
 export function lineOf(event: AppEvent): EventLine {
   const { level, message, fields } = rowOf(event.type);
   return {

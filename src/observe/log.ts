@@ -18,7 +18,7 @@ import type { FieldValues, LineLevel, LogValue } from './event-row.ts';
 import { findRow, lineOf, rowOf } from './event-table.ts';
 import { createAdmission, createPollSummaries } from './repeats.ts';
 
-/** Writes the line of an event. */
+/** Takes the line of an event: the log writes it, the status page shows it. */
 export type LineWriter = (
   level: LineLevel,
   message: string,
@@ -39,17 +39,16 @@ interface LineTaker {
   readonly line: LineWriter;
 }
 
-/** An open log. */
 interface Log extends Logger, LineTaker {}
 
-/** Where a log is written. */
+/** The part of a stream that the log needs. */
 export interface LogStream {
   write(text: string): unknown;
   /** Whether it is a terminal, for the format `auto`. */
   readonly isTTY?: boolean;
 }
 
-/** The options of a log. */
+/** The format of the log, and the stream that it writes to. */
 export interface LoggerOptions {
   readonly level: LineLevel;
   readonly format: 'auto' | 'json' | 'pretty';
@@ -112,7 +111,7 @@ function cleanerOf(scrub: Scrub): (text: string, maxLength?: number) => string {
   return (text, maxLength) => scrub(plainText(withoutQueries(scrub(text)), maxLength));
 }
 
-/** Opens a log. */
+/** Creates a log that writes JSON or, for people, text; secrets are removed from every line. */
 export function createLogger({ level, format, stream, secrets, clock, noColour = false }: LoggerOptions): Log {
   const scrub = createScrub(secrets);
   const terminal = stream.isTTY === true;
@@ -179,14 +178,14 @@ function levelOf(event: AppEvent): LineLevel {
   return typeof level === 'string' ? level : level.choose(event);
 }
 
-/** How many are kept. */
+/** The most events that are kept for the status page. */
 export const MOST_RECENT = 100;
 
 interface RecentEvents {
   readonly observe: Observe;
   /** Removes the lines about a device. */
   forget(deviceId: string): void;
-  /** The newest first. */
+  /** The kept events, newest first. */
   latest(): readonly RecentEvent[];
   /** All of them as text, for `before` of the next process; `null` if nothing has changed since the last call. */
   takeUnsaved(): string | null;

@@ -30,7 +30,7 @@ import { SECOND_MS } from '../core/time.ts';
 import { rowOf } from './event-table.ts';
 import { type Instruments, METRICS, type MetricRow, PER_DEVICE } from './metrics-table.ts';
 
-/** The sources of the metrics. */
+/** The sources of the figures in a scrape, and the names that its labels have. */
 export interface MetricsOptions {
   readonly figures: () => Figures;
   readonly health: () => HealthReport;
@@ -45,10 +45,10 @@ export interface MetricsOptions {
   readonly scrub: Scrub;
 }
 
-/** The metrics of a process. */
+/** Counts events and answers scrapes. */
 export interface Metrics {
   readonly observe: Observe;
-  /** The text of a scrape. */
+  /** The metrics in the text format of Prometheus, as of this moment. */
   text(): Promise<string>;
   readonly contentType: string;
 }

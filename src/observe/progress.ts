@@ -10,7 +10,6 @@ import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** How far the work is. Counts are of this work alone, since its start. */
 export interface ProgressFacts {
-  /** Complete devices. */
   readonly devicesDone: number;
   readonly devicesTotal: number;
   readonly readings: number;
@@ -46,7 +45,7 @@ interface TerminalLine {
    * @param rest the parts that follow as far as there is room.
    */
   draw(heads: string | readonly string[], rest?: readonly string[]): void;
-  /** Removes the line. */
+  /** Removes the line from the terminal. */
   clear(): void;
   readonly isTTY: true;
 }
@@ -100,7 +99,7 @@ interface ProgressDisplay {
    * @param nowMs a clock that never jumps, of any origin.
    */
   show(facts: ProgressFacts, nowMs: number): void;
-  /** Removes the line. */
+  /** Removes the line, as the work has ended. */
   end(): void;
 }
 
@@ -188,7 +187,7 @@ function createProgressLine(isLog: boolean): (facts: ProgressFacts, nowMs: numbe
   };
 }
 
-/** How far work of any kind is. */
+/** The progress of work that brings its own text. */
 export interface WorkFacts {
   /** 0 to 1; `null` while that is not known. */
   readonly share: number | null;
@@ -296,9 +295,9 @@ function progressBar(share: number | null, width = BAR_WIDTH): string {
 interface ProgressParts {
   /** The covered time, the remaining work, and its rate. */
   readonly head: readonly string[];
-  /** The same in fewer words. */
+  /** The head in fewer words, for a narrow terminal. */
   readonly shortHead: readonly string[];
-  /** The result so far. */
+  /** The results so far, as far as there is room. */
   readonly rest: readonly string[];
 }
 
@@ -306,7 +305,7 @@ function textOf({ head, rest }: ProgressParts): string {
   return [...head, ...rest].join(', ');
 }
 
-/** The facts in words. */
+/** Puts the progress into the parts of a line. */
 export function progressParts(facts: ProgressFacts, remainingMs: number | null): ProgressParts {
   const { coveredShare, devicesDone, devicesTotal, pointsDelivered, pointsPending } = facts;
   const covered = coveredShare === null ? [] : [`${percent(coveredShare, 0)} covered`];

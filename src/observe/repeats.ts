@@ -50,7 +50,7 @@ export function createAdmission({ monoMs }: Pick<Clock, 'monoMs'>): Admission {
   };
 }
 
-/** How an outage is logged. */
+/** The level and message of an outage's log line. */
 interface Wording {
   readonly level: LineLevel;
   readonly message: string;
@@ -70,7 +70,7 @@ function keyOf({ level, message }: Wording): string {
   return `${level} ${message.replace(IDS, (word) => (word.length > 3 ? '#' : word))}`;
 }
 
-/** The memory about an outage. */
+/** The log lines about one outage, from which it is decided whether the next one is written. */
 interface Outage {
   /** When each wording was logged; empty while the outage is over or was not logged. */
   readonly logged: Map<string, Logged>;
@@ -218,7 +218,7 @@ interface StreamCounts {
   readonly devices: Set<string>;
 }
 
-/** Nothing was done so far. */
+/** Creates summaries with all counts at 0. */
 export function createPollSummaries({ monoMs }: Pick<Clock, 'monoMs'>): PollSummaries {
   const streams = new Map<Stream, StreamCounts>();
   const reportedMs = new Map<Stream, number>();

@@ -24,7 +24,7 @@ import { Connection, connectionsToDrop, createSteps, type NextStep, readersToDro
 export const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/** The options of the server. */
+/** The address, the password and the content of the HTTP server. */
 export interface StatusServerOptions {
   /** Where to listen; port 0 means any free port. IPv6 without brackets. */
   readonly listen: { readonly host: string; readonly port: number };
@@ -38,13 +38,12 @@ export interface StatusServerOptions {
   readonly page: (path: string, params: URLSearchParams) => Promise<Served | null>;
   readonly health: () => HealthReport;
   readonly ready: () => ReadyReport;
-  /** The metrics of a scrape. */
   readonly metrics: { readonly text: () => Promise<string>; readonly contentType: string };
   /** Called with an error in making an answer; the client does not get its text. */
   readonly onError: (message: string) => void;
 }
 
-/** A server that runs. */
+/** A server that listens. */
 export interface StatusServer {
   /** Where people find it: `http://127.0.0.1:9464/`. */
   readonly url: string;
@@ -123,13 +122,13 @@ export function endInvalid({ code }: NodeJS.ErrnoException, socket: Duplex): voi
   } else socket.destroy();
 }
 
-/** A running server. */
+/** A server with its connections and its answers in progress. */
 interface Serving {
   readonly options: StatusServerOptions;
   readonly connections: Set<Connection>;
   readonly nextStep: NextStep;
   readonly makePage: AnswerMaker;
-  /** With places of its own. */
+  /** Its own maker, so that a scrape does not wait for pages. */
   readonly makeMetrics: AnswerMaker;
   /** Whether connections are about to be counted. */
   isTrimDue: boolean;
