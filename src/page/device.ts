@@ -54,7 +54,7 @@ const PERIOD_TEXTS: Readonly<Record<PeriodName, string>> = {
   '30d': '30 days',
 };
 
-/** The range as it is shown. */
+/** Returns the text of a range, such as `24 hours`. */
 function periodName(name: PeriodName): string {
   return PERIOD_TEXTS[name];
 }
@@ -239,7 +239,7 @@ function sensorsShown(sensors: readonly SensorSeries[], current: PeriodName, now
   return html`<div class="charts" aria-hidden="true">${sensors.map(chart)}</div>${list}`;
 }
 
-/** @param now the page's time. */
+/** @param now when the page was made; times of that day are shown without a date. */
 function readingsSection(page: DevicePageFacts, current: PeriodName, now: string): Html {
   const { device, sensors, sensors_left_out } = page;
   const left = sensors_left_out > 0 && html` ${counted(sensors_left_out, 'sensor')} more are not shown.`;

@@ -165,7 +165,7 @@ function pager({ query, page, pages }: DevicesPage): Html {
 const SHOWN_AGE_SECONDS = 5;
 
 interface View {
-  /** The page's time. */
+  /** When the page was made; times of that day are shown without a date. */
   readonly now: string;
   /** The age of the scan of the devices. */
   readonly ageSeconds: number;

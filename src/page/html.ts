@@ -10,7 +10,7 @@ import { unitOf } from '../core/sensor-units.ts';
 import { type DeviceStatus, deviceStateText, type ShownState, shownState } from '../core/status.ts';
 import { counted, duration, plainText } from '../core/text.ts';
 
-/** A piece of safe HTML. */
+/** Markup in which all text is escaped already. */
 export interface Html {
   readonly html: string;
 }
@@ -77,13 +77,12 @@ export function target(path: string, query: Readonly<Record<string, string | num
   return { html: escaped(pairs.length === 0 ? path : `${path}?${pairs.join('&')}`) };
 }
 
-/** No markup. */
 export const NOTHING: Html = { html: '' };
 
 interface TableParts {
-  /** Its name for screen readers. */
+  /** The name for screen readers. */
   readonly label: string;
-  /** Its visible caption. */
+  /** The caption that everybody sees. */
   readonly caption?: string;
   readonly heads: readonly string[];
   /** Heads of the columns that hold numbers. */
@@ -275,13 +274,13 @@ function runShape({ cell, start, length }: Run): Html {
   }
 }
 
-/** A bar and what to call it. */
+/** The coverage of a device or a whole fleet as cells, with its text for screen readers. */
 interface Bar {
   readonly cells: string;
-  /** The unit of a cell: a day. */
+  /** The unit of a cell in singular and plural, such as `day` and `days`. */
   readonly one: string;
   readonly many: string;
-  /** The subject of the bar. */
+  /** The subject of the bar, for screen readers. */
   readonly label: string;
 }
 
@@ -310,7 +309,7 @@ export function coverageBar(bar: Bar): Html {
   return html`<svg class="bar" viewBox="0 0 ${Math.max(1, cells.length)} ${BAR_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}: ${barText(bar)}">${runsOf(cells).map(runShape)}</svg>`;
 }
 
-/** Explains the bars. */
+/** Lists the cells of the bars with their meaning. */
 export function legend(): Html {
   const items = CELL_TEXTS.map(
     ([cell, text]) =>
@@ -336,9 +335,9 @@ export interface Frame {
   /** Links to the dashboards and the documentation, if they are configured. */
   readonly links: readonly { readonly label: string; readonly url: string }[];
   readonly main: Html;
-  /** Whether it draws charts. */
+  /** Whether the page draws charts, so that it loads their script. */
   readonly hasCharts?: boolean;
-  /** Whether it renews itself. */
+  /** Whether the page renews itself; yes where it is left out. */
   readonly isLive?: boolean;
 }
 
@@ -365,7 +364,7 @@ function navigation({ here, links }: Pick<Frame, 'here' | 'links'>): Html {
   return html`<nav aria-label="Pages">${pages}${others}</nav>`;
 }
 
-/** The complete document. */
+/** Builds the complete HTML document around the content of a page. */
 export function documentOf({
   title,
   workspace,

@@ -11,7 +11,7 @@ import { type Html, html, moment, NOTHING, name, text, unbroken } from './html.t
 /** How serious the state is: a person must act, it will pass without one, or all is well. */
 type Tone = 'ok' | 'busy' | 'bad';
 
-/** The data of the overview. */
+/** The report, the readiness and the health at one moment. */
 export interface OverviewParts {
   readonly report: StatusOverview;
   /** The age of the scan of the devices that the report uses. */
@@ -61,7 +61,7 @@ export function unreadNow({ report, ready }: Pick<OverviewParts, 'report' | 'rea
 
 const TONES: Readonly<Record<Tone, string>> = { ok: 'OK', busy: 'Syncing', bad: 'Problem' };
 
-/** The tone as it is shown. */
+/** Returns the word for a tone. */
 export function toneText(tone: Tone): string {
   return TONES[tone];
 }
@@ -137,7 +137,6 @@ function retryText(what: string, at: string | null, now: string): Html {
 interface Tile {
   readonly title: string;
   readonly value: string | Html;
-  /** One or two short lines. */
   readonly lines: readonly (string | Html)[];
   readonly tone?: Tone;
 }
@@ -319,7 +318,7 @@ export function coveredText({ totals: { covered_share } }: Pick<StatusOverview, 
   return covered_share === null ? null : percent(covered_share);
 }
 
-/** The figures of the overview. */
+/** Builds the tiles: the most important figures, each with its text. */
 export function tileSection(parts: OverviewParts): Html {
   const items = tiles(parts).map(
     ({ title, value, lines, tone }) =>

@@ -32,9 +32,9 @@ import {
 } from './panels.ts';
 import { STYLE } from './style.ts';
 
-/** The input of the pages. */
+/** The sources of the pages, and the links in their frame. */
 export interface StatusPageParts {
-  /** Called once per page. */
+  /** Called once for each page. */
   readonly overview: () => OverviewParts;
   readonly facts: PageFacts;
   /** Links to the dashboards and the documentation, as far as they are configured. */

@@ -228,7 +228,7 @@ function jobFigures({
   return parts.length === 0 ? NOTHING : html`<p class="figures">${text(unbroken(parts.join(', ')), 400)}</p>`;
 }
 
-/** @param share 0 to 1. */
+/** @param share 0 to 1; others are cut to that. */
 function progressBar(label: string, share: number): Html {
   const width = (Math.min(1, Math.max(0, share)) * 100).toFixed(2);
   return html`<div role="progressbar" class="progress" aria-label="${label}" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${Math.floor(Number(width))}" aria-valuetext="${percent(share)}"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="10"/><rect class="own" width="${width}" height="10"/></svg></div>`;
@@ -299,7 +299,7 @@ export function workSection(report: WorkParts, unread: Unread | null = null): Ht
 ${bar}${missing}${gaps.length > 0 && gapTable(gaps, now)}${work}</section>`;
 }
 
-/** How many the overview shows. */
+/** The most alerts where not all are shown. */
 const FEW_ALERTS = 8;
 
 /**
@@ -334,7 +334,7 @@ function alertRow(alert: AlertRow, view: AlertsFrame): Html {
 }
 
 interface AlertsFrame {
-  /** The page's time. */
+  /** When the page was made; times of that day are shown without a date. */
   readonly now: string;
   /** All rows with all columns, rather than a few with a link to all. */
   readonly isWhole: boolean;
@@ -382,7 +382,7 @@ export function alertsSection({ alerts, open, rows }: AlertsView, view: AlertsFr
 ${rows.length === 0 ? html`<p>No alerts yet.</p>` : list}${more}</section>`;
 }
 
-/** How many the overview shows. */
+/** The most events in the overview. */
 const FEW_EVENTS = 12;
 
 function eventLine({ at, level, event, message, device_id, details }: RecentEvent, now: string): Html {

@@ -188,5 +188,4 @@ body:not(.drawn) .charts { display: none; }
 @media (forced-colors: active) { rect.covered, rect.own { fill: CanvasText; } rect.empty, rect.others { fill: GrayText; } rect.gap { fill: Highlight; } .bar, .gauge svg { forced-color-adjust: none; } }
 `;
 
-/** The style sheet. */
 export const STYLE: string = BASE + PARTS;

@@ -21,12 +21,12 @@ export interface DeviceSummary {
   readonly deviceId: string;
   readonly name: string;
   readonly modelId: string | null;
-  /** The id of its hub. */
+  /** The id of the hub that it is connected to; `null` for none. */
   readonly parentId: string | null;
   readonly state: DeviceState;
   /** Whether readings are expected of it. */
   readonly active: boolean;
-  /** See `DeviceStatus`. */
+  /** As `lag_seconds` of `DeviceStatus`. */
   readonly lagSeconds: number | null;
   /** Whether it is covered up to the present, but for a newest range that is open only until the next poll. */
   readonly isCurrent: boolean;

@@ -134,7 +134,7 @@ interface SilentSums {
 /** How many silent devices are named. */
 const MOST_NAMED = 3;
 
-/** The sums over all devices. */
+/** The totals of all devices, as the status report has them. */
 export interface DeviceSums {
   /** Devices that are not excluded. */
   readonly devices: number;
@@ -255,7 +255,7 @@ interface GrowingSum {
   to: string;
 }
 
-/** Adds the gaps of one device. */
+/** Adds the gaps of one device to the sums of their reasons; the device counts once for each reason. */
 function addGaps(sums: Map<string, GrowingSum>, gaps: readonly StatusGap[]): void {
   const seen = new Set<string>();
   for (const gap of gaps) {
@@ -270,7 +270,7 @@ function addGaps(sums: Map<string, GrowingSum>, gaps: readonly StatusGap[]): voi
   }
 }
 
-/** The most first. */
+/** Returns the sums with the most missing time first. */
 function inOrder(sums: ReadonlyMap<string, GrowingSum>): GapSum[] {
   return [...sums]
     .map(([reason, { devices, seconds, from, to }]) => ({ reason, devices, seconds: Math.round(seconds), from, to }))

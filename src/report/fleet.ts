@@ -33,7 +33,7 @@ import {
   toSummary,
 } from './device-snapshot.ts';
 
-/** The input of a scan. */
+/** The sources of the scans, and the lag to expect (`DemandWatch`). */
 export interface FleetScannerParts {
   readonly context: ReportContext & Pick<SyncContext, 'clock'>;
   readonly staleMs: () => number;
@@ -77,19 +77,19 @@ const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
 /** The longest pause while no caller requests the snapshot, or while each caller can scan at once. */
 const UNREQUESTED_MS = 30 * SECOND_MS;
 
-/** A scan in progress. */
+/** A scan that is made in pieces, so that other work gets its turn in between. */
 interface Scan {
   readonly devices: readonly KnownDevice[];
   readonly coverage: ReadonlyMap<string, CoverageNow>;
   readonly tally: FleetTally;
   readonly listing: DeviceSummary[];
   readonly beganMs: number;
-  /** How many devices are done. */
+  /** How many devices were scanned. */
   at: number;
   workedMs: number;
 }
 
-/** The state of a scanner. */
+/** A scanner with its newest snapshot and the scan in progress, if there is one. */
 interface ScannerState {
   readonly parts: FleetScannerParts;
   snapshot: FleetSnapshot | null;
@@ -201,7 +201,7 @@ async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: Ab
 
 /** Adds the devices up, one after the other. */
 interface FleetTally {
-  /** @returns its snapshot. */
+  /** @returns the snapshot of this device. */
   add(device: KnownDevice, coverage: CoverageNow): DeviceSnapshot;
   /** For the metrics, and for the status report. */
   sum(): { readonly figures: FleetFigures; readonly sums: DeviceSums };

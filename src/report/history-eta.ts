@@ -28,7 +28,7 @@ import {
 } from '../scheduler/estimate.ts';
 import { USUAL_RESERVES } from '../scheduler/reserves.ts';
 
-/** The input of the estimate. */
+/** The sources of the estimate; it sends no request. */
 interface HistoryEtaParts {
   readonly context: ReportContext;
   readonly facts: Pick<StateFacts, 'daysOf'>;

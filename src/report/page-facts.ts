@@ -53,10 +53,9 @@ import { createSeriesCells, dayBar, gridOf, lastValues, type SeriesCells } from 
 
 /** The sources of the page's facts. */
 export interface PageParts extends DeviceReportParts {
-  /** The scanner of all devices. */
   readonly fleet: { scan(): Pick<FleetSnapshot, 'listing'> | null };
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
-  /** The newest first. */
+  /** Returns the newest events of the log, newest first. */
   readonly recentEvents: () => readonly RecentEvent[];
 }
 
@@ -172,7 +171,7 @@ interface RowFacts {
   readonly device: ListEntry;
   readonly wantedRange: WantedRange;
   readonly fromDay: number;
-  /** How many days the bar has. */
+  /** The number of days in the bar. */
   readonly days: number;
 }
 
@@ -291,7 +290,7 @@ function withShortNames(report: DeviceReport): DeviceReport {
 /** Takes a step once no one else takes one, and lets others have their turn after it. */
 type Step = <T>(work: () => T) => Promise<T>;
 
-/** No one takes a step. */
+/** Creates the taking of steps of one page source: one step at a time. */
 function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
   const turns = createTurns();
   return async (work) => {

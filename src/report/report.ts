@@ -278,7 +278,7 @@ export function dueAfter(
   };
 }
 
-/** The input of the sentence. */
+/** The counts and states from which the summary is chosen. */
 interface SummaryFacts {
   /** Devices that are not excluded. */
   readonly devices: number;

@@ -35,7 +35,7 @@ interface CellGrid {
   readonly cells: number;
 }
 
-/** Cuts a half-open range. */
+/** Divides a half-open range into at most `SERIES_CELLS` + 1 cells of whole seconds, on multiples of their length. */
 export function gridOf(fromMs: EpochMs, toMs: EpochMs): CellGrid {
   const cellMs = Math.max(1, Math.ceil((toMs - fromMs) / SERIES_CELLS / SECOND_MS)) * SECOND_MS;
   const first = Math.floor(fromMs / cellMs);
@@ -54,7 +54,7 @@ const MOST_COUNTED = 10_000;
 /** How many series are known by their text: more than one reading can have. */
 const MOST_KNOWN = 4096;
 
-/** Cells without a value yet. */
+/** Creates the series of a device, without any value. */
 export function createSeriesCells(grid: CellGrid): SeriesCells {
   /** By name, at most `MAX_SENSORS`. */
   const kept: Sensor[] = [];
@@ -253,7 +253,7 @@ export interface BarFacts {
   /** The wanted range: of a day only this part counts. */
   readonly wanted: Interval;
   readonly covered: Intervals;
-  /** The days with a reading. */
+  /** The days (since 1970) that have a reading. */
   readonly withReadings: ReadonlySet<number>;
   /** Whether uncovered time is not wanted, as for an excluded device. */
   readonly isLeftOut: boolean;
