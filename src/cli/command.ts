@@ -12,7 +12,7 @@ export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 /** From the fewest lines to the most. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** The values of `--format`. */
+/** The values of `--export`. */
 export const EXPORT_FORMATS = ['csv', 'ndjson', 'lp'] as const;
 
 /** One of the formats of `--export`. */
@@ -42,10 +42,8 @@ interface BackfillRate {
   readonly maxShare: string | null;
 }
 
-/** `--plan`. */
 export type PlanCommand = { readonly mode: 'plan'; readonly whatIf: readonly WhatIfText[] } & Scoped & BackfillRate;
 
-/** `--backfill`. */
 export type BackfillCommand = {
   readonly mode: 'backfill';
   readonly dryRun: boolean;
@@ -53,10 +51,8 @@ export type BackfillCommand = {
 } & Scoped &
   BackfillRate;
 
-/** `--status`. */
 export type StatusCommand = { readonly mode: 'status'; readonly device: string | null } & Common;
 
-/** `--check`. */
 export type CheckCommand = {
   readonly mode: 'check';
   readonly writeProbe: boolean;
@@ -68,7 +64,6 @@ export type CheckCommand = {
   readonly bundle: string | null;
 } & Common;
 
-/** `--verify`. */
 export type VerifyCommand = {
   readonly mode: 'verify';
   readonly repair: boolean;
@@ -77,18 +72,15 @@ export type VerifyCommand = {
   readonly destination: string | null;
 } & Scoped;
 
-/** `--export`. */
 export type ExportCommand = { readonly mode: 'export'; readonly format: ExportFormat } & Scoped;
 
-/** `--replay`. */
 export type ReplayCommand = {
   readonly mode: 'replay';
   readonly destination: string | null;
-  /** The most lines a second. */
+  /** The most lines per second. */
   readonly maxRate: string | null;
 } & Scoped;
 
-/** `--quarantine`. */
 export type QuarantineCommand = {
   readonly mode: 'quarantine';
   readonly action: QuarantineAction;
@@ -97,15 +89,12 @@ export type QuarantineCommand = {
   readonly reason: string | null;
 } & Scoped;
 
-/** `--backup`. */
 export type BackupCommand = { readonly mode: 'backup'; readonly file: string } & Common;
 
-/** `--forget`. */
 export type ForgetCommand = { readonly mode: 'forget'; readonly device: string } & Common;
 
 /** Where a further workspace runs, for which `init` writes the files. */
 export const INIT_TARGETS = ['compose', 'systemd', 'kubernetes'] as const;
-/** One of these places. */
 export type InitTarget = (typeof INIT_TARGETS)[number];
 
 /** The answers that are given by flags; `null` for one that is requested. A file of `-` is standard input. */
@@ -129,12 +118,11 @@ export interface InitCommand {
   readonly overwrite: boolean;
 }
 
-/** `--health`. */
 export type HealthCommand = { readonly mode: 'health' } & Pick<Common, 'configFile' | 'json'>;
 
-/** A parsed command. */
+/** The command line after it was parsed and checked: one member for each mode. */
 export type Command =
-  /** No mode flag was given. */
+  /** Without a flag for a mode, the daemon runs. */
   | ({ readonly mode: 'daemon' } & Omit<Common, 'json'>)
   | ({ readonly mode: 'once' } & Common)
   | {

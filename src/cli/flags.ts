@@ -1,11 +1,10 @@
 /** The table of modes and flags. The parser and the help text are made from it. */
 
-/** Whether a flag has a value. */
 type FlagValue = 'none' | 'required' | 'optional';
 
 /** A flag, as the parser and the help have it. */
 export interface Flag {
-  /** Its name without the dashes. */
+  /** The name without its dashes. */
   readonly flag: string;
   readonly value: FlagValue;
   /** A letter that means the same after one dash. */
@@ -40,7 +39,7 @@ export type Mode = (typeof MODE_FLAGS)[number]['flag'];
 /** All modes, in the order of the help text. */
 export const MODES: readonly (Flag & { readonly flag: Mode; readonly does: string })[] = MODE_FLAGS;
 
-/** All flags, modes included. */
+/** Every flag that the parser accepts; those for modes come first. */
 export const FLAGS: readonly Flag[] = [
   ...MODES,
   { flag: 'config', value: 'required', hint: 'FILE' },

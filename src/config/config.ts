@@ -23,7 +23,7 @@ import {
 } from './sources.ts';
 import { type History, isShort } from './values.ts';
 
-/** The section `api`. */
+/** The section `api`: the address and key of the vendor's API, and how much of its quota is used. */
 export interface ApiConfig {
   /** Without a trailing slash. */
   readonly url: string;
@@ -37,7 +37,7 @@ export interface ApiConfig {
   readonly ca: string | null;
 }
 
-/** One database. */
+/** The section `influx`, or one further destination. */
 export interface InfluxConfig {
   /** Without a trailing slash. */
   readonly url: string;
@@ -62,7 +62,7 @@ export type Proxies = Readonly<Record<string, string | undefined>>;
 
 /** Who may read the status page, and where it is served. */
 export interface StatusPageConfig {
-  /** `listen_names`. */
+  /** `listen_names`: the host names under which the page may be requested. */
   readonly names: readonly string[];
   /** `null` if everybody who can reach the page may read it. */
   readonly password: Secret | null;
@@ -77,7 +77,7 @@ export interface Config {
   readonly api: ApiConfig;
   /** `null` if there is no database and only the archive is filled. */
   readonly influx: InfluxConfig | null;
-  /** Further databases by name. */
+  /** The further databases of `destinations`, by their names. */
   readonly destinations: readonly NamedDatabase[];
   /** `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` for the databases. The API's transport reads its own. */
   readonly proxies: Proxies;
@@ -89,7 +89,7 @@ export interface Config {
     readonly gracePeriodMs: number;
     /** The poll intervals of devices that report nothing new, in ms. */
     readonly polls: { readonly [setting in keyof typeof POLL_KEYS]: number };
-    /** When each stream is due. */
+    /** When each stream is polled. */
     readonly schedules: Schedules;
     readonly leftOut: FilterSpec;
   };
@@ -116,7 +116,7 @@ export interface DemoConfig extends Omit<Config, 'api' | 'dataDir' | 'listen'> {
   readonly listen: Listen | null;
 }
 
-/** The input of a loader. */
+/** The sources of a configuration, in place of the real files and environment. */
 export interface ConfigInput {
   /** The file that `--config` names; `null` for the default file, which may be missing. */
   readonly file: string | null;
@@ -127,7 +127,7 @@ export interface ConfigInput {
   readonly nowMs: EpochMs;
 }
 
-/** The result of a loader. */
+/** A valid configuration, and everything that was noticed while it was read. */
 export interface Loaded<C> {
   readonly config: C;
   /** Every given secret, to keep them out of the logs. */

@@ -15,7 +15,7 @@ import { InvalidText } from './values.ts';
 interface DescribedKey {
   readonly key: string;
   readonly source: 'file' | 'environment' | 'default';
-  /** `null` if there is no value. */
+  /** `null` for a key without a value. */
   readonly value: string | null;
 }
 

@@ -223,9 +223,7 @@ interface Reading {
   readonly readFile: (path: string) => string;
   /** The given values by path. The environment already overrides the file. */
   readonly given: ReadonlyMap<string, Given>;
-  /** The mistakes so far. */
   readonly mistakes: Mistake[];
-  /** The secrets read so far. */
   readonly secrets: Secret[];
   /** The same, with their locations. */
   readonly owners: LocatedSecret[];

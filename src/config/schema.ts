@@ -7,7 +7,7 @@ import type { KnownNames } from './sources.ts';
 import type { ParseAt, ParseItems } from './values.ts';
 import * as values from './values.ts';
 
-/** A key with a value. */
+/** A key whose value is parsed from its text, as opposed to a secret or sections. */
 export interface ValueKey<T> {
   readonly kind: 'value';
   readonly parse: ParseAt<T>;
@@ -41,7 +41,6 @@ interface SectionsKey {
   readonly example: string;
 }
 
-/** A key of the configuration. */
 export type Key = ValueKey<unknown> | SecretKey | SectionsKey;
 
 function defaulted<T>(parse: ParseAt<T>, fallback: string, description: string): DefaultedKey<T> {
@@ -289,7 +288,7 @@ export const POLL_KEYS = {
   fullPollMs: 'sync.full_poll',
 } as const satisfies Readonly<Record<string, ValuePath>>;
 
-/** All keys with their paths. */
+/** Returns every key with its path, such as `api.url`, in the order of the schema. */
 export function keyEntries(): [path: string, key: Key][] {
   return Object.entries(CONFIG_KEYS);
 }

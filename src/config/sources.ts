@@ -12,7 +12,7 @@ import { codeOf } from '../core/faults.ts';
 import { isGuessable, SECRET_MARK } from '../core/secret.ts';
 import { nearest, plainText } from '../core/text.ts';
 
-/** A given value. */
+/** A value as it was written, and where. */
 export interface Given {
   readonly text: string;
   /** Set if it was given as a list. */
@@ -191,7 +191,7 @@ export function shownPath(path: string): string {
   return ' (its name is not shown, as it looks like the secret itself; expected a path)';
 }
 
-/** Reads a YAML configuration. */
+/** Reads a YAML file: every value stays text, and mistakes have their lines. */
 function readYaml({ path, text }: { path: string; text: string }, known: KnownNames): SourceReading {
   const lines = new (yaml().LineCounter)();
   const document = yaml().parseDocument(text.replace(/^\uFEFF/, ''), {

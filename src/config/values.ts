@@ -111,18 +111,18 @@ export function count(min: number, max: number): Parse<number> {
   };
 }
 
-/** A share: above 0, at most 1. */
+/** A fraction above 0 and up to 1. */
 export const share: Parse<number> = (text) => {
   const value = /^\d{0,3}(\.\d{1,12})?$/.test(text) ? Number(text) : Number.NaN;
   return value > 0 && value <= 1 ? value : expected('a number above 0 and up to 1, such as 0.8');
 };
 
-/** One of a few words. */
+/** Accepts exactly one of these words. */
 export function choice<T extends string>(...choices: readonly T[]): Parse<T> {
   return (text) => choices.find((word) => word === text) ?? expected(`one of ${choices.join(', ')}`);
 }
 
-/** Any single line. */
+/** A single line of up to 1,000 characters, without control characters. */
 export const line: Parse<string> = (text) =>
   /\p{Cc}/u.test(text) || text.length > 1000
     ? new InvalidText('expected one line of text without control characters')
@@ -163,7 +163,6 @@ export const history: ParseAt<History> = (text, nowMs) => {
   return since < msToNs(nowMs) ? { kind: 'since', since } : expected('a time in the past');
 };
 
-/** The value of `influx.kind`. */
 export const influxKind: Parse<'auto' | DestinationKind> = choice('auto', ...DESTINATION_KINDS);
 
 /** `host:port`, IPv6 in brackets. */
@@ -248,7 +247,7 @@ export const patterns: ParseItems<readonly string[]> = (items) => {
   return new InvalidText(`pattern ${wrong + 1} ${what}; expected patterns such as hub-* or Cold store`);
 };
 
-/** No page has more names. */
+/** The most names of `listen_names`. */
 const MAX_NAMES = 100;
 
 /** The value of `listen_names`: host names without a port. */
@@ -258,11 +257,11 @@ export const hostNames: ParseItems<readonly string[]> = (items) => {
   return isFit && names.length <= MAX_NAMES ? names : expected('host names without a port, such as page.example.com');
 };
 
-/** Yes or no. */
+/** `true` or `false`, in lower case. */
 export const flag: Parse<boolean> = (text) =>
   text === 'true' || text === 'false' ? text === 'true' : expected('true or false');
 
-/** A cron expression, in UTC. */
+/** A cron expression; its times are in UTC. */
 export const cron: Parse<Schedule> = (text) => {
   const step = cronStepMistake(text);
   if (step !== null) return new InvalidText(step);
