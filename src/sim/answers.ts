@@ -11,7 +11,7 @@ import { chance, mix, mixText, type Seed, whole } from './random.ts';
 import type { SimSettings } from './settings.ts';
 import type { SimAlert, SimDevice, SimReading, SimValue } from './spec.ts';
 
-/** An answer of the simulator. */
+/** A response of the simulator before it is sent. */
 export interface SimAnswer {
   readonly status: number;
   /** With the names as they are usually written. */
@@ -29,7 +29,7 @@ export interface SimPage {
   readonly nextCursor: string | null;
 }
 
-/** A page as JSON text. */
+/** Encodes a page, or the single record of an address that has one, as JSON text. */
 export function pageText({ kind, deviceId, records, nextCursor }: SimPage, seed: Seed, settings: SimSettings): string {
   if (kind === 'device' || kind === 'alert' || kind === 'account') return records[0] ?? '{}';
   const members: Member[] = [['data', `[${records.join(',')}]`]];
@@ -55,7 +55,7 @@ export function refusalJson(refusal: Refusal, seed: Seed, settings: SimSettings)
   return objectText([['error', objectText(decorated)]]);
 }
 
-/** An answer in JSON. */
+/** Builds a JSON response from its text. */
 export function jsonAnswer(status: number, body: string, headers: Readonly<Record<string, string>>): SimAnswer {
   return { status, headers: { 'Content-Type': 'application/json', ...headers }, body: Buffer.from(body) };
 }

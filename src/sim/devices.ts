@@ -46,14 +46,14 @@ export interface WorldDevice {
   valueAt(sensor: string, atMs: EpochMs): number | null;
   /** Whether the workspace has it at that moment. */
   isPresent(atMs: EpochMs): boolean;
-  /** Its fields at that moment. */
+  /** The device as the API lists it at that moment. */
   snapshot(atMs: EpochMs): SimDevice;
 }
 
 /** The properties of a world on which its devices depend. */
 export interface DeviceContext {
   readonly seed: Seed;
-  /** The beginning of the world. */
+  /** When the world begins. */
   readonly startMs: EpochMs;
   readonly precision: Precision;
 }

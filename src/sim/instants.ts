@@ -66,7 +66,7 @@ function digits(value: number, base: number): string {
   return String(base + Math.floor(value)).slice(1);
 }
 
-/** An instant in ns since 1970. */
+/** Converts an instant to ns since 1970. */
 export function instantToNs({ ms, subNs }: Instant): EpochNs {
   return BigInt(ms) * MS_NS + BigInt(subNs);
 }

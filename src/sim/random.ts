@@ -5,7 +5,7 @@
  * value gets the same answer, in any order and in any process.
  */
 
-/** A 32-bit seed. */
+/** A whole number of 32 bits, from which one value is drawn. */
 export type Seed = number;
 
 const TWO_32 = 2 ** 32;
@@ -28,7 +28,7 @@ export function mixText(seed: Seed, key: string): Seed {
   return mix(seed, seedOf(key));
 }
 
-/** Uniform in [0, 1). */
+/** Draws a number from a seed, uniform in [0, 1); the same seed always gives the same number. */
 export function unit(seed: Seed): number {
   return (scramble(seed ^ 0x5bd1e995) >>> 0) / TWO_32;
 }

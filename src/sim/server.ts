@@ -14,7 +14,7 @@ interface ServeOptions {
   readonly host?: string;
 }
 
-/** A simulator that listens. */
+/** A simulator that listens for HTTP requests. */
 export interface SimServer {
   /** The base URL of the API; it ends in `/external/v1`. */
   readonly url: string;

@@ -9,7 +9,6 @@ import type { EpochMs } from '../core/time.ts';
 /** The scopes of version 1 (API document, "Authentication"). A name outside this set grants nothing. */
 const API_SCOPES = ['devices:read', 'telemetry:read', 'alerts:read', 'account:read'] as const;
 
-/** One of them. */
 export type ApiScope = (typeof API_SCOPES)[number];
 
 /** Which of the two bounds a telemetry request carries. */

@@ -61,7 +61,7 @@ export interface SimCall {
   /** Below the base URL, without the query: `/devices/x/telemetry`. */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** The server's time. */
+  /** By the simulated server's clock, which may differ from the machine's. */
   readonly atMs: EpochMs;
 }
 
@@ -102,7 +102,7 @@ export interface Simulator {
 /** The path that every endpoint is below. */
 export const BASE_PATH = '/external/v1';
 
-/** Makes an API of a world. */
+/** Creates the simulated API of a world; it serves requests and does not listen on a port. */
 export function createSimulator(options: SimulatorOptions): Simulator {
   const { clock } = options;
   const settings = createSettings(options.settings);
@@ -134,7 +134,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   return simulator;
 }
 
-/** A parsed request. */
+/** A request in its parts, before its key and its path are checked. */
 interface Parsed {
   readonly method: string;
   /** Below the base URL; `null` where the request is outside of it. */

@@ -18,21 +18,20 @@ export interface MsRange {
   readonly toMs: EpochMs;
 }
 
-/** The life cycles of a device. */
 export type Lifecycle = 'active' | 'paused' | 'shelved' | 'retired';
 
 /** A sensor: a daily curve with noise, `decimals` digits behind the point, within `min` and `max`. */
 export interface SensorSpec {
   readonly key: string;
   readonly base: number;
-  /** Height of the daily curve. */
+  /** The height of the daily curve, in the unit of the sensor. */
   readonly swing: number;
-  /** Width of the noise. */
+  /** The width of the noise, in the unit of the sensor. */
   readonly noise: number;
   readonly decimals: number;
   readonly min: number;
   readonly max: number;
-  /** It is in every nth reading. */
+  /** The sensor is in every nth reading. */
   readonly every: number;
 }
 
