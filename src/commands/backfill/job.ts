@@ -134,7 +134,7 @@ interface AllHistoryParts extends Pick<SyncContext, 'stateFull'> {
 }
 
 interface AllHistory {
-  /** Records the end of any job. */
+  /** Called with the end of every job; once the job for all history is complete, it is not requested again. */
   readonly noteEnded: (job: Pick<Job, 'requestedBy'>, end: Pick<JobEnd, 'state' | 'exitCode'>) => void;
   /**
    * Repeats the request until all is there.

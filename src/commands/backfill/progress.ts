@@ -142,7 +142,7 @@ interface EstimatedLeft {
   readonly assumesFullHistory: boolean;
 }
 
-/** The input of the ETA. */
+/** The budget, the load and the planner from which the remaining time is estimated. */
 export interface EtaParts {
   readonly context: Pick<SyncContext, 'serverClock'>;
   readonly planning: Pick<Planning, 'planner' | 'loneWork'>;

@@ -27,7 +27,7 @@ export interface BackfillSummary {
   readonly outcome: Outcome;
   readonly exit_code: ExitCode;
   readonly workspace_id: string | null;
-  /** `null`: all there is. */
+  /** `null` for all history that the API has. */
   readonly from: string | null;
   readonly to: string;
   readonly devices: number;
@@ -51,7 +51,7 @@ export interface BackfillSummary {
   readonly destinations: readonly DestinationStatus[];
 }
 
-/** The result of a recheck. */
+/** The part of the summary about `--recheck`. */
 interface RecheckSummary {
   /** Covered ranges that were read again to their end. */
   readonly ranges: number;
@@ -313,7 +313,7 @@ function deliveredText(points: number): string {
   return points === 0 ? '' : ` (${counted(points, 'point')} delivered during this run, all measurements counted)`;
 }
 
-/** A time to the second. */
+/** Cuts an RFC 3339 time to the second. */
 function short(text: string): string {
   return parseTimestamp(text) === null ? 'an unknown time' : `${text.slice(0, 19)}Z`;
 }

@@ -129,7 +129,7 @@ function probePoint(workspace: string | null, nowMs: number): Readonly<Record<De
   return { influxdb: `${line} ${msToNs(nowMs)}`, victoriametrics: `${line} ${Math.floor(nowMs)}` };
 }
 
-/** All lines on a destination. */
+/** Judges the answers of one destination: its kind, its write access and its retention. */
 function destinationLines(to: CheckedDestination, facts: DestinationFacts): CheckLine[] {
   const notes = createNotes('destination', to.name);
   noteKind(notes, to, facts);

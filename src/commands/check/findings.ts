@@ -21,7 +21,7 @@ import type { CheckLine, CheckNotes } from './report.ts';
 /** The scopes that are used. Without the first two nothing can be synced. */
 export const SCOPES = Object.values(SCOPE_OF);
 
-/** The plan and its limits. */
+/** Adds a line with the plan, its quota, its widest range and the counts of the account. */
 export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Account): CheckLine {
   const { requestsPerMinute, requestsPerDay, historyMaxDays, maxDevicesPerPage } = plan;
   const figureText = (figure: number | null): string => (figure === null ? 'an unknown number of' : grouped(figure));
@@ -295,7 +295,7 @@ const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
   'invalid-request': noteRefused,
 };
 
-/** Reports a fault. */
+/** Adds a line for a fault of the API, with the next step for its kind. */
 export function noteFault(notes: CheckNotes, scope: Scope, fault: ApiFault): void {
   FAULT_REPORTS[fault.kind](notes, scope, fault);
 }

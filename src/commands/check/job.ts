@@ -214,11 +214,11 @@ interface ProberParts {
   readonly timeoutMs: number;
   readonly waits: LongWaits;
   readonly onRequest: (scope: Scope) => void;
-  /** Reports a fault. */
+  /** Called with each fault that is to be reported. */
   readonly onFault: (scope: Scope, fault: ApiFault) => void;
 }
 
-/** A request of the check. */
+/** One request of the check, with the scope that it tests. */
 interface ProbeSpec<T> {
   /** The scope that it tests; `null` for an additional request, whose faults are not reported. */
   readonly scope: Scope | null;
@@ -256,7 +256,7 @@ const DOUBTFUL: readonly ApiFaultKind[] = ['server-fault', 'malformed'];
 /** Faults that a key gets which is accepted. */
 const LETS_IN: readonly ApiFaultKind[] = ['scope-missing', 'invalid-request', 'range-too-large'];
 
-/** Starts the requests. */
+/** Creates a prober, which sends no more requests once a fault shows that these would fail too. */
 function createProber(parts: ProberParts): Prober {
   let stopped: string | null = null;
   let doubtful = 0;

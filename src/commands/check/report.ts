@@ -17,7 +17,6 @@ type CheckArea = (typeof AREAS)[number];
 
 const STATUSES = ['ok', 'skip', 'warn', 'fail'] as const;
 
-/** From the best to the worst. */
 export type CheckStatus = (typeof STATUSES)[number];
 
 /** The exit code of a failure: 1 in general, 77 for the key, 78 for the configuration. */
@@ -25,7 +24,7 @@ type CheckExit = Extract<ExitCode, 1 | 77 | 78>;
 
 const EXITS: readonly number[] = [1, 77, 78] satisfies CheckExit[];
 
-/** The result of one check. */
+/** One finding of the check, as a line of the text and an object of the JSON. */
 export interface CheckLine {
   readonly area: CheckArea;
   /** The destination in the configuration; `null` in other areas. */
@@ -33,13 +32,12 @@ export interface CheckLine {
   /** The name of the check, in a word or two: the same in every run. */
   readonly name: string;
   readonly status: CheckStatus;
-  /** The finding. */
   readonly message: string;
   /** The next step; `null` if there is none. */
   readonly remedy: string | null;
   /** The exit code that it causes; 0 unless it failed. */
   readonly exit_code: CheckExit | 0;
-  /** Figures behind the message. */
+  /** The figures in the message, by name, for programs. */
   readonly facts?: Readonly<Record<string, CheckFact>>;
 }
 
@@ -55,9 +53,8 @@ export interface CheckReport {
   readonly checks: readonly CheckLine[];
 }
 
-/** The findings about the API. */
+/** The findings about the API, and the requests that they have cost. */
 export interface ApiFindings {
-  /** How many requests it took. */
   readonly requests: number;
   readonly checks: readonly CheckLine[];
 }

@@ -43,7 +43,7 @@ function orProblem<T>(view: () => T): T | { readonly problem: UserError } {
   }
 }
 
-/** All lines on the state. */
+/** Judges the data directory, the state file, the free space and the lock. */
 export function stateLines(view: StateView, config: StateConfig): CheckLine[] {
   const notes = createNotes('state');
   const { found } = view;

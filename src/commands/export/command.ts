@@ -104,7 +104,7 @@ interface ExportDone {
   readonly format: ExportFormat;
   readonly end: ExportEnd;
   readonly range: ReadRange;
-  /** Of the text that was taken. */
+  /** The size of the text that was written. */
   readonly bytes: number;
   readonly seconds: number;
   /** The points of the range that were cleared from the archive; `null` for none. */
@@ -116,7 +116,7 @@ function exportExit({ outcome }: ExportEnd): ExitCode {
   return outcome === 'interrupted' ? 3 : 0;
 }
 
-/** The object of `--json`. */
+/** The summary for `--export --json`. */
 function exportSummary({ format, end, range, bytes, seconds, cleared }: ExportDone): object {
   const { outcome, lines, readings, devices } = end;
   return {
@@ -165,13 +165,13 @@ interface ExportParts {
    */
   readonly write: (text: string) => Promise<boolean>;
   readonly clock: Clock;
-  /** Called after every step. */
+  /** Called after each step, with the counts so far. */
   readonly onStep: (counts: ExportCounts, piece: ReadPiece) => void;
 }
 
 /** The counts of what was written. */
 interface ExportCounts {
-  /** Points: every line is one. */
+  /** The number of points: every line is one. */
   readonly lines: number;
   /** Instants of devices that had any. */
   readonly readings: number;

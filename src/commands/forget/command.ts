@@ -106,7 +106,7 @@ function forgetText(deviceId: string, summary: ForgetSummary): string {
   return `${lines.map((line) => wrap(line, 0)).join('')}\n${statements(deviceId)}`;
 }
 
-/** How to remove it there. */
+/** The statements that remove the device from the databases, which Tidemark leaves to a person. */
 function statements(deviceId: string): string {
   const tag = identityTag(deviceId);
   if (plainText(tag, 2000) !== tag) {

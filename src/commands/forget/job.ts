@@ -73,7 +73,7 @@ interface Progress {
 const LOG_TRIES = 20;
 const LOG_WAIT_MS = 100;
 
-/** The worker for `runJobs`. */
+/** Creates the worker for `runJobs` that removes a device from the state. */
 export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: AbortSignal) => JobWork {
   return (args, signal) => {
     const progress: Progress = { share: 0, points: 0 };

@@ -15,7 +15,7 @@ import { getPage } from '../shared/get-page.ts';
 /** A daemon that does not answer for so long does not move; the answer is a few hundred bytes. */
 const MOST = { withinMs: 3000, bytes: 64 * 1024 };
 
-/** The result. */
+/** The answer of `/healthz`, or the reason why there was none. */
 interface Finding {
   readonly healthy: boolean;
   readonly reasons: readonly string[];

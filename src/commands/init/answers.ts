@@ -28,7 +28,7 @@ import { settingNames } from '../../influx/answers.ts';
 import { dedupAdvice, missingAdvice, probeDestination, requestKind } from '../../influx/probe.ts';
 import { type InitDatabase, isVictoriaPort } from './workspace.ts';
 
-/** The parts of one run. */
+/** The command line of one `--init`, with its dialogue and the secrets that were typed. */
 export interface Init {
   readonly command: InitCommand;
   readonly ports: ProcessPorts;

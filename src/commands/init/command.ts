@@ -362,9 +362,9 @@ interface InitConfig {
   readonly keyFile: string;
   readonly database: InitDatabase | null;
   readonly history: string;
-  /** `null` for the default. */
+  /** `null` leaves the key out, so that the default applies. */
   readonly listen: string | null;
-  /** `null` for the default. */
+  /** `null` leaves the key out, so that the default applies. */
   readonly dataDir: string | null;
 }
 

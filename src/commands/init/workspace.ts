@@ -10,7 +10,7 @@ import { isLoopback } from '../../config/values.ts';
 import { type Advice, UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
 
-/** A file to write. */
+/** A file that `--init` writes. */
 export interface NewFile {
   readonly path: string;
   readonly text: string;
@@ -40,7 +40,7 @@ export interface InitDatabase {
 /** The address of the page, which install.sh chooses: init keeps it. */
 export const LISTEN = /^TIDEMARK_LISTEN=.*$/m;
 
-/** One more workspace. */
+/** The answers for a further workspace, from which its files are made. */
 export interface NewWorkspace {
   readonly name: string;
   readonly target: InitTarget;
@@ -62,7 +62,7 @@ export interface WorkspaceFiles {
   readonly own: readonly NewFile[];
   readonly shared: readonly NewFile[];
   readonly start: string;
-  /** The steps before that. */
+  /** The steps for a person before the start command. */
   readonly first: readonly string[];
   /** The database that it will write to, in words. */
   readonly database: string;
@@ -281,7 +281,7 @@ function podWarnings(folder: string, settings: readonly SettingFile[]): Advice[]
 interface Policy {
   /** Whether the pods may connect to this port. */
   readonly lets: (port: number) => boolean;
-  /** How another port is added. */
+  /** The instruction for adding a port to the policy. */
   readonly remedy: string;
 }
 

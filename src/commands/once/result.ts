@@ -29,7 +29,7 @@ export interface OnceSummary {
   readonly destinations: readonly DestinationStatus[];
 }
 
-/** The ending of a run. */
+/** The outcome of a run, with the facts that its summary needs. */
 export interface OnceEnding {
   readonly outcome: Outcome;
   /** Streams for which the key has no scope. */
@@ -87,7 +87,6 @@ function isCount(value: unknown): value is number {
   return typeof value === 'number' && value >= 0;
 }
 
-/** How many gaps the log lists. */
 const GAPS_LISTED = 20;
 
 /** Logs the result: the totals first, then the problems and gaps. */
@@ -127,7 +126,6 @@ export function reportEnd(summary: OnceSummary, { write }: Logger): void {
   if (missed.length > GAPS_LISTED) reportMissing(`and ${missed.length - GAPS_LISTED} more gaps; --json lists them all`);
 }
 
-/** A gap of a device. */
 export type DeviceGap = StatusGap & { readonly device_id: string };
 
 /** The gaps that more work could close. */

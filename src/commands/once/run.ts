@@ -48,7 +48,7 @@ export interface OnceRun {
   readonly beganMs: number;
   /** The wanted range; `null` until the server's time is known. */
   wantedRange: WantedRange | null;
-  /** The gaps that it closes. */
+  /** The gaps to close; `null` until they are known. */
   goal: Goal | null;
   /** Whether its goal is set: before that the remaining work is unknown. */
   hasStarted: boolean;
@@ -92,7 +92,7 @@ export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<On
   }
 }
 
-/** Returns how a run has ended. */
+/** Adds to an outcome the streams that the key may not read and the range that was wanted. */
 export function endingOf({ apiState }: { readonly apiState: ApiState }, run: OnceRun, outcome: Outcome): OnceEnding {
   const off = (['account', 'alerts', 'telemetry'] as const).filter(
     (stream) => apiState.streams[stream].missingScope !== null,

@@ -76,7 +76,7 @@ interface PlanSettings {
 export interface PlanRange {
   readonly from: EpochNs;
   readonly to: EpochNs;
-  /** `null`: of all devices. */
+  /** The devices of the range; `null` for all. */
   readonly deviceIds: ReadonlySet<string> | null;
   /** Whether all devices were requested; then `from` is an example. */
   readonly isAll?: boolean;
@@ -110,7 +110,7 @@ interface PlanInput {
   readonly input: DemandInput;
   /** By how many times there are more devices than there are. */
   readonly scale: number;
-  /** Sentences. */
+  /** Whole sentences about figures that were assumed. */
   readonly assumptions: readonly string[];
 }
 
@@ -186,7 +186,7 @@ function rateAssumptions(reporting: readonly { readonly isMeasured: boolean }[],
 /** The JSON of `--plan --json`. Times are RFC 3339 UTC, durations seconds; `null`: unknown, or never. */
 export type CostPlan = ReturnType<typeof costPlan>;
 
-/** Works the answer out. */
+/** Computes the JSON of `--plan --json`: demand, quota, lag, and the cost of a range of history. */
 export function costPlan(question: PlanQuestion) {
   const { facts, whatIf, range, rate = NO_RATE } = question;
   const planInput = planInputOf(question);
@@ -389,9 +389,9 @@ interface RateInput {
   readonly requests: number;
   readonly demand: Demand;
   readonly nowMs: number;
-  /** With the full share. */
+  /** The time with the full share, in ms; `null` if unknown. */
   readonly aloneMs: number | null;
-  /** Beside live work. */
+  /** The time beside live work, in ms; `null` if unknown. */
   readonly besideMs: number | null;
   readonly budgets: ReturnType<typeof budgetsOf>;
 }

@@ -33,19 +33,19 @@ import {
 /** The result of a destination, in points. */
 export interface DestinationOutcome {
   readonly name: string;
-  /** Retry: they are there now. */
+  /** Retry: points that the destination has accepted. */
   readonly accepted: number;
   /** Retry: they stay, with the new message. */
   readonly refused: number;
   /** Retry: points older than the destination keeps; they are among its missing points now. */
   readonly beyond_retention: number;
-  /** Drop: given up. */
+  /** Drop: points that were given up. */
   readonly dropped: number;
   /** Retry: why the rest was not tried; `null` where all was. */
   readonly blocked_reason: string | null;
 }
 
-/** The result. */
+/** The summary of a retry or a drop, as `--json` prints it. */
 export interface QuarantineSummary {
   readonly action: 'retry' | 'drop';
   readonly outcome: 'complete' | 'interrupted';
@@ -55,7 +55,7 @@ export interface QuarantineSummary {
   readonly records: { readonly done: number; readonly left: number; readonly reasons: readonly string[] };
 }
 
-/** How far it is. */
+/** The progress of a retry or a drop, as the job stores it. */
 interface QuarantineProgress {
   readonly done: number;
 }
@@ -89,7 +89,7 @@ export function quarantineParts({ context, destinations }: WorkOf): QuarantinePa
   };
 }
 
-/** The workers for `runJobs`. */
+/** Creates the workers for `runJobs` that retry and drop quarantined items. */
 export function createQuarantineWorkers(
   parts: QuarantineParts,
 ): Record<'quarantine-retry' | 'quarantine-drop', (args: unknown, signal: AbortSignal) => JobWork> {

@@ -15,14 +15,14 @@ import { WIDTH, wrap } from '../shared/layout.ts';
 interface QuarantineList {
   readonly points: number;
   readonly records: number;
-  /** The largest first. */
+  /** The groups with the most items first. */
   readonly groups: readonly ListedGroup[];
   /** Dropped records of the API; dropped points are among the missing points of each destination. */
   readonly dropped: readonly { readonly source: string; readonly reason: string; readonly count: number }[];
 }
 
 interface ListedGroup {
-  /** `null`: records of the API. */
+  /** The name of the destination; `null` for records of the API. */
   readonly destination: string | null;
   /** Whether its database is in the configuration. */
   readonly is_configured: boolean;

@@ -13,7 +13,7 @@ import { openReplay, type Replay, type ReplayParts } from '../../delivery/replay
 import type { JobWork } from '../../scheduler/jobs.ts';
 
 interface ReplayCommandParts extends Pick<ReplayParts, 'store' | 'clock' | 'random' | 'observe' | 'isBeside'> {
-  /** All configured destinations. */
+  /** The deliveries of all configured destinations. */
   readonly deliverers: readonly Deliverer[];
 }
 
@@ -28,10 +28,10 @@ const BATCH_LINES = 5000;
 /** Where there is a rate, batches are no larger than this part of a second's: an even stream, not a burst a second. */
 const BATCHES_A_SECOND = 4;
 
-/** About how long a line is. */
+/** The assumed length of a line, from which the size of a step follows. */
 const LINE_BYTES = 100;
 
-/** Replays under way. */
+/** The replays of one command or job, one for each destination. */
 interface Replays {
   reports(): readonly ReplayReport[];
   run(signal: AbortSignal): Promise<ReplaySummary>;
@@ -84,7 +84,7 @@ async function runAll(replays: readonly Replay[], signal: AbortSignal): Promise<
   return { outcome: outcome ?? 'complete', exit_code: exitCode, destinations };
 }
 
-/** The worker for `runJobs`. */
+/** Creates the worker for `runJobs` that replays beside a daemon's deliveries. */
 export function createReplayWorker(
   parts: Omit<ReplayCommandParts, 'isBeside'>,
 ): (args: unknown, signal: AbortSignal) => JobWork {

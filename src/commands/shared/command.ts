@@ -102,7 +102,7 @@ export async function fetchAccount(
   }
 }
 
-/** `sync.history` in words. */
+/** Describes `sync.history`, as the beginning of a sentence. */
 export function historyText(history: History, nowMs: EpochMs): string {
   if (history.kind === 'age' && history.isAll === true) return 'sync.history is all';
   return `sync.history goes back ${duration((nowMs - nsToMs(wantedFrom({ history }, nowMs))) / 1000)}`;

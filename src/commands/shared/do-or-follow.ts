@@ -28,7 +28,7 @@ import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { openJobBoard } from '../../store/jobs.ts';
 import { StateInUseError } from '../../store/open/lock.ts';
 
-/** Some work of a command. */
+/** The work of a command, which this process does itself or leaves to the daemon as a job. */
 interface Work<T> {
   /** The job that the daemon is to run, and the flag that requests it. */
   readonly kind: JobKind;
@@ -277,7 +277,7 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
   );
 }
 
-/** Cancels the job. */
+/** Withdraws a job that still waits, or has the daemon stop it; throws if neither is confirmed in time. */
 async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const { board, clock, isLocked } = parts;
   if (board.withdraw(id)) throw new UserError('The job was waiting for the daemon to start it; it is cancelled.', 3);

@@ -157,7 +157,7 @@ function reportedDestination({ store }: ReadState, name: string, id: number | nu
   };
 }
 
-/** A clock that stands still. */
+/** A server clock that stands still, for a report of one moment. */
 function clockAt(nowMs: EpochMs) {
   return { nowMs: () => nowMs, highestPassedMs: () => nowMs, passedMs: () => nowMs };
 }

@@ -22,7 +22,7 @@ import { cell, count, type Layout, layoutOf, minute, moment, nameText, plural, W
 const DEVICES_SHOWN = 5;
 const REASONS_SHOWN = 6;
 const JOBS_SHOWN = 3;
-/** In this order. */
+/** The states with a count in the text, in its order. */
 const SHOWN_STATES = ['live', 'catching-up', 'silent', 'out-of-service', 'unreachable', 'excluded'] as const;
 
 /** The answer as a text of several lines, none wider than `width`. */

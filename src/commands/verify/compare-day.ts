@@ -35,7 +35,7 @@ export interface Comparison {
   readonly destination: VerifiedDestination;
   readonly clock: Clock;
   readonly historyFrom: EpochNs;
-  /** `null`: nothing is repaired. */
+  /** Sends missing points again; `null` where nothing is repaired. */
   readonly resender: Resender | null;
 }
 
@@ -57,7 +57,7 @@ export interface Resender {
 /** How often a day is compared again because the state has changed in the meantime. */
 const ATTEMPTS = 3;
 
-/** The day to compare. */
+/** A day of a device, with the points that the destination has to have. */
 interface DayOf {
   readonly deviceId: string;
   readonly day: number;
@@ -164,7 +164,7 @@ interface DayWork {
   readonly examination: Examination;
   readonly covered: Intervals;
   readonly acknowledged: Positions;
-  /** Grows. */
+  /** The cleared ranges of the day; they grow while it is compared. */
   readonly cleared: Interval[];
   readonly knownMissing: readonly KnownMissing[];
   sent: number;

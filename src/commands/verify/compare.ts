@@ -23,7 +23,7 @@ import { type AgeFacts, type AgeSearch, countSearched, createAgeSearch, searchDa
 /** The days and devices to compare: whole days, UTC. */
 export interface VerifyRange {
   readonly fromDay: number;
-  /** Not included. */
+  /** The day after the last one. */
   readonly toDay: number;
   readonly deviceIds: readonly string[];
   /** Whether these are all devices of the state: only then unknown devices of the database are reported. */

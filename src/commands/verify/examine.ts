@@ -23,14 +23,14 @@ import {
 import type { ArchivedDay, ArchivedRange, TakePoint } from '../../core/state/verify.ts';
 import { type EpochNs, maxNs, minNs } from '../../core/time.ts';
 
-/** The kinds of differences. */
+/** The kinds of differences that make a day unsound. */
 export const DIFFERENCES = ['missing', 'different', 'extra', 'unverifiable'] as const;
 
 /** The findings of a range, by their `--json` names. A point is counted once. */
 export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
-  /** Delivered, and not there. */
+  /** Delivered, but not in the database. */
   missing: number;
-  /** There with another value. */
+  /** In the database with another value. */
   different: number;
   /** There, and not in the archive. */
   extra: number;
@@ -70,7 +70,7 @@ export function addFindings(to: Findings, from: Findings): void {
 /** A day of a device as it was found. */
 export interface FoundDay {
   readonly deviceId: string;
-  /** Since 1970. */
+  /** Days since 1970. */
   readonly day: number;
   readonly archived: ArchivedDay;
   readonly findings: Findings;
@@ -91,7 +91,7 @@ export function emptyDay(day: number): ArchivedDay {
 /** The points of an answer, by what identifies them. */
 export type Returned = Map<string, string>;
 
-/** Gathers an answer. */
+/** Returns a function that puts each returned point into the map; a second one of the same identity is kept too. */
 export function collectInto(returned: Returned): TakePoint {
   return (stamp, sensor, field) => {
     const equals = field.indexOf('=');
@@ -105,7 +105,7 @@ const keyOf = (stamp: string, sensor: string, name: string): string => `${stamp}
 
 /** The state of the comparison of a day, range by range. */
 export interface Examination {
-  /** Where `sync.history` begins. */
+  /** The beginning of `sync.history`. */
   readonly historyFrom: EpochNs;
   readonly findings: Findings;
   /** Lines of the log that are to be sent again. */

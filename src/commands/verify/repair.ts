@@ -42,7 +42,7 @@ interface Repair {
   readonly run: VerifyRun;
   readonly comparison: Comparison;
   readonly range: VerifyRange;
-  /** Sends lines again. */
+  /** Sends archived lines to the destination again. */
   readonly resender: Resender;
   readonly onProgress: OnProgress;
 }
@@ -232,7 +232,7 @@ export function foundOf(
 interface FoundParts {
   /** The archived days of the device. */
   readonly days: readonly ArchivedDay[];
-  /** The days that differ. */
+  /** The days of the device that differ. */
   readonly differing: readonly number[];
   /** The days that were compared, the last one not included. */
   readonly compared: { readonly fromDay: number; readonly toDay: number };
@@ -274,7 +274,7 @@ export function createResender({ destination, state, clock, batchLines }: Resend
 
 const STEP_BYTES = 256 * 1024;
 
-/** The result. */
+/** How far the points that are no readings were sent again. */
 interface SentOthers {
   /** The ranges without a rejected line; the others are not recorded as repaired. */
   readonly found: readonly PointsText[];

@@ -97,7 +97,7 @@ interface Shown<T> {
   readonly alone: () => Promise<T>;
   /** Checks the summary that the daemon has written; `null` if it is of another version. */
   readonly read: (summary: unknown) => T | null;
-  /** Grows. */
+  /** The ranges that are done; the work counts them up. */
   readonly done: { readonly ranges: number };
   readonly total: number;
   readonly what: string;

@@ -100,7 +100,7 @@ interface DeviceTally {
   /** Days of which something is kept or returned, and how many of them are not covered in full. */
   days: number;
   partly: number;
-  /** Points. */
+  /** Points in the archive, and points that were sent again. */
   archived: number;
   repaired: number;
 }
@@ -113,7 +113,7 @@ export interface Tally {
   devices: number;
 }
 
-/** The result of a comparison. */
+/** The findings about a destination, and how far its comparison came. */
 export interface Compared {
   readonly tally: Tally;
   /** Why it could not be finished; `null` where it was. */
@@ -126,7 +126,7 @@ export interface Compared {
 /** How many days are listed: a database that lost everything has millions. */
 const MOST_DIFFERENCES = 10_000;
 
-/** A tally of nothing. */
+/** Creates a tally without any findings. */
 export function createTally(): Tally {
   return { byDevice: new Map(), differences: [], devices: 0 };
 }
@@ -140,7 +140,7 @@ export function openTally({ byDevice }: Tally, deviceId: string): DeviceTally {
   return begun;
 }
 
-/** Records a day. */
+/** Adds the findings of a day to those of its device, and lists the day if it differs. */
 export function addDay(tally: Tally, { deviceId, day, archived, findings, sent, cleared }: FoundDay): void {
   const device = openTally(tally, deviceId);
   const { missing, different, extra, unverifiable, not_in_archive } = findings;
@@ -176,7 +176,7 @@ export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly s
   tally.differences = [...others, ...own].slice(0, MOST_DIFFERENCES);
 }
 
-/** The sum over the devices. */
+/** Adds up the findings about all devices. */
 export function sumTally({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & { readonly differing: number } {
   const total = {
     findings: emptyFindings(),
@@ -264,7 +264,7 @@ export function verifyExit(outcomes: readonly VerifyOutcome[]): ExitCode {
   return codes.includes(1) ? 1 : codes.includes(3) ? 3 : 0;
 }
 
-/** The outcome of a sample. */
+/** Judges a sample: any difference counts before an unfinished end. */
 export function sampleOutcome({ missing, gone: notServed, reason }: SampleVerdict): VerifyOutcome {
   if (missing + notServed > 0) return 'different';
   return reason === null ? 'equal' : 'unfinished';

@@ -261,13 +261,13 @@ function valuesOf(
 const keyOf = (at: EpochNs, sensor: string, field: string): string => pointIdentity(`${at}`, sensor, field);
 
 interface Compared {
-  /** Served and not stored. */
+  /** Values that the API serves and the archive does not have. */
   readonly missing: number;
-  /** Archived and not served. */
+  /** Values that the archive has and the API does not serve. */
   readonly notServed: number;
 }
 
-/** Compares value by value. */
+/** Counts the values that one side has and the other does not. */
 function compareValues(served: ValueSet, stored: ValueSet): Compared {
   const countMissing = (from: ValueSet, expected: ValueSet): number =>
     [...expected].filter((key) => !from.has(key)).length;

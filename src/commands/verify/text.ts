@@ -7,7 +7,6 @@ import { DIFFERENCES } from './examine.ts';
 import type { DayDifference, DestinationVerdict, SampleVerdict } from './result.ts';
 import { adviceOnHidden } from './retention.ts';
 
-/** How many days are listed. */
 const DAYS_SHOWN = 20;
 const DEVICES_SHOWN = 5;
 
