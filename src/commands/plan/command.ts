@@ -204,7 +204,7 @@ function planRangeOf({ command, config }: PlanParts, facts: PlanFacts): PlanRang
   return { from, to, isAll: options.isAll, isRecheck: command.recheck === true, deviceIds };
 }
 
-/** The answers of the API to the requests of a plan. */
+/** The account and the devices, as the API has returned them for a plan. */
 interface FetchedForPlan {
   /** Where the key may not read it: as it was read before, `null` where it never was. */
   readonly account: Account | null;

@@ -277,7 +277,12 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
   );
 }
 
-/** Withdraws a job that still waits, or has the daemon stop it; throws if neither is confirmed in time. */
+/**
+ * Cancels a job.
+ *
+ * @returns its end, where the daemon had begun it.
+ * @throws UserError (exit 3) where it was still waiting, or where the daemon does not confirm its end in time.
+ */
 async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const { board, clock, isLocked } = parts;
   if (board.withdraw(id)) throw new UserError('The job was waiting for the daemon to start it; it is cancelled.', 3);

@@ -28,6 +28,7 @@ export interface Layout {
   readonly wrap: (line: string, indent?: number) => string;
 }
 
+/** Binds `row` and `wrap` to a width in columns. */
 export function layoutOf(width: number): Layout {
   return {
     width,
