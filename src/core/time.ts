@@ -142,10 +142,12 @@ export function dayStart(day: number): EpochNs {
   return BigInt(day) * DAY_NS;
 }
 
+/** Returns the earlier of two instants: `Math.min` takes no bigint. */
 export function minNs(a: EpochNs, b: EpochNs): EpochNs {
   return a < b ? a : b;
 }
 
+/** Returns the later of two instants: `Math.max` takes no bigint. */
 export function maxNs(a: EpochNs, b: EpochNs): EpochNs {
   return a > b ? a : b;
 }

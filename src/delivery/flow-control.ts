@@ -164,7 +164,7 @@ function isSame(a: UnknownRefusal | undefined, b: UnknownRefusal | undefined): b
   return a?.status === b?.status && a?.message === b?.message;
 }
 
-/** @param destination its name */
+/** @param destination the name of the destination, for its events. */
 export function createPatience(
   destination: string,
   {

@@ -67,18 +67,22 @@ type RepeatRule<E> =
 type Message<E> = EventRow<E>['message'];
 type More<E> = Omit<EventRow<E>, 'level' | 'message'>;
 
+/** Makes the row of an event that is always logged at the level `error`. */
 export function error<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'error', message, ...more };
 }
 
+/** Makes the row of an event that is always logged at the level `warn`. */
 export function warn<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'warn', message, ...more };
 }
 
+/** Makes the row of an event that is always logged at the level `info`. */
 export function info<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'info', message, ...more };
 }
 
+/** Makes the row of an event that is always logged at the level `debug`. */
 export function debug<E>(message: Message<E>, more?: More<E>): EventRow<E> {
   return { level: 'debug', message, ...more };
 }
