@@ -10,6 +10,7 @@ import { explained } from '../explain.ts';
 import { foreignDatabase, isFileThere, newerState, STATE_FILE, statePath } from './database.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { requireTarget } from './new-file.ts';
+import { SHAPE } from './shape.ts';
 
 /**
  * Opens the state in a directory. Integers are read as `bigint`.
@@ -112,7 +113,7 @@ export function explainedReading<T>(path: string, work: () => T): T {
       return work();
     } catch (error) {
       if (isRefusal(error)) throw unreadable(path, error.code);
-      if (isOtherShape(error)) throw otherBuild(path, error.message);
+      if (isAboutSchema(error) && hasOtherSchema(path)) throw otherBuild(path, error.message);
       throw error;
     }
   });
@@ -134,12 +135,28 @@ function unreadable(path: string, code: string): UserError {
   );
 }
 
-/**
- * Whether a table or column is missing: during development the version number does not identify the shape. SQLite has
- * no code for it, only the text.
- */
-function isOtherShape(error: unknown): error is Error {
-  return error instanceof Database.SqliteError && error.code === 'SQLITE_ERROR' && /^no such /.test(error.message);
+/** SQLite has one code for a missing table, a missing column and a wrong statement. */
+function isAboutSchema(error: unknown): error is Error {
+  return error instanceof Database.SqliteError && error.code === 'SQLITE_ERROR';
+}
+
+/** Whether a state has another schema than this build makes: during development the version number does not show it. */
+function hasOtherSchema(path: string): boolean {
+  const made = new Database(':memory:');
+  const db = new Database(path, { readonly: true, fileMustExist: true });
+  try {
+    made.exec(SHAPE);
+    return schemaOf(db) !== schemaOf(made);
+  } finally {
+    db.close();
+    made.close();
+  }
+}
+
+/** The statements of its tables, indexes and triggers, in one text. */
+function schemaOf(db: Database.Database): string {
+  const sql = "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY sql";
+  return db.prepare(sql).pluck().all().join(';');
 }
 
 function otherBuild(path: string, message: string): UserError {

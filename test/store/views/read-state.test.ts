@@ -8,6 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
 import { hashHex } from '../../../src/core/hash.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
+import { readOnce } from '../../../src/store/open/read-only.ts';
 import { openToRead, readStateView } from '../../../src/store/views/read-state.ts';
 import { device, pageCommit, type Scratch, scratch, scratchStore } from '../support.ts';
 
@@ -158,6 +159,14 @@ describe('an unreadable state is an error with a remedy', () => {
     db.close();
     expect(refusal(place)).toMatch(
       /another build of Tidemark has written this state, with another database schema \(no such table: job\)/,
+    );
+  });
+
+  test('a wrong statement of this build is not taken for the state of another one', () => {
+    using open = filled();
+    open.close();
+    expect(() => readOnce(dirname(open.file), (db) => db.prepare('SELECT x FROM nowhere').all())).toThrow(
+      /^no such table: nowhere$/,
     );
   });
 
