@@ -184,7 +184,7 @@ export interface EmptyWindow extends Interval {
 
 /** How far the recheck of a device is: `--backfill --recheck` reads covered ranges again. */
 export interface RecheckProgress {
-  /** The range that the command requested for. */
+  /** The range that the command requested. */
   readonly requested: Interval;
   /** The part that was covered when it began and is still to be read again, ascending. */
   readonly unread: Intervals;
