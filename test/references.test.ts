@@ -7,6 +7,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { blank } from './support/source-text.ts';
+import { caseTitlesOf, titlesOf } from './support/test-titles.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
@@ -150,9 +151,6 @@ test.each(['/** The request. */', '// Look at what was requested.', '// What is 
   },
 );
 
-/** A title of a test or of a group of tests, in quotation marks of any kind. */
-const TITLES = /\b(?:test|describe)(?:\.\w+)*(?:\([^'"`]*\))?\(\s*(['"`])(?<title>(?:\\.|(?!\1).)*)\1/g;
-
 /**
  * Words for which the sources have another: gap, range, page scan, idle poll, covered, missing, outage, acknowledge;
  * reports, requests, accepted, trusted, continues.
@@ -160,15 +158,14 @@ const TITLES = /\b(?:test|describe)(?:\.\w+)*(?:\([^'"`]*\))?\(\s*(['"`])(?<titl
 const WITHDRAWN =
   /\b(?:settl\w*|sweep\w*|holes?|walk(?:s|ed)?|stretch(?:es)?|claim\w*|lacks|lacking|troubles?|tells|told|ask(?:s|ed)?|said|believ\w*|held|unfit|whoever|nobody|go(?:es|ne)? on)\b/i;
 
-function titlesOf(text: string): string[] {
-  return [...text.matchAll(TITLES)].map(({ groups }) => groups?.['title'] ?? '');
-}
-
 test('no title of a test uses a withdrawn word', () => {
   const titles = tracked
     .filter((path) => path.endsWith('.test.ts'))
-    .flatMap((path) => titlesOf(readFileSync(join(ROOT, path), 'utf8')).map((title) => `${path}: ${title}`));
-  expect(titles.length).toBeGreaterThan(2000);
+    .flatMap((path) => {
+      const text = readFileSync(join(ROOT, path), 'utf8');
+      return [...titlesOf(text), ...caseTitlesOf(text)].map((title) => `${path}: ${title}`);
+    });
+  expect(titles.length).toBeGreaterThan(4000);
   expect(titles.filter((title) => WITHDRAWN.test(title.slice(title.indexOf(' '))))).toEqual([]);
 });
 
@@ -264,6 +261,24 @@ test('titles are found in every kind of call', () => {
   );
   expect(titlesOf(source)).toEqual(['a walk', 'holes', 'it lacks b']);
   expect(titlesOf(source).every((title) => WITHDRAWN.test(title))).toBe(true);
+});
+
+test.each([
+  ["te_st.each([['a hole', 1], ['b', 2]])('%s', (what) => {});", ['a hole', 'b']],
+  ["te_st.each<[string, number]>([['a hole', 1]])('%s', (what) => {});", ['a hole']],
+  ["te_st.each([[1, 'a'], [2, 'b']])('%i is %s', (n, what) => {});", ['a', 'b']],
+  ["te_st.each([[1, 'a'], [2, 'b']])('%s is %s', (n, what) => {});", ['a', 'b']],
+  ["te_st.each(['a', 'b'])('%s', (what) => {});", ['a', 'b']],
+  ["te_st.each([{ name: 'a hole', of: 'b' }])('$name', ({ name }) => {});", ['a hole']],
+  ["const ROWS = [['a hole', 1]];\ndescr_ibe.each(ROWS)('%s', (what) => {});", ['a hole']],
+  ["const KEYS = { 'a hole': 1, b: 2 };\nte_st.each(Object.entries(KEYS))('%s', (what) => {});", ['a hole']],
+  ["te_st.runIf(a()).each([['a hole']])('%s', (what) => {});", ['a hole']],
+  ["te_st.each([...['x'].flatMap((a) => { return [[`$_{a} hole`, 1]]; })])('%s', () => {});", ['x', '$_{a} hole']],
+  ["te_st.each([['data', 1]])('has no place', (what) => {});", []],
+])('of %j, the texts in its titles are found', (source, titles) => {
+  expect(caseTitlesOf(source.replaceAll('_', '')).toSorted()).toEqual(
+    titles.map((title) => title.replaceAll('_', '')).toSorted(),
+  );
 });
 
 /**

@@ -73,7 +73,7 @@ const TABLE: readonly (readonly [what: string, served: Served, kind: ApiFaultKin
   ],
   ['400 without a word', { status: 400, text: '' }, 'invalid-request'],
   ['400 range_too_large', { status: 400, body: error({ code: 'range_too_large' }) }, 'range-too-large'],
-  ['400 that tells max_days', { status: 400, body: error({ code: 'whatever', max_days: 30 }) }, 'range-too-large'],
+  ['400 that names max_days', { status: 400, body: error({ code: 'whatever', max_days: 30 }) }, 'range-too-large'],
   ['401', { status: 401, body: error({ code: 'nobody_knows' }) }, 'unauthorized'],
   ['401 without a word', { status: 401, text: '' }, 'unauthorized'],
   [

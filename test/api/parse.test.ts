@@ -139,7 +139,7 @@ describe('a telemetry page', () => {
     ['a cursor that is a number', '{"data":[],"next_cursor":7}'],
     ['a cursor that is an object', '{"data":[],"next_cursor":{}}'],
     ['a cursor that is half a character', '{"data":[],"next_cursor":"\\ud800"}'],
-    ['more records than can be asked for', `{"data":[${'7,'.repeat(1000)}7]}`],
+    ['more records than can be requested', `{"data":[${'7,'.repeat(1000)}7]}`],
   ])('that is or has %s is malformed', (_what, json) => {
     expect(faultOf(() => telemetry(json))).toMatchObject({ kind: 'malformed', facts: { request: REQUEST } });
   });

@@ -27,15 +27,15 @@ describe('the waits that are shown', () => {
     ['no wait', null, null, [null, null]],
     ['a wait of the rate limiter is one of all lanes', untilMs, null, [untilMs, untilMs]],
     ['even spacing is none', NOW_MS + SECOND_MS, null, [null, null]],
-    ['the budget of the day holds all lanes up', null, { reason: 'day', untilMs }, [untilMs, untilMs]],
-    ['its spare part holds history up alone', null, { reason: 'spare', untilMs }, [null, untilMs]],
+    ['the budget of the day delays all lanes', null, { reason: 'day', untilMs }, [untilMs, untilMs]],
+    ['its spare part delays history alone', null, { reason: 'spare', untilMs }, [null, untilMs]],
     [
       'as long as that lasts, not only up to the next poll',
       null,
       { reason: 'spare', untilMs: NOW_MS + 1, spareMs: untilMs },
       [null, untilMs],
     ],
-    ['a device that is due later holds nobody up', null, { reason: 'idle', untilMs }, [null, null]],
+    ['a device that is due later delays no lane', null, { reason: 'idle', untilMs }, [null, null]],
   ] as const)('%s', (_what, waitingUntilMs, rest, expected) => {
     expect(waitsOf(limiterOf({ waitingUntilMs }), rest as Parameters<typeof quotaNow>[1]['rest'])).toEqual(expected);
   });

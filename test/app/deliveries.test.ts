@@ -113,8 +113,8 @@ describe.runIf(influxdAvailable())('before the first write', () => {
   test.each([
     ['where there is nothing', () => at(influxd.url, 'empty'), {}],
     ['where the state was not empty', () => at(influxd.url, 'full'), { workspace: null }],
-    ['where it may not be asked', () => at(influxd.url, 'none'), {}],
-    ['where nobody answers the query', () => at('http://127.0.0.1:9'), {}],
+    ['where it may not be queried', () => at(influxd.url, 'none'), {}],
+    ['where no server answers the query', () => at('http://127.0.0.1:9'), {}],
   ] as const)('nothing is logged %s', async (_what, place, more) => {
     expect(await written(place(), more)).toEqual([]);
   });

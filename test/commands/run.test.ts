@@ -60,7 +60,7 @@ test.each([
   ['on a terminal', true, {}, true],
   ['not on a terminal with NO_COLOR', true, { NO_COLOR: '1' }, false],
   ['on a terminal where NO_COLOR is empty', true, { NO_COLOR: '' }, true],
-  ['not in a file, whatever the environment asks for', false, { FORCE_COLOR: '1' }, false],
+  ['not in a file, whatever the environment requests', false, { FORCE_COLOR: '1' }, false],
 ])('the log has colours only where they are useful: %s', (_where, isTTY, environment, isColoured) => {
   let stderr = '';
   const ports = {

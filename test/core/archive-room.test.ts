@@ -1,4 +1,4 @@
-/** When reading stops for want of room, and when it goes on. */
+/** When reading stops for want of room, and when it resumes. */
 import { describe, expect, test } from 'vitest';
 import { clearingMarks, judgeRoom, type NoRoom, type RoomFigures } from '../../src/core/archive-room.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
@@ -27,12 +27,12 @@ describe('reading stops', () => {
   test.each<[string, NoRoom['cause'] | null, Partial<RoomFigures>, NoRoom['cause'] | null]>([
     ['at the limit it does not', null, { usedBytes: 1000 * MIB }, null],
     ['above the limit it does', null, { usedBytes: 1000 * MIB + 1 }, 'size'],
-    ['once it has, it goes on only well below', 'size', { usedBytes: 968 * MIB + 1 }, 'size'],
+    ['once it has, it resumes only well below', 'size', { usedBytes: 968 * MIB + 1 }, 'size'],
     ['which is a reserve below', 'size', { usedBytes: 968 * MIB }, null],
-    ['a stop for the disk says nothing of the size', 'disk', { usedBytes: 999 * MIB }, null],
-    ['with as much free as is asked for it does not', null, { diskFreeBytes: 256 * MIB }, null],
+    ['a stop for the disk is independent of the size', 'disk', { usedBytes: 999 * MIB }, null],
+    ['with as much free as is required it does not', null, { diskFreeBytes: 256 * MIB }, null],
     ['with less it does', null, { diskFreeBytes: 256 * MIB - 1 }, 'disk'],
-    ['and goes on with a quarter more', 'disk', { diskFreeBytes: 320 * MIB - 1 }, 'disk'],
+    ['and resumes with a quarter more', 'disk', { diskFreeBytes: 320 * MIB - 1 }, 'disk'],
     ['not before', 'disk', { diskFreeBytes: 320 * MIB }, null],
     ['a long log needs room for twice its length', null, { diskFreeBytes: 300 * MIB, walBytes: 151 * MIB }, 'disk'],
     ['the disk comes before the size', null, { diskFreeBytes: 0, usedBytes: 2000 * MIB }, 'disk'],

@@ -17,7 +17,7 @@ test.each([
 test.each<[string, unknown, boolean]>([
   ['no records', [], true],
   ['records with the texts', [{ id: 'a', name: 'b', more: 1 }], true],
-  ['a record that lacks one', [{ id: 'a', name: 'b' }, { id: 'a' }], false],
+  ['a record without one', [{ id: 'a', name: 'b' }, { id: 'a' }], false],
   ['a record with a number in the place of a text', [{ id: 'a', name: 1 }], false],
   ['a list of lists', [['id', 'name']], false],
   ['one record that is no list', { id: 'a', name: 'b' }, false],

@@ -96,7 +96,7 @@ const RULES: Readonly<Record<string, Rule>> = {
       first.label === 'Data source';
     return isRight ? [] : ['the first variable'];
   },
-  'variables with a query ask anew when the range changes, and have a label': (board) =>
+  'variables with a query run it again when the range changes, and have a label': (board) =>
     board.templating.list
       .filter((one) => queryOf(one) !== null && (one.refresh !== 2 || (one.label ?? '') === ''))
       .map(({ name }) => name),

@@ -127,7 +127,7 @@ describe('servers that are no database, or do not answer', () => {
 
   test.each<[string, number, Record<string, string>, string, string]>([
     ['one that is starting', 503, { 'retry-after': '7' }, '', 'later'],
-    ['one that asks for patience', 429, {}, '{"error":"x"}', 'later'],
+    ['one that requests a wait', 429, {}, '{"error":"x"}', 'later'],
     ['a login page', 200, { 'content-type': 'text/html' }, '<title>Sign in</title>', 'blocked'],
     ['a redirect', 302, { location: 'https://elsewhere.test/' }, '', 'blocked'],
     ['a wrong path', 404, {}, '404 page not found', 'blocked'],

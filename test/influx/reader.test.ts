@@ -96,7 +96,7 @@ describe('the token', () => {
   test.each<[string, Options, string | undefined]>([
     ['as it is', {}, `Token ${TOKEN}`],
     [
-      'as user and password, where that is asked for',
+      'as user and password, where that is required',
       { token: new Secret('u:pass'), basic: true },
       `Basic ${btoa('u:pass')}`,
     ],

@@ -148,7 +148,7 @@ describe('a page covers', () => {
       { covers: GAP, next: 'done' },
     ],
     [
-      'what it shows, and is followed by its cursor, where asking by time would bring most of it once more',
+      'what it shows, and is followed by its cursor, where a request by time would return most of it again',
       ask(ALONE),
       more(...readings(190, 152.5, 152, 151, 150)),
       {},
@@ -350,7 +350,7 @@ const DISORDERED: readonly Nothing[] = [
     /outside/,
   ],
   [
-    'goes on above the page before it',
+    'continues above the page before it',
     ask({}, { ...CHAINED, nearSeen: true }),
     more(...readings(181, 170)),
     {},
@@ -453,9 +453,9 @@ const SHORT_OF_OVERLAP: readonly Nothing[] = [
   ['does so behind a cursor', ask({}, { ...CHAINED, nearSeen: true }), last(reading(150)), {}, /older end/],
   ['ends below the newest stored reading', ask(ABOVE_ALONE), last(reading(97.5)), {}, /older end/],
   ['is empty where both were to be shown', ask(), last(), {}, /newer end/],
-  ['is empty once more where one was to be shown', ask(ABOVE_ALONE), last(), { emptyBefore: 5 }, /older end/],
-  ['lacks a far reading that the plan surely shows', ask(ABOVE_ALONE), last(), shownFrom(90), /older end/],
-  ['lacks a near reading that the plan surely shows', ask(), last(), shownFrom(150), /newer end/],
+  ['is empty again where one was to be shown', ask(ABOVE_ALONE), last(), { emptyBefore: 5 }, /older end/],
+  ['misses a far reading that the plan surely shows', ask(ABOVE_ALONE), last(), shownFrom(90), /older end/],
+  ['misses a near reading that the plan surely shows', ask(), last(), shownFrom(150), /newer end/],
 ];
 
 describe('a page covers nothing, but its readings are kept, where it', () => {

@@ -71,13 +71,13 @@ function weighAll(...answers: readonly RejectedAnswer[]): { steps: Step[]; attem
 
 describe('an answer that covers nothing', () => {
   test.each<[string, readonly RejectedAnswer[], readonly Step[]]>([
-    ['that is empty is asked for once more at once', [EMPTY], ['same at once']],
+    ['that is empty is requested again at once', [EMPTY], ['same at once']],
     [
-      'that is empty again, or disordered, is asked for three times in all',
+      'that is empty again, or disordered, is requested three times in all',
       [EMPTY, EMPTY, ODD, EMPTY],
       ['same at once', 'same later', 'same later', 'give up'],
     ],
-    ['that is odd is asked for three times', [ODD, ODD, ODD], ['same later', 'same later', 'give up']],
+    ['that is odd is requested three times', [ODD, ODD, ODD], ['same later', 'same later', 'give up']],
     ['that is empty where such answers are in doubt is given up', [{ ...EMPTY, missed: 'awaited' }], ['give up']],
     [
       'that has another reading in place of the overlap reading shows after three tries that it is gone',

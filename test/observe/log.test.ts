@@ -155,7 +155,7 @@ describe('secrets', () => {
 
 describe('a URL', () => {
   test.each([
-    ['asked http://db:8086/query?q=SELECT+1&u=me&p=pw2 and failed', 'asked http://db:8086/query… and failed'],
+    ['GET http://db:8086/query?q=SELECT+1&u=me&p=pw2 failed', 'GET http://db:8086/query… failed'],
     ['"https://me:pw3@host/api/v2/write?org=x#y"', '"https://host/api/v2/write…"'],
     ['see http://127.0.0.1:9464/ (me@host)', 'see http://127.0.0.1:9464/ (me@host)'],
   ])('is written without query and user: %s', (text, shown) => {
@@ -210,13 +210,13 @@ describe('events', () => {
     ['a longer wait is reported', retried(10_000), 'info'],
     ['a problem warns', retried(60_000), 'warn'],
     ['and never more, as it heals by itself', retried(300_000), 'warn'],
-    ['a refusal for lack of allowance never does', retried(300_000, 'throttled'), 'info'],
-    ['a destination that a person has to mend shouts from the start', held(1000), 'error'],
+    ['a refusal for lack of quota never does', retried(300_000, 'throttled'), 'info'],
+    ['a destination that needs a person is an error from the start', held(1000), 'error'],
     ['one that heals by itself warns', { ...held(300_000), needsPerson: false }, 'warn'],
-    ['one of which nothing can be said does too', { ...held(300_000), hint: '', needsPerson: false }, 'warn'],
+    ['one without a hint does too', { ...held(300_000), hint: '', needsPerson: false }, 'warn'],
     ['a service that does not answer warns', { type: 'api-outage', message: 'm', waitMs: 1_000_000 }, 'warn'],
     ['an API that does not answer warns', { type: 'api-outage', message: 'm', waitMs: 1_000_000 }, 'warn'],
-    ['waiting for allowance is a normal state', { type: 'quota-wait', untilMs: 8e9, reason: 'day' }, 'info'],
+    ['waiting for quota is a normal state', { type: 'quota-wait', untilMs: 8e9, reason: 'day' }, 'info'],
     ['a wait without an end does not stop the log', { type: 'quota-wait', untilMs: Infinity, reason: 'day' }, 'info'],
   ] as [string, AppEvent, string][])('%s', (_what, event, level) => {
     expect(lineOf(event).level).toBe(level);

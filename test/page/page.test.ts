@@ -95,7 +95,7 @@ describe('the overview', () => {
 
   test.each([
     [
-      'a destination that is held',
+      'a destination that is blocked',
       { destinations: REPORT.destinations.map((each) => ({ ...each, blocked_reason: 'no connection' })) },
       'Problem',
     ],

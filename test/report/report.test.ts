@@ -239,7 +239,7 @@ describe('the sentence', () => {
       'No daemon is running; the last request was at 2026-06-15T11:59:00Z. Start it, or run --once. 2 of 5 devices complete.',
     ],
     [
-      'a backfill that nobody works on',
+      'a backfill that no process works on',
       { jobs: [BACKFILL], isRunning: false },
       'No daemon is running; the last request was at 2026-06-15T11:59:00Z. Start it, or run --once. All 5 devices are complete.',
     ],

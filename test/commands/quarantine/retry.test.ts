@@ -62,7 +62,7 @@ describe('lines of the quarantine that are sent again', () => {
   test.each<[string, WriteAnswer, RegExp]>([
     ['does not answer', { kind: 'later', message: 'no answer', waitMs: null }, /^no answer; /],
     [
-      'lets nobody in',
+      'refuses the token',
       { kind: 'blocked', message: 'HTTP 401', hint: 'look at the token' },
       /^HTTP 401; look at the token$/,
     ],

@@ -129,7 +129,7 @@ describe('where the archive keeps the lines', () => {
     ['refused', { archived: acknowledged(line('a', 1, 5)), quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
     ['refused, without its block', { quarantined: [line('a', 1, 5)] }, { quarantined: 1 }, []],
     [
-      'lacking, as many as are named',
+      'missing, as many as are named',
       {
         archived: acknowledged(line('a', 1, 5), line('a', 2, 6)),
         change: { knownMissing: [{ from: 0n, to: 9n, points: 1 }] },
