@@ -28,7 +28,7 @@ const EMPTY_WITHOUT: RejectedAnswer = { ...SHORT, isEmpty: true };
 
 /** An answer for each row of the table in the header of the source. */
 const ROWS: Readonly<Record<string, RejectedAnswer>> = {
-  'is the first empty one, and lacks no overlap reading': EMPTY,
+  'is the first empty one, and misses no overlap reading': EMPTY,
   'is empty, while empty answers about the device are in doubt': { ...EMPTY, missed: 'awaited' },
   'is disordered, of another device, or empty again': ODD,
   'has another reading in place of the overlap reading': REPLACED,
