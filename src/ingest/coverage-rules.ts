@@ -35,7 +35,7 @@ import type { WantedRange } from './context.ts';
 export const CLOCK_RESOLUTION_MS = SECOND_MS;
 
 /** The longest grace period that late readings lead to; a configured one may be longer. */
-export const MAX_GRACE_MS = HOUR_MS;
+const MAX_GRACE_MS = HOUR_MS;
 
 /** The coverage limit at a time of the server. */
 export function coverageLimit(serverMs: EpochMs, gracePeriodMs: number): EpochNs {

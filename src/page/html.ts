@@ -175,7 +175,7 @@ function dated(at: string, other: string, now: string): Html {
  *
  * @param isDated whether a time of the page's own day has its date too.
  */
-export function momentText(at: string, now: string, isDated = false): string {
+function momentText(at: string, now: string, isDated = false): string {
   const match = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}:\d{2})(:\d{2})/.exec(at);
   if (match === null) return at;
   const [, year, month, day, minutes, seconds] = match;
@@ -292,7 +292,7 @@ const CELL_TEXTS = [
 ] as const;
 
 /** The text alternative of a bar. */
-export function barText({ cells, one, many }: Omit<Bar, 'label'>): string {
+function barText({ cells, one, many }: Omit<Bar, 'label'>): string {
   const count = (sign: string): number => cells.split(sign).length - 1;
   const texts = CELL_TEXTS.map(([cell, text]) => [count(cell), text] as const)
     .filter(([found]) => found > 0)

@@ -12,7 +12,6 @@ import {
   hourOf,
   hourStart,
   hoursToWrite,
-  MAX_GRACE_MS,
   noteLate,
   withdrawBeyond,
   withoutUnverified,
@@ -47,7 +46,7 @@ describe('the record of late readings', () => {
   });
 
   test('makes it an hour at most: a reading later than that is counted and changes nothing', () => {
-    expect(record(HOUR_MS)).toMatchObject({ readings: 1, gracePeriodMs: MAX_GRACE_MS });
+    expect(record(HOUR_MS)).toMatchObject({ readings: 1, gracePeriodMs: HOUR_MS });
     expect(record(HOUR_MS + 1)).toEqual({ readings: 1, worstMs: HOUR_MS + 1, gracePeriodMs: 0 });
     expect(record(72 * HOUR_MS, 3 * MINUTE_MS)).toEqual({
       readings: 2,

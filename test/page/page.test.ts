@@ -11,7 +11,7 @@ import { windowText } from '../../src/core/quota.ts';
 import { PARAMETERS } from '../../src/observe/server.ts';
 import { readPeriod } from '../../src/page/device.ts';
 import { devicesLink, readDevicesQuery } from '../../src/page/devices.ts';
-import { ago, barText, figure, momentText } from '../../src/page/html.ts';
+import { ago, coverageBar, figure, moment } from '../../src/page/html.ts';
 import { patient } from '../support/patience.ts';
 import { factsOf, HOSTILE, NOW, REPORT, rowOf } from './facts.ts';
 import { servePage, standingWith } from './support.ts';
@@ -829,10 +829,13 @@ describe('sentences', () => {
       '1.0000e+12',
       '1.0000e-5',
     ]);
-    expect(momentText('2026-11-21T06:00:00.123Z', NOW)).toBe('06:00:00');
-    expect(momentText('2026-11-01T06:00:00Z', NOW)).toBe('1 Nov 06:00');
-    expect(momentText('2025-02-01T06:00:00Z', NOW)).toBe('1 Feb 2025');
-    expect(momentText('soon', NOW)).toBe('soon');
+    const times = ['2026-11-21T06:00:00.123Z', '2026-11-01T06:00:00Z', '2025-02-01T06:00:00Z', 'soon'];
+    expect(times.map((at) => /<time [^>]*>(.*)<\/time>/.exec(moment(at, NOW).html)?.[1])).toEqual([
+      '06:00:00',
+      '1 Nov 06:00',
+      '1 Feb 2025',
+      'soon',
+    ]);
     expect([ago('2026-11-21T22:14:03Z', NOW), ago('2026-11-21T22:16:03Z', NOW), ago('soon', NOW)]).toEqual([
       '61 s ago',
       'in 60 s',
@@ -841,10 +844,10 @@ describe('sentences', () => {
   });
 
   test('of a bar', () => {
-    expect(barText({ cells: '  ##-.#', one: 'day', many: 'days' })).toBe(
-      '3 days covered, 1 day covered, no reading, 1 day not fully covered',
-    );
-    expect(barText({ cells: '   ', one: 'day', many: 'days' })).toBe('outside the synced range');
+    const labelOf = (cells: string): string | undefined =>
+      /aria-label="([^"]*)"/.exec(coverageBar({ cells, one: 'day', many: 'days', label: 'Coverage' }).html)?.[1];
+    expect(labelOf('  ##-.#')).toBe('Coverage: 3 days covered, 1 day covered, no reading, 1 day not fully covered');
+    expect(labelOf('   ')).toBe('Coverage: outside the synced range');
   });
 });
 

@@ -36,7 +36,7 @@ const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
 
 /** Both below the data directory. */
 export const STATE_FILE = 'tidemark.db';
-export const LOCK_FILE = 'tidemark.lock';
+const LOCK_FILE = 'tidemark.lock';
 
 /** Where the state of a directory is: elsewhere if the file there is a link. */
 export function statePath(directory: string): string {
