@@ -18,7 +18,6 @@ import { DAY_MS, type EpochMs, HOUR_MS, MAX_MS, MINUTE_MS, SECOND_MS } from '../
 export interface RequestContext {
   /** `GET /devices/x/telemetry`: for faults, without secrets. */
   readonly request: string;
-  /** Whether the request had a cursor. */
   readonly hasCursor: boolean;
   /** The server's time, for waits that are dates. */
   readonly nowMs: EpochMs;

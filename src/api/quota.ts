@@ -113,7 +113,7 @@ export const NO_HEADERS: Windows = {
   lastOdd: null,
 };
 
-/** The context in which headers are read. */
+/** The facts besides the headers from which the limits are derived. */
 interface HeaderContext {
   readonly plan: PlanFigures | null;
   /** The part of the quota that may be used. */

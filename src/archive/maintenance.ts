@@ -22,7 +22,7 @@ export interface ArchiveLimits {
   readonly maxBytes: number | null;
 }
 
-/** The parts that the maintenance uses. */
+/** The store, the room and the limits that the maintenance works with. */
 export interface MaintenanceParts {
   readonly store: Pick<Store, 'backlog'>;
   readonly maintenance: ArchiveMaintenance;

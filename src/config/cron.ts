@@ -12,7 +12,6 @@ import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/tim
 /** How far ahead to search: beyond a leap day that is eight years away. */
 const LOOKAHEAD_DAYS = 9 * 366;
 
-/** The mistake in an expression. */
 interface CronMistake {
   readonly mistake: string;
 }

@@ -258,7 +258,6 @@ export type ValuePath = { [K in KeyPath]: ConfigKeys[K] extends ValueKey<unknown
 export type ValueOf<K extends ValuePath> =
   ConfigKeys[K] extends DefaultedKey<infer T> ? T : ConfigKeys[K] extends ValueKey<infer T> ? T | null : never;
 
-/** The paths of the keys for secrets. */
 export type SecretPath = { [K in KeyPath]: ConfigKeys[K]['kind'] extends 'secret' ? K : never }[KeyPath];
 
 /** The path of a secret key that names its file. */

@@ -6,7 +6,6 @@
  */
 import type { Clock } from './ports.ts';
 
-/** The signal of work that is never aborted. */
 export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
 
 /**

@@ -176,7 +176,7 @@ export type ExitCode = 0 | 1 | 2 | 3 | 77 | 78;
 
 const EXIT_CODES: readonly number[] = [0, 1, 2, 3, 77, 78] satisfies ExitCode[];
 
-/** Whether a number is one of them. */
+/** Whether a stored value is an exit code that a command can have. */
 export function isExitCode(code: unknown): code is ExitCode {
   return typeof code === 'number' && EXIT_CODES.includes(code);
 }
@@ -195,7 +195,7 @@ export class RequestsSpentError extends Error {
   override readonly name = 'RequestsSpentError';
 }
 
-/** The text for an internal error. */
+/** Returns the message for an error that only a bug can cause, with how to report it. */
 export function internalErrorText(detail: string): string {
   return `internal error: ${detail.replace(/\.$/, '')}. This is a bug; please report it with --check --bundle.`;
 }

@@ -44,7 +44,6 @@ export interface DeviceFacts extends NamedDevice {
   readonly days: readonly DayReadings[];
 }
 
-/** The stored coverage of the devices. */
 type CoverageOfDevices = ReadonlyMap<string, Pick<DeviceFacts, 'covered' | 'newestMs' | 'beginsNs' | 'days'>>;
 
 /** Combines the facts about the devices. */

@@ -251,7 +251,7 @@ export interface Served {
   readonly etag?: string;
 }
 
-/** A value as JSON, in one line. */
+/** Returns a value as a JSON response of one line. */
 export function servedJson(status: number, value: unknown): Served {
   return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
 }

@@ -29,7 +29,7 @@ const VERDICTS: Readonly<Record<ApiFaultKind, Verdict>> = {
   'invalid-request': 'stop',
 };
 
-/** The verdict for this kind of fault. */
+/** Decides from the kind of a fault whether the same request is sent again. */
 export function retryVerdict(kind: ApiFaultKind): Verdict {
   return VERDICTS[kind];
 }

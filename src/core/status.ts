@@ -27,7 +27,7 @@ export function shownState({ state, active }: Pick<DeviceStatus, 'state' | 'acti
   return state === 'silent' && !active ? 'out-of-service' : state;
 }
 
-/** The state of a device in words. */
+/** Returns the text of a state, such as `catching up`. */
 export function deviceStateText(state: ShownState): string {
   return state.replaceAll('-', ' ');
 }
@@ -140,7 +140,7 @@ export interface StreamStatus {
   readonly last_read_at: string | null;
 }
 
-/** The state of a stream in words. */
+/** Returns the text of a stream's state; where it waits, whether it was ever read. */
 export function streamStateText({ state, last_read_at }: Pick<StreamStatus, 'state' | 'last_read_at'>): string {
   if (state !== 'waiting') return state;
   return last_read_at === null ? 'not read yet' : 'not read since the start';
@@ -170,7 +170,7 @@ export interface DestinationStatus {
   readonly blocked_reason: string | null;
 }
 
-/** A destination in the status report. */
+/** A destination as `/status.json` shows it, with its delivery since the process was started. */
 export interface DestinationReport extends Omit<DestinationStatus, 'delivered_points'> {
   /** Since the process was started; `null` without a running process. */
   readonly delivered_points: number | null;

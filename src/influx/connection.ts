@@ -26,7 +26,7 @@ const http = (): typeof import('node:http') => require('node:http');
 const https = (): typeof import('node:https') => require('node:https');
 const client = (): typeof import('@influxdata/influxdb-client') => require('@influxdata/influxdb-client');
 
-/** The function that begins a request to a URL. */
+/** Returns `request` of `node:https` or `node:http`, by the scheme of the URL. */
 export function beginOf(url: string): typeof import('node:http').request {
   return url.startsWith('https:') ? https().request : http().request;
 }

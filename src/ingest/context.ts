@@ -85,7 +85,6 @@ export interface ReportContext extends Pick<SyncContext, 'store' | 'nextReadingM
 
 /** The additions of a committed telemetry page to the archive. */
 export interface CommittedPage {
-  /** The lane of the request. */
   readonly lane: RequestLane;
   readonly newReadings: number;
   readonly newPoints: number;

@@ -107,7 +107,6 @@ interface LearntLimits {
   readonly learnt: Partial<WindowKnowledge>;
 }
 
-/** The bounds of a refused request. */
 type Bounds = Pick<PageRequest, 'after' | 'before'>;
 
 /**

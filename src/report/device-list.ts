@@ -40,7 +40,7 @@ export interface ListEntry extends Omit<DeviceSummary, 'parentId'> {
   readonly hubName: string | null;
 }
 
-/** The devices that match a query. */
+/** The requested page of the devices that match a query, with the counts of all that match. */
 interface PickedDevices extends Pick<DevicesPage, 'matching' | 'states' | 'page' | 'pages'> {
   readonly rows: readonly ListEntry[];
 }

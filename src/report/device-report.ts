@@ -23,7 +23,7 @@ import { type DeviceSnapshot, snapshotDevice } from './device-snapshot.ts';
 import { apiProblemText, dueAfter, type ReportParts } from './report.ts';
 import { coverageBar } from './series.ts';
 
-/** The parts that the report on a device needs. */
+/** The sources of the report on one device, in addition to those of the status report. */
 export interface DeviceReportParts extends ReportParts {
   readonly facts: StateFacts;
   readonly polls: PollSettings;

@@ -46,7 +46,7 @@ export interface FigureSource {
   noteJob(id: number, progress: unknown): void;
 }
 
-/** Creates the source of the figures. */
+/** Creates the source of the metrics and of the progress line; both read the last scan of the devices. */
 export function createFigures(parts: FiguresParts): FigureSource {
   const { context, deliverers, planning, fleet, jobs } = parts;
   const { store, clock } = context;

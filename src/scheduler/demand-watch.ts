@@ -41,7 +41,7 @@ const KEEP_FACTOR = 1.1;
 const REPORT_FACTOR = 1.25;
 const REPORT_EVERY_MS = HOUR_MS;
 
-/** A shortfall that was reported. */
+/** The shortfall that was reported last, and when. */
 interface Reported {
   readonly shortfall: Shortfall;
   readonly atMs: number;

@@ -87,7 +87,7 @@ const OFF_REST_MS = HOUR_MS;
 /** This many failures about devices in a row, with no answer about any between them, are the stream's. */
 const FAILURES_IN_A_ROW = 3;
 
-/** The parts of the running loop. */
+/** The parts of the loop, and its count of failures. */
 interface Running extends DispatchParts {
   /** Failures about devices since the last answer about one. */
   readonly failed: { inARow: number };

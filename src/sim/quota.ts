@@ -8,7 +8,6 @@
 import { DAY_MS, type EpochMs, MINUTE_MS } from '../core/time.ts';
 import type { SimSettings } from './settings.ts';
 
-/** How a window of the quota moves. */
 export type WindowKind = SimSettings['quota']['window'];
 
 /** How one window stands: requests allowed and left, and how long until one more is allowed (0: at once). */

@@ -36,7 +36,7 @@ import {
 } from '../../scheduler/estimate.ts';
 import type { Planning } from '../../scheduler/planning.ts';
 
-/** A device as far as the backfill is. */
+/** The part of a device's range that a backfill has covered and left open; times in ms. */
 export interface BackfilledDevice {
   readonly deviceId: string;
   readonly name: string;

@@ -32,7 +32,6 @@ import type { CheckReport } from './report.ts';
 
 /** The input of a support bundle. */
 export interface BundleParts extends CheckParts {
-  /** The report of the check itself. */
   readonly check: CheckReport | Unavailable;
 }
 

@@ -67,7 +67,7 @@ export interface CheckParts {
   readonly terminal: TerminalOutput;
 }
 
-/** All lines on the configuration. */
+/** Judges the configuration: mistakes, warnings, secrets, addresses and proxies, each as a line of `--check`. */
 export function configLines(
   { command, read, secretVariables, warnings }: CheckParts,
   environment: ProcessPorts['environment'],

@@ -170,7 +170,7 @@ function readSecretFile({ readFile }: ProcessPorts, place: string, path: string)
   }
 }
 
-/** The API as it was answered and tried. */
+/** The answers about the API: its address and the key. */
 export interface TriedApi {
   readonly url: string;
   readonly key: FoundSecret;
@@ -211,7 +211,7 @@ export function loadTriedConfig(
   return loadConfig({ file: null, environment, readFile, nowMs: realClock.nowMs() }).config;
 }
 
-/** The database as it was answered. */
+/** The answers about the database, with the facts that it has shown. */
 export interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
   readonly token: FoundSecret | null;
   /** The facts that it has shown of itself; `null` where it could not be reached. */

@@ -25,7 +25,7 @@ export const KEY_FILE = 'tidemark_api_key';
 /** The same for the token of the database. */
 export const TOKEN_FILE = 'tidemark_influx_token';
 
-/** The database of a new workspace. */
+/** The section `influx` that `--init` writes. */
 export interface InitDatabase {
   /** Empty for that of the base (Kubernetes). */
   readonly url: string;

@@ -64,7 +64,7 @@ export interface PlanFacts {
   readonly devices: readonly DeviceFacts[];
 }
 
-/** The settings of the configuration. */
+/** The part of the configuration that the requests of a sync depend on. */
 interface PlanSettings {
   readonly share: number;
   readonly schedules: Schedules;

@@ -146,7 +146,7 @@ function replayText(reports: readonly ReplayReport[], linesPerS: number): string
   return `${texts.join('; ')}, ${grouped(Math.round(linesPerS))}/s`;
 }
 
-/** Reports how the replay ended. */
+/** Writes the end of each replay, and the counts of what was not accepted, to the log. */
 function reportReplayEnd({ destinations }: ReplaySummary, { write }: Logger): void {
   const reportLine: Report = (isWell, message) => write({ type: 'replay-report', message, isWell });
   for (const report of destinations) {

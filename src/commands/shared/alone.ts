@@ -21,7 +21,6 @@ import type { ApiState } from '../../scheduler/api-state.ts';
 import { runLoneWork } from '../../scheduler/session.ts';
 import { refusalOf } from './command.ts';
 
-/** How often the deliveries are checked. */
 const DELIVERY_CHECK_MS = SECOND_MS / 5;
 
 /** A position in the log as a number: lines of a block are fewer than this. */
@@ -109,7 +108,6 @@ export async function waitUntilDelivered(
 /** How work that archives has ended. */
 export type Outcome = 'complete' | 'stalled' | 'interrupted' | 'gaps_remain';
 
-/** The exit code of each outcome. */
 export const EXIT_CODES: Readonly<Record<Outcome, ExitCode>> = {
   complete: 0,
   stalled: 3,

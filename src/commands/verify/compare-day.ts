@@ -147,7 +147,7 @@ async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSign
   return null;
 }
 
-/** Whether missing points stay missing. */
+/** Whether points recorded as missing are not sent again: nothing is repaired, or their reason rules it out. */
 function staysMissing(missing: MissingPoints, { resender }: Comparison): boolean {
   return resender === null || !isRepairable(missing);
 }

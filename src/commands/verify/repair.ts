@@ -37,7 +37,7 @@ import {
   verifyVerdict,
 } from './result.ts';
 
-/** A destination that is repaired. */
+/** The repair of one destination after its comparison. */
 interface Repair {
   readonly run: VerifyRun;
   readonly comparison: Comparison;
@@ -230,7 +230,6 @@ export function foundOf(
 }
 
 interface FoundParts {
-  /** The archived days of the device. */
   readonly days: readonly ArchivedDay[];
   /** The days of the device that differ. */
   readonly differing: readonly number[];

@@ -83,7 +83,6 @@ function table(differences: readonly DayDifference[], leftOut: number): string[]
   return [row(['day', 'missing', 'different', 'extra'], 'device'), ...rows, ...rest];
 }
 
-/** The differences, worst first. */
 function worstFirst(differences: readonly DayDifference[]): DayDifference[] {
   const weight = (day: DayDifference): number => DIFFERENCES.reduce((sum, each) => sum + day[each], 0);
   return differences.toSorted(

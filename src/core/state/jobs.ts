@@ -48,13 +48,12 @@ interface JobRule {
    * Whether it may take days: it is done beside all others, one of its kind at a time. The others follow each other.
    */
   readonly isLong: boolean;
-  /** Whether these are arguments of it. */
+  /** Whether a stored value has the shape of this kind's arguments. */
   readonly takes: (args: unknown) => boolean;
   /** Whether two requests are the same: the second command follows the job of the first. Absent: never. */
   readonly isSame?: (args: unknown, other: unknown) => boolean;
 }
 
-/** The rules of each kind of job. */
 export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   once: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
   check: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },

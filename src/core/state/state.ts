@@ -173,7 +173,7 @@ export interface OpenJob {
   readonly progress: unknown;
 }
 
-/** Telemetry requests for one device. */
+/** The latest telemetry requests for one device. */
 interface DeviceRequests {
   /** The newest first. */
   readonly last: readonly SentRequest[];
@@ -217,7 +217,7 @@ export interface StateFacts {
   isCleared(deviceId: string): boolean;
   /** The alerts that were seen: how many, and the first of them, the open ones first, then the newest. */
   alertsSeen(count: number): SeenAlerts;
-  /** The first alerts of one device. */
+  /** The alerts of one device, in the order of `alertsSeen`, up to `count`. */
   alertsOf(deviceId: string, count: number): readonly KnownAlert[];
 }
 

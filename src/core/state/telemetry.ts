@@ -132,7 +132,6 @@ export const GAP_REASONS = [
   'device_gone',
 ] as const;
 
-/** The reason of a recorded gap. */
 export type GapReason = (typeof GAP_REASONS)[number];
 
 /** A range of a device that is not covered, with its reason. */

@@ -41,7 +41,7 @@ export interface Archive {
   clearedAround(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /** The time of the newest telemetry line of a device, cleared ones included. */
   newestNs(deviceId: string): EpochNs | null;
-  /** Lines of a lane after a position. */
+  /** The number of lines of a lane after a position. */
   linesAfter(lane: LogLane, position: LogPosition): number;
   /** The place behind all of a lane. */
   endOf(lane: LogLane): LogPosition;

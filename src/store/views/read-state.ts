@@ -75,7 +75,6 @@ function readStateOf(db: Database.Database, directory: string, path: string): Re
 /** The oldest state version that is read here. */
 const FIRST_STEP = 1;
 
-/** The coverage and readings of a device. */
 type CoveredTelemetry = Pick<DeviceFacts, 'covered' | 'newestMs' | 'beginsNs' | 'days'>;
 
 /** The parts of a state that a plan is computed from. */
