@@ -55,9 +55,9 @@ export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Cla
     return { kind: 'fault', fault: malformed(context.request, 'the response is not JSON') };
   }
   const error = readError(body, context.secret);
-  const kind = kindOf(answer.status, error, context.hasCursor);
+  const kind = faultKind(answer.status, error, context.hasCursor);
   const isRedirect = answer.status >= 300 && answer.status < 400;
-  return fault(kind, answer, context, { text: isRedirect ? IS_REDIRECT : textOf(kind, context, error), error });
+  return fault(kind, answer, context, { text: isRedirect ? IS_REDIRECT : faultText(kind, context, error), error });
 }
 
 const IS_PAGE: ApiText = (api) =>
@@ -77,7 +77,7 @@ const STATUS_KINDS: ReadonlyMap<number, ApiFaultKind> = new Map([
   [429, 'throttled'],
 ]);
 
-function kindOf(status: number, error: ErrorText, hasCursor: boolean): ApiFaultKind {
+function faultKind(status: number, error: ErrorText, hasCursor: boolean): ApiFaultKind {
   if (status === 400) return kindOfBadRequest(error, hasCursor);
   if (status === 403 && error.code === 'insufficient_scope') return 'scope-missing';
   const known = STATUS_KINDS.get(status);
@@ -101,7 +101,7 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorText, hasCursor: bool
  * The text for a fault. A missing endpoint, or a refusal without the error object of the API, points to a wrong address
  * and not to the workspace.
  */
-function textOf(kind: ApiFaultKind, { request }: RequestContext, { code, message }: ErrorText): ApiText {
+function faultText(kind: ApiFaultKind, { request }: RequestContext, { code, message }: ErrorText): ApiText {
   if (kind === 'invalid-request' && code === null && message === null) return IS_NO_ERROR;
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
   return kind === 'not-found' && isEndpoint ? NO_ENDPOINT : () => FAULT_TEXTS[kind].beforeMessage;

@@ -9,7 +9,7 @@ import { InvalidText, secretText } from '../config/values.ts';
 import { codeOf, UserError } from '../core/faults.ts';
 import { createFilter, type FilterSpec } from '../core/filter.ts';
 import { areRecords, isRecord, parseJson } from '../core/json.ts';
-import { DESTINATION_KINDS, identityOf } from '../core/lines/dialect.ts';
+import { DESTINATION_KINDS, destinationIdentity } from '../core/lines/dialect.ts';
 import { type Schedules, STREAMS } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
 import { createFactNote, type Store } from '../core/state/state.ts';
@@ -38,13 +38,13 @@ export function createSyncOptions(
       concurrency: config.api.concurrency,
       workspaceTag: config.workspaceId,
     },
-    destinations: destinationsOf(config, readSecret),
+    destinations: createDestinationOptions(config, readSecret),
     archive: config.archive,
   };
 }
 
 /** The databases of the configuration as destinations, each with its name. */
-function destinationsOf(
+function createDestinationOptions(
   { influx, destinations, proxies }: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>,
   readSecret: ReadSecret,
 ): DestinationOptions[] {
@@ -55,7 +55,7 @@ function destinationsOf(
       const to = { name, url, token, renewToken, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
       const served = kind === 'auto' ? createUnknownServer(to) : kind;
       const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
-      return { sink, identity: identityOf({ kind, url, org, bucket }), batchLines, kind: served, timeoutMs };
+      return { sink, identity: destinationIdentity({ kind, url, org, bucket }), batchLines, kind: served, timeoutMs };
     },
   );
 }
@@ -212,7 +212,10 @@ export function selectDatabases(
       const kinds = kind === 'auto' ? DESTINATION_KINDS : [kind];
       return {
         options: { name: database.name, url, token, org, bucket, timeoutMs, ca: ca ?? undefined, proxies },
-        candidates: kinds.map((each) => ({ kind: each, identity: identityOf({ kind: each, url, org, bucket }) })),
+        candidates: kinds.map((each) => ({
+          kind: each,
+          identity: destinationIdentity({ kind: each, url, org, bucket }),
+        })),
         batchLines,
       };
     });

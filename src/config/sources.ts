@@ -132,7 +132,7 @@ export function readConfigFile({ file, readFile }: FileInput, known: KnownNames)
       key: file === null ? null : '--config',
       at: null,
       what: `${fileProblem(error)} ${path}`,
-      remedy: missing ? 'create it, or name another with --config' : problemOf(error).remedy,
+      remedy: missing ? 'create it, or name another with --config' : readFailure(error).remedy,
     };
     return { given: new Map(), mistakes: [mistake], whole: false };
   }
@@ -160,7 +160,7 @@ const FILE_PROBLEMS: ReadonlyMap<string, FileProblem> = new Map([
   ['EPERM', DENIED],
 ]);
 
-function problemOf(error: unknown): FileProblem {
+function readFailure(error: unknown): FileProblem {
   const code = codeOf(error);
   const other = { what: `the file cannot be read (${code}):`, remedy: 'check the path and its file system' };
   return FILE_PROBLEMS.get(code) ?? other;
@@ -173,12 +173,12 @@ export function systemdWorkspace(given: ReadonlyMap<string, Given>): string | nu
 
 /** Returns why a file could not be read, as words that precede its path. */
 export function fileProblem(error: unknown): string {
-  return problemOf(error).what;
+  return readFailure(error).what;
 }
 
 /** The mistake of a key whose file could not be read. */
 export function unreadable(error: unknown, path: string): Pick<Mistake, 'what' | 'remedy'> {
-  const { what, remedy } = problemOf(error);
+  const { what, remedy } = readFailure(error);
   return { what: `${what}${shownPath(path)}`, remedy };
 }
 
@@ -227,7 +227,7 @@ function visitSection(state: ReadState, node: unknown, prefix: string): boolean 
 
 function visitPair(state: ReadState, { key, value }: Pair, prefix: string): void {
   const { known, mistakes } = state;
-  const at = `${state.file}, line ${lineOf(key, state.lines)}`;
+  const at = `${state.file}, line ${lineNumber(key, state.lines)}`;
   const name = scalarText(key) ?? '';
   const path = `${prefix}${name}`;
   const location = { key: path, at };
@@ -254,7 +254,7 @@ function visitFamily(state: ReadState, node: unknown, { path, family }: { path: 
   if (isNothing(node)) return true;
   if (!yaml().isMap(node)) return false;
   for (const { key, value } of node.items) {
-    const at = `${state.file}, line ${lineOf(key, state.lines)}`;
+    const at = `${state.file}, line ${lineNumber(key, state.lines)}`;
     const name = scalarText(key) ?? '';
     if (!/^[A-Za-z][\w-]{0,39}$/.test(name)) {
       const what = 'expected a name of letters, digits, - and _, beginning with a letter';
@@ -319,7 +319,7 @@ function isNothing(node: unknown): boolean {
   return yaml().isScalar(node) && node.type === 'PLAIN' && ['', '~', 'null'].includes(String(node.value));
 }
 
-function lineOf(node: unknown, lines: LineCounter): number {
+function lineNumber(node: unknown, lines: LineCounter): number {
   const range = yaml().isScalar(node) || yaml().isMap(node) || yaml().isAlias(node) ? node.range : undefined;
   return lines.linePos(range?.[0] ?? 0).line;
 }

@@ -122,7 +122,7 @@ export function coverageOf(device: WantedDevice, known: KnownCoverage, wanted: I
   // The reason of an excluded or gone device replaces all earlier ones.
   const gaps = reason === null ? nameGaps(missing, known.gaps, PENDING) : nameGaps(missing, [], reason);
   return {
-    state: stateOf(device, { covered: known.covered, open: missing, wanted }),
+    state: deviceState(device, { covered: known.covered, open: missing, wanted }),
     coveredTo: wanted.to - lag,
     lagSeconds: seconds(lag),
     gapSeconds: seconds(lengthNs(open)),
@@ -146,7 +146,7 @@ function unreadReason({ goneSinceMs, isExcluded }: WantedDevice): 'excluded' | '
   return goneSinceMs === null ? null : 'device_gone';
 }
 
-function stateOf(
+function deviceState(
   { record, goneSinceMs, isExcluded }: WantedDevice,
   { covered, open, wanted }: { covered: readonly CoveredRange[]; open: Intervals; wanted: Interval },
 ): DeviceState {

@@ -127,7 +127,7 @@ export function createGroups(): { add(item: QuarantinedItem): void; all(): reado
       const { at } = aboutItem(item);
       const known = groups.get(key);
       if (known === undefined) {
-        const group = isRoom ? { reason, parts: partsOf(shape) } : { reason: 'many other reasons', parts: [] };
+        const group = isRoom ? { reason, parts: searchableRuns(shape) } : { reason: 'many other reasons', parts: [] };
         groups.set(key, { destinationId, ...group, count: 1, from: at, to: at, samples: [content] });
         return;
       }
@@ -159,7 +159,7 @@ function shapeOf(text: string): string {
 const PART_LENGTH = { least: 6, most: 40 };
 
 /** The runs of the shape that mean nothing to a shell inside of quotes, the longest first. */
-function partsOf(shape: string): string[] {
+function searchableRuns(shape: string): string[] {
   const runs = shape.match(/[A-Za-z][A-Za-z _.,:=/()-]*/g) ?? [];
   return runs
     .flatMap((run) => run.split(': '))

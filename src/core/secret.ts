@@ -17,20 +17,20 @@ export const SECRET_MARK = '[secret]';
  * @param isAnswer whether the text comes from a server: no word in it is Tidemark's own
  */
 export function formsOfSecret(secret: string, isAnswer = false): readonly string[] {
-  const whole = partsOf(secret).filter(
+  const whole = secretAndPassword(secret).filter(
     (part) => part.length >= SHORTEST_SEARCHED && (isAnswer || !PLAIN_WORD.test(part)),
   );
   return whole.length > 0 ? whole : [`Token ${secret}`, `Bearer ${secret}`, `Basic ${inBase64(secret)}`];
 }
 
 /** InfluxDB 1.8 takes `user:password` as a token: the password alone is a secret too. */
-function partsOf(secret: string): readonly string[] {
+function secretAndPassword(secret: string): readonly string[] {
   return [...new Set([secret, secret.slice(secret.indexOf(':') + 1)])];
 }
 
 /** Whether a secret, or its password, is a plain word, as names and sentences consist of: `second`, `Tidemark`. */
 export function isGuessable(secret: string): boolean {
-  return partsOf(secret).some((part) => PLAIN_WORD.test(part));
+  return secretAndPassword(secret).some((part) => PLAIN_WORD.test(part));
 }
 
 /** Letters alone, in the case of a word, and no longer than the longest word of Tidemark's names. */

@@ -34,7 +34,7 @@ import { withStep } from '../core/text.ts';
 /** The identity of a destination, and how to reach it. */
 export interface DestinationOptions {
   readonly sink: Sink;
-  /** Kind, URL, organisation and bucket (`identityOf`). If one of them changes, it is another destination. */
+  /** Kind, URL, organisation and bucket (`destinationIdentity`). If one of them changes, it is another destination. */
   readonly identity: string;
   readonly batchLines: number;
   /** How long one write may take, in ms. */

@@ -195,7 +195,7 @@ function createPieces(name: string, take: TakeSeries) {
       if (piece === null) return notUnderstood(name, NO_INFLUX);
       const result = piece.results?.[0];
       const error = piece.error ?? result?.error;
-      if (error !== undefined) return problemOf(name, error);
+      if (error !== undefined) return queryProblem(name, error);
       if (result === undefined) return notUnderstood(name, NO_INFLUX);
       for (const { tags = {}, columns = [], values = [] } of result.series ?? []) take({ tags, columns, values });
       isOpen = result.partial === true || result.series?.at(-1)?.partial === true;
@@ -229,7 +229,7 @@ function notUnderstood(name: string, { message, hint }: Misunderstanding): ReadP
 /** Words with which a database reports its own failure, with a status that does not show it. */
 const ITSELF = /timeout|timed out|unavailable|shutting down|engine is closed|too many|max-concurrent|interrupted/i;
 
-function problemOf(name: string, error: string): ReadProblem {
+function queryProblem(name: string, error: string): ReadProblem {
   const message = plainText(error, 180);
   return ITSELF.test(error)
     ? { kind: 'down', message, hint: '' }

@@ -21,7 +21,7 @@ import { type EpochMs, type EpochNs, formatExact, HOUR_NS, maxNs, minNs, msToNs,
 import { type CommitInput, composeCommit, extentOf, instantsIn, withoutStored } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
 import { composeWithdrawal, coverageLimit, isCovered, type Silence, withoutUnverified } from './coverage-rules.ts';
-import { windowOf } from './empty-ranges.ts';
+import { createEmptyWindow } from './empty-ranges.ts';
 import { namedGap } from './named-gaps.ts';
 import type { PageRequest } from './page-request.ts';
 import { emptiedRange } from './rejected-answers.ts';
@@ -101,7 +101,7 @@ const VALUES_AT_ONCE = 5000;
  */
 export async function commitInTurns(context: SyncContext, page: JudgedPage): Promise<Committed> {
   const { covered } = context.store.telemetry(page.deviceId);
-  const parts = partsOf(page.readings, covered);
+  const parts = splitPage(page.readings, covered);
   const reply = { ...page.reply, value: { ...page.reply.value, rejected: [] } };
   let newReadings = 0;
   for (const readings of parts.slice(0, -1)) {
@@ -113,7 +113,7 @@ export async function commitInTurns(context: SyncContext, page: JudgedPage): Pro
 }
 
 /** The parts of a page, newest first, each in the order of the page. Readings of covered times are in the last one. */
-function partsOf(readings: readonly Reading[], covered: readonly CoveredRange[]): readonly (readonly Reading[])[] {
+function splitPage(readings: readonly Reading[], covered: readonly CoveredRange[]): readonly (readonly Reading[])[] {
   const parts: Reading[][] = [[]];
   const known: Reading[] = [];
   let values = 0;
@@ -250,7 +250,7 @@ export function keepEmptied(
 ): void {
   const { near, far } = overlapsOf(gap, store.telemetry(deviceId).covered);
   const range = emptiedRange(page, [near, far], store.missedOverlaps(deviceId));
-  if (range !== null) store.saveEmptyWindow(deviceId, windowOf(range, serverClock.nowMs()));
+  if (range !== null) store.saveEmptyWindow(deviceId, createEmptyWindow(range, serverClock.nowMs()));
 }
 
 /** The stored lines of a device around the readings of a page. */

@@ -147,7 +147,7 @@ export function coverageAfter(
   const before = silent.reduce((left, range) => withoutRange(left, range, null), state.covered);
   const added = covers === null ? before : addRange(before, covers);
   const lateGap = lateGapOf(added, input, late);
-  const covered = lateGap === null ? added : withoutRange(added, lateGap, oldestOf(readings));
+  const covered = lateGap === null ? added : withoutRange(added, lateGap, oldestReading(readings));
   const reopened = [...silent, ...(lateGap === null ? [] : [lateGap])].reduce<Interval | null>(hullOf, null);
   const isLonger =
     gracePeriodMs > gracePeriodOf(input.gracePeriodMs, state.late) ||
@@ -195,7 +195,7 @@ function endOfSilence(
 ): EpochNs | null {
   if (covers.first !== null) return covers.first.at;
   const from = before.at(-1)?.to ?? covers.from;
-  return oldestOf(readings.filter(({ recordedAt: at }) => from <= at && at < covers.from))?.recordedAt ?? null;
+  return oldestReading(readings.filter(({ recordedAt: at }) => from <= at && at < covers.from))?.recordedAt ?? null;
 }
 
 /**
@@ -207,7 +207,7 @@ function lateGapOf(
   { readings, lateGapFrom }: CoverageInput,
   late: readonly Reading[],
 ): Interval | null {
-  const to = oldestOf(readings)?.recordedAt;
+  const to = oldestReading(readings)?.recordedAt;
   const isLate = to !== undefined && late.some(({ recordedAt }) => recordedAt === to);
   if (!isLate || lateGapFrom === undefined) return null;
   const range = covered.find((each) => each.from < to && to < each.to);
@@ -234,7 +234,7 @@ function edgeOf(reading: Reading | null): Edge | null {
 }
 
 /** The oldest reading; of several at one instant the last served, which is the older one. */
-function oldestOf(readings: readonly Reading[]): Reading | null {
+function oldestReading(readings: readonly Reading[]): Reading | null {
   return readings.reduce<Reading | null>(
     (oldest, reading) => (oldest === null || reading.recordedAt <= oldest.recordedAt ? reading : oldest),
     null,

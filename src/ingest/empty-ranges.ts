@@ -136,7 +136,7 @@ export function windowToCheck(
 }
 
 /** A range to request again after an hour and after a day. */
-export function windowOf(range: Interval, nowMs: EpochMs): EmptyWindow {
+export function createEmptyWindow(range: Interval, nowMs: EpochMs): EmptyWindow {
   return { ...range, sinceMs: nowMs, dueMs: nowMs + HOUR_MS };
 }
 

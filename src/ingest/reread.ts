@@ -57,7 +57,7 @@ export function rereadDue(
     .filter(({ record, goneSinceMs }) => goneSinceMs === null && done.get(record.deviceId) !== day)
     .map(({ record }) => record.deviceId)
     .filter((deviceId) => {
-      const covered = coveredIn(store, deviceId, rangeOf(day, NEVER_LATE));
+      const covered = coveredIn(store, deviceId, rereadDayRange(day, NEVER_LATE));
       return covered !== null && store.cleared(deviceId, covered.from, covered.to).length === 0;
     });
 }
@@ -71,7 +71,7 @@ function probeOf(day: number): Interval {
 /**
  * The range to read again with a day: the day, and before it as much as the readings of the device were late so far.
  */
-function rangeOf(day: number, { worstMs }: LateRecord): Interval {
+function rereadDayRange(day: number, { worstMs }: LateRecord): Interval {
   const lateMs = worstMs > AFTER_MIDNIGHT_MS ? Math.min(worstMs, LONGEST_LATE_MS) : 0;
   return { from: BigInt(day) * DAY_NS - msToNs(lateMs), to: BigInt(day + 1) * DAY_NS };
 }
@@ -109,7 +109,7 @@ export async function rereadDay(
     return range === null || (await commitRange(context, { deviceId, range }, signal)).isWhole;
   };
   if (!(await read(probeOf(day)))) return false;
-  if (!(await read(rangeOf(day, store.telemetry(deviceId).late)))) return false;
+  if (!(await read(rereadDayRange(day, store.telemetry(deviceId).late)))) return false;
   store.saveReread(deviceId, day);
   return true;
 }

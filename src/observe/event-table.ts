@@ -353,7 +353,7 @@ export function findRow(name: unknown): EventRow<AppEvent> | undefined {
 }
 
 /** Returns the log line of an event: its level, its message and its fields. */
-export function lineOf(event: AppEvent): EventLine {
+export function eventLine(event: AppEvent): EventLine {
   const { level, message, fields } = rowOf(event.type);
   return {
     level: typeof level === 'string' ? level : level.choose(event),

@@ -15,7 +15,7 @@ import { createScrub, type Scrub, scrubName, withoutQueries } from '../core/secr
 import { grouped, plainText } from '../core/text.ts';
 import { formatMs } from '../core/time.ts';
 import type { FieldValues, LineLevel, LogValue } from './event-row.ts';
-import { findRow, lineOf, rowOf } from './event-table.ts';
+import { eventLine, findRow, rowOf } from './event-table.ts';
 import { createAdmission, createPollSummaries } from './repeats.ts';
 
 /** Takes the line of an event: the log writes it, the status page shows it. */
@@ -136,7 +136,7 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
     sink[level](Object.fromEntries(shown), clean(message, MAX_MESSAGE_LENGTH));
   };
   const write = (event: ProgramEvent): void => {
-    const { level, message, fields } = lineOf(event);
+    const { level, message, fields } = eventLine(event);
     line(level, message, { event: event.type, ...fields });
   };
   return { takes: (each) => sink.isLevelEnabled(each), line, write };
@@ -155,7 +155,7 @@ export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe
     const suppressed = level === 'debug' ? null : admit(event, level);
     const shownAs = suppressed === null ? 'debug' : level;
     if (!log.takes(shownAs)) return;
-    const { message, fields } = lineOf(event);
+    const { message, fields } = eventLine(event);
     const named = { event: event.type, ...fields };
     const counted = { [countNameOf(event)]: suppressed };
     log.line(shownAs, message, suppressed === null || suppressed === 0 ? named : { ...named, ...counted });

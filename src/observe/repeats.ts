@@ -240,7 +240,7 @@ export function createPollSummaries({ monoMs }: Pick<Clock, 'monoMs'>): PollSumm
     }
     return ended
       .filter(([, { requests }]) => requests > 0)
-      .map(([stream, counted]) => summaryOf(stream, counted, monoMs()));
+      .map(([stream, counted]) => pollSummary(stream, counted, monoMs()));
   };
   return (event) => {
     // Due summaries end before this event, so that none has a part of a request; that of a read stream ends with it.
@@ -286,7 +286,7 @@ function countEvent(event: AppEvent, openCounts: (stream: Stream) => StreamCount
   }
 }
 
-function summaryOf(stream: Stream, counted: StreamCounts, nowMs: number): PollSummary {
+function pollSummary(stream: Stream, counted: StreamCounts, nowMs: number): PollSummary {
   const { sinceMs, runs, requests, failed, records, points, devices } = counted;
   const counts = { runs, requests, failed, records, newPoints: points, devices: devices.size };
   return { type: 'poll-summary', stream, ...counts, periodMs: nowMs - sinceMs };

@@ -270,7 +270,7 @@ function createFleetTally(view: SnapshotView, most: number): FleetTally {
           listed: counts.listed,
           present: counts.present,
           lastDayMissing: counts.lastDayMissing,
-          freshness: freshnessOf(ages, 2 * counts.unknown > ages.length ? openSeconds : -1),
+          freshness: lagQuantiles(ages, 2 * counts.unknown > ages.length ? openSeconds : -1),
           gapSeconds,
           devices,
           leftOut: most === 0 ? 0 : counts.all - devices.length,
@@ -318,7 +318,7 @@ function lastDayOpen({ device, coverage }: Seen, { context, wantedRange }: Snaps
  *
  * @param unknownTo while most devices have no lag yet: up to where it is none, in seconds.
  */
-function freshnessOf(ages: readonly number[], unknownTo: number): FleetFigures['freshness'] {
+function lagQuantiles(ages: readonly number[], unknownTo: number): FleetFigures['freshness'] {
   const sorted = Float64Array.from(ages).sort();
   const at = (part: number): number | null => {
     const age = percentile(sorted, part);

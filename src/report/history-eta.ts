@@ -67,7 +67,7 @@ export function createHistoryEta(parts: HistoryEtaParts): () => HistoryEta | nul
 
 function etaNow(parts: HistoryEtaParts, nowMs: EpochMs): HistoryEta | null {
   const wanted = wantedNow(parts.context);
-  const supply = supplyOf(parts, nowMs);
+  const supply = measuredSupply(parts, nowMs);
   if (wanted === null || supply === null) return null;
   const plan = parts.context.store.account()?.plan;
   const { requests, assumesFullHistory } = backfillNeed({
@@ -124,7 +124,7 @@ const LEAST_MS = 5 * SECOND_MS;
  *
  * @returns `null` while the quota is not known, or the load of the other lanes.
  */
-function supplyOf(
+function measuredSupply(
   { ledger, quota }: HistoryEtaParts,
   nowMs: EpochMs,
 ): (BesideSupply & { readonly measuredMs: number }) | null {

@@ -144,7 +144,7 @@ function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesP
       page,
       pages,
       bar_from: formatExact(BigInt(Math.max(0, fromDay)) * DAY_NS),
-      rows: rows.map((device) => rowOf(parts, { device, wantedRange, fromDay, days })),
+      rows: rows.map((device) => deviceRow(parts, { device, wantedRange, fromDay, days })),
     };
   };
 }
@@ -175,7 +175,7 @@ interface RowFacts {
   readonly days: number;
 }
 
-function rowOf(parts: TimedParts, row: RowFacts): DeviceRow {
+function deviceRow(parts: TimedParts, row: RowFacts): DeviceRow {
   const { deviceId, name, modelId, hubName, state, active, lagSeconds, share, newestNs } = row.device;
   return {
     device_id: deviceId,

@@ -102,11 +102,11 @@ function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean):
     generated_at: timeText(nowMs),
     workspace_id: store.workspaceTag(),
     workspace_name: store.account()?.name ?? null,
-    ...summaryOf(parts, { devices: included, excluded, sums, destinations, jobs, next }),
+    ...composeSummary(parts, { devices: included, excluded, sums, destinations, jobs, next }),
     process: processStatus(parts),
     streams: streamsOf(parts),
     freshness: {
-      ...freshnessOf(parts, nowMs),
+      ...lagSummary(parts, nowMs),
       behind_after_seconds: behindAfter,
       ...sums.lag,
     },
@@ -148,7 +148,7 @@ function processStatus({ facts, isRunning }: ReportParts): ProcessStatus {
   };
 }
 
-function freshnessOf({ context, staleMs }: ReportParts, nowMs: EpochMs) {
+function lagSummary({ context, staleMs }: ReportParts, nowMs: EpochMs) {
   const targetMs = meanPeriodMs(context.settings.schedules.telemetry, nowMs);
   const seconds = (ms: number): number => (Number.isFinite(ms) ? Math.round(ms / 1000) : 0);
   return { target_seconds: seconds(targetMs), expected_seconds: seconds(Math.max(targetMs, staleMs())) };
@@ -164,7 +164,7 @@ function jobStatus({ id, kind, state, requestedBy, requestedMs, startedMs, args,
     requested_by: requestedBy,
     requested_at: timeText(requestedMs),
     started_at: timeText(startedMs),
-    range: kind === 'backfill' && isBackfillArgs(args) ? rangeOf(args as BackfillArgs) : null,
+    range: kind === 'backfill' && isBackfillArgs(args) ? jobRange(args as BackfillArgs) : null,
     share: known?.totals.covered_share ?? null,
     requests: known?.totals.requests ?? null,
     readings: known?.totals.archived_readings ?? null,
@@ -186,7 +186,7 @@ function movingJob({ isRunning, streams }: ReportParts, job: JobStatus): JobStat
   return isUnread ? { ...still, waits: 'waiting until the API can be read' } : job;
 }
 
-function rangeOf({ from, to, begunTo }: BackfillArgs): NonNullable<JobStatus['range']> {
+function jobRange({ from, to, begunTo }: BackfillArgs): NonNullable<JobStatus['range']> {
   const end = to ?? begunTo ?? null;
   return {
     from: from === 'all' ? null : formatExact(BigInt(from)),
@@ -290,8 +290,8 @@ interface SummaryFacts {
 }
 
 /** The state in a sentence: the most serious problem, or how far the sync is. Without a process that comes first. */
-function summaryOf(parts: ReportParts, facts: SummaryFacts): Pick<StatusReport, 'summary' | 'summary_problem'> {
-  const found = problemOf(parts) ?? {
+function composeSummary(parts: ReportParts, facts: SummaryFacts): Pick<StatusReport, 'summary' | 'summary_problem'> {
+  const found = worstProblem(parts) ?? {
     summary: syncText(parts, facts),
     summary_problem: parts.streams.isListed() ? null : { code: 'devices_not_listed' as const, name: null },
   };
@@ -372,7 +372,7 @@ function completeText(
 }
 
 /** The most serious problem; `null` if there is none. */
-function problemOf({
+function worstProblem({
   isRunning,
   deliverers,
   streams,

@@ -205,7 +205,7 @@ interface ApiProblem {
  *
  * @param outage how an outage of the complete API was noticed; `null` while it answers.
  */
-function problemOf({ refusal, firstFailure }: ApiState, outage: string | null): ApiProblem | null {
+function apiProblem({ refusal, firstFailure }: ApiState, outage: string | null): ApiProblem | null {
   if (refusal !== null) return { code: 'key_refused', text: refusalText(refusal) };
   const text = outage ?? firstFailure;
   return text === null ? null : { code: 'api_unreachable', text };
@@ -216,7 +216,7 @@ export const API_PROBLEM = 'api_problem';
 
 /** The fact as it is now; `null` without a problem. */
 export function problemFact(state: ApiState, outage: string | null): string | null {
-  const problem = problemOf(state, outage);
+  const problem = apiProblem(state, outage);
   return problem === null ? null : JSON.stringify(problem);
 }
 
@@ -255,10 +255,10 @@ export const FAILING_LONG_MS = 10 * MINUTE_MS;
 export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
   return {
     list: () => {
-      const problem = problemOf(state, outage());
-      return STREAMS.map((name) => unreadBy(problem, statusOf(name, state.streams[name])));
+      const problem = apiProblem(state, outage());
+      return STREAMS.map((name) => unreadBy(problem, streamStatus(name, state.streams[name])));
     },
-    problem: () => problemOf(state, outage())?.text ?? null,
+    problem: () => apiProblem(state, outage())?.text ?? null,
     isRefused: () => state.refusal !== null,
     nextAttemptInMs: () => (state.refusal === null ? null : Math.max(0, state.retryAtMs - state.parts.monoMs())),
     isListed: () => Number.isFinite(state.streams.devices.readAtMs) && state.streams.devices.missingScope === null,
@@ -284,7 +284,7 @@ function unreadBy(problem: ApiProblem | null, status: StreamStatus): StreamStatu
   return { ...status, state: 'failing', reason: status.reason ?? 'the API cannot be read' };
 }
 
-function statusOf(name: Stream, { answeredAtMs, missingScope, failure }: StreamState): StreamStatus {
+function streamStatus(name: Stream, { answeredAtMs, missingScope, failure }: StreamState): StreamStatus {
   const last_read_at = timeText(answeredAtMs);
   if (missingScope !== null)
     return { name, state: 'off', reason: `the key lacks the scope ${missingScope}`, last_read_at };

@@ -106,15 +106,15 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     tally,
     deviceIds: [...devices.keys()],
     covers: (deviceId) => devices.has(deviceId),
-    wanted: (deviceId) => wantedOf(state, deviceId),
+    wanted: (deviceId) => wantedByBackfill(state, deviceId),
     leavesNewest: () => leavesNewest(state),
     recheck: state.recheck,
     open: (deviceId, others) => {
       const unread = state.recheck?.unread(deviceId) ?? [];
-      return openAtLeast(union(gapsOf(state, deviceId, others), unread), wantedRange.limit);
+      return openAtLeast(union(requestableGaps(state, deviceId, others), unread), wantedRange.limit);
     },
     next: (deviceId, recency, others) => {
-      const gap = newestGap(gapsOf(state, deviceId, others), recency, wantedRange.limit);
+      const gap = newestGap(requestableGaps(state, deviceId, others), recency, wantedRange.limit);
       if (gap === null) return rangeToReread(state, deviceId, recency);
       const limit = coverageLimitOf(state, deviceId) ?? range.to;
       // A backfill has a fixed end, so it always sends an upper bound, even at the coverage limit.
@@ -134,7 +134,7 @@ function beginRecheckOfAll(state: BackfillState): Recheck {
   const there = [...state.devices.values()].filter(({ goneSinceMs }) => goneSinceMs === null);
   return beginRecheck(
     state.context,
-    new Map(there.map(({ record: { deviceId } }) => [deviceId, wantedOf(state, deviceId)])),
+    new Map(there.map(({ record: { deviceId } }) => [deviceId, wantedByBackfill(state, deviceId)])),
   );
 }
 
@@ -165,7 +165,7 @@ export function backfillRange(args: Pick<BackfillArgs, 'from' | 'to' | 'begunTo'
 }
 
 /** Returns the range that a backfill wants of a device. */
-function wantedOf({ context: { store }, settings, range, devices }: BackfillState, deviceId: string): Interval {
+function wantedByBackfill({ context: { store }, settings, range, devices }: BackfillState, deviceId: string): Interval {
   const { to } = range;
   if (settings.args.from !== 'all') return range;
   const record = devices.get(deviceId)?.record;
@@ -184,14 +184,14 @@ function leavesNewest({ context, settings, startedMs }: BackfillState): boolean 
 }
 
 /** Returns the gaps of a device that a backfill can request now. */
-function gapsOf(state: BackfillState, deviceId: string, others: Intervals): Intervals {
+function requestableGaps(state: BackfillState, deviceId: string, others: Intervals): Intervals {
   const { context, devices } = state;
   if (!devices.has(deviceId)) return [];
   const nowMs = context.serverClock.nowMs();
   return backfillGaps({
     covered: context.store.telemetry(deviceId).covered,
     named: context.store.gaps(deviceId),
-    wanted: wantedOf(state, deviceId),
+    wanted: wantedByBackfill(state, deviceId),
     limit: coverageLimitOf(state, deviceId),
     isTopLeft: leavesNewest(state),
     others,
@@ -219,17 +219,17 @@ export function backfillGaps(facts: BackfillGapFacts): Intervals {
   const { covered, named, wanted, limit, isTopLeft, others, nowMs } = facts;
   const top = isTopLeft ? (covered.at(-1)?.to ?? wanted.from) : wanted.to;
   // No one else requests the gaps that were given up in favour of newer pages.
-  const givenUp = normalize(named.filter(({ reason }) => reason === 'over_quota').map(rangeOf));
+  const givenUp = normalize(named.filter(({ reason }) => reason === 'over_quota').map(gapRange));
   return gapsToRequest({
     covered,
     // The grace period may have grown since the start.
     wanted: { from: wanted.from, to: [wanted.to, top, limit ?? wanted.to].reduce(minNs) },
-    resting: normalize(named.filter((gap) => isResting(gap, 'backfill', nowMs)).map(rangeOf)),
+    resting: normalize(named.filter((gap) => isResting(gap, 'backfill', nowMs)).map(gapRange)),
     others: givenUp.length === 0 ? others : subtract(others, givenUp),
   });
 }
 
-function rangeOf({ fromNs, toNs }: Gap): Interval {
+function gapRange({ fromNs, toNs }: Gap): Interval {
   return { from: fromNs, to: toNs };
 }
 

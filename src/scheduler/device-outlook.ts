@@ -156,7 +156,7 @@ export function outlookOf(facts: OutlookFacts, rules: OutlookRules): Outlook | n
       dueMs: Math.max(facts.polledMs, facts.restMs),
       fullMs: Number.POSITIVE_INFINITY,
     };
-  const oldestMs = oldestOf(facts, rules);
+  const oldestMs = oldestUnreadMs(facts, rules);
   const fullMs = fullFromMs(facts, rules);
   return {
     oldestMs,
@@ -204,7 +204,7 @@ function reachOf(intervalMs: number, { pageSize, fill, gracePeriodMs, isInTurn }
  * was requested longest ago. A short page scan is finished before the next one begins, because only its last page makes
  * the device complete.
  */
-export function turnOf(facts: OutlookFacts, { pageSize, isInTurn }: OutlookRules): number {
+export function turnOrderMs(facts: OutlookFacts, { pageSize, isInTurn }: OutlookRules): number {
   const { liveGap, rate, polledMs, newestMs } = facts;
   if (liveGap === null)
     return isInTurn ? polledMs : newestMs + pageSize * (rate.intervalMs ?? Number.POSITIVE_INFINITY);
@@ -303,7 +303,7 @@ export function idlePollDueMs(polledMs: EpochMs, { idlePollMs }: PollSettings): 
   return polledMs + idlePollMs;
 }
 
-function oldestOf(facts: OutlookFacts, rules: OutlookRules): number {
+function oldestUnreadMs(facts: OutlookFacts, rules: OutlookRules): number {
   const { intervalMs } = facts.rate;
   const byRateMs = facts.newestMs + (intervalMs ?? (isFollowed(facts, rules) ? Number.POSITIVE_INFINITY : 0));
   return hasHint(facts) ? Math.min(byRateMs, facts.hint.seenMs) : byRateMs;

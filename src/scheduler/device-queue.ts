@@ -48,7 +48,7 @@ import {
   outlookOf,
   type PollAnswer,
   stopOf,
-  turnOf,
+  turnOrderMs,
   unknownDevice,
 } from './device-outlook.ts';
 import { createHeap, dropSlot, type Heap, headKey, headSlot, putSlot } from './heap.ts';
@@ -314,7 +314,7 @@ function enter(queue: DeviceQueue, { deviceId, state, slot, facts, outlook }: Qu
       putSlot(heaps.filling, slot, outlook.fullMs);
       break;
     case 'full':
-      putSlot(heaps.full, slot, turnOf(facts, rules));
+      putSlot(heaps.full, slot, turnOrderMs(facts, rules));
       break;
     case 'polling':
       break;

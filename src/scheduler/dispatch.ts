@@ -259,7 +259,7 @@ function isOnce({ loneWork }: Planning): boolean {
 /** Records the gaps of a device that did not answer while others did, if the state may grow. */
 function nameUnreachable({ context, planning }: DispatchParts, decision: PollDecision | HistoryDecision): void {
   const { deviceId } = decision;
-  const range = rangeOf(planning, decision);
+  const range = currentRange(planning, decision);
   if (range === null) return;
   // A one-off ends after ten minutes without progress: it tries again several times before that.
   const longestMs = isOnce(planning) ? 2 * LONE_REST_MS : undefined;
@@ -323,7 +323,7 @@ function liveTaskOf(planning: Planning, decision: PollDecision): ScanTask | null
 /**
  * The range of a decision as it is now: a scan may have committed pages of it, and the device may have left (`null`).
  */
-function rangeOf(planning: Planning, decision: PollDecision | HistoryDecision): Interval | null {
+function currentRange(planning: Planning, decision: PollDecision | HistoryDecision): Interval | null {
   if (decision.kind === 'history') return nextGoalGap(planning, decision)?.range ?? null;
   const now = viewDevice(planning, decision.deviceId);
   return now && pollRange(now, decision);

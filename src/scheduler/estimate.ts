@@ -72,7 +72,7 @@ interface BackfillNeed {
 export function backfillNeed(input: BackfillInput): BackfillNeed {
   const { devices, range, now } = input;
   let [open, openNs, readings, requests] = [0, 0n, 0, 0];
-  const pieces = partsOf(input);
+  const pieces = rangesByAge(input);
   const beginning = createBeginnings(input);
   for (const device of devices) {
     const missing = subtract([range], device.covered).filter(({ from }) => from === range.from || from < now - LIVE_NS);
@@ -309,7 +309,7 @@ export function aloneFinishMs(
 }
 
 /** Splits the range into the parts that are requested in turn, newest first. */
-function partsOf({ range, now, limit }: BackfillInput): Interval[] {
+function rangesByAge({ range, now, limit }: BackfillInput): Interval[] {
   const pieces: Interval[] = [];
   let to = minNs(range.to, now);
   for (const edge of [...AGES_NS.map((ns) => maxNs(limit - ns, range.from)), range.from]) {
@@ -406,10 +406,10 @@ function countMeanPeriodMs(schedule: Schedule, today: EpochMs): number {
   const hourMs = Math.floor(first / HOUR_MS) * HOUR_MS;
   const dayMs = Math.floor(first / DAY_MS) * DAY_MS;
   const turns = countTurns(schedule, { from: first, to: hourMs + HOUR_MS, next: (atMs) => atMs });
-  const hours = countTurns(schedule, { from: first, to: dayMs + DAY_MS, next: (atMs) => endOf(atMs, HOUR_MS) });
-  const days = countTurns(schedule, { from: first, to: dayMs + SAMPLE_MS, next: (atMs) => endOf(atMs, DAY_MS) });
+  const hours = countTurns(schedule, { from: first, to: dayMs + DAY_MS, next: (atMs) => periodEnd(atMs, HOUR_MS) });
+  const days = countTurns(schedule, { from: first, to: dayMs + SAMPLE_MS, next: (atMs) => periodEnd(atMs, DAY_MS) });
   if (days > 1) return SAMPLE_MS / (days * hours * turns);
-  const second = schedule.next(endOf(first, DAY_MS));
+  const second = schedule.next(periodEnd(first, DAY_MS));
   return second === null ? Number.POSITIVE_INFINITY : (second - first) / (hours * turns);
 }
 
@@ -424,6 +424,6 @@ function countTurns(
 }
 
 /** The last millisecond of the hour or day that a time lies in. */
-function endOf(atMs: EpochMs, lengthMs: number): EpochMs {
+function periodEnd(atMs: EpochMs, lengthMs: number): EpochMs {
   return Math.floor(atMs / lengthMs) * lengthMs + lengthMs - 1;
 }

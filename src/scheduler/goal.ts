@@ -58,7 +58,7 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
   const { store, serverClock } = context;
   const windows = createLearntWindows(context);
   const limitNow = (state: TelemetryState): EpochNs => limitFor(coverableNow(context, wantedRange), state);
-  const gapsOf = (state: TelemetryState, others: Intervals): Intervals => {
+  const requestableGaps = (state: TelemetryState, others: Intervals): Intervals => {
     const { deviceId, covered } = state;
     const wanted = { from: wantedRange.wantedFrom, to: maxNs(limitNow(state), wantedRange.wantedFrom) };
     const nowMs = serverClock.nowMs();
@@ -70,10 +70,10 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
   };
   return {
     covers: () => true,
-    open: (deviceId, others) => openAtLeast(gapsOf(store.telemetry(deviceId), others), wantedRange.limit),
+    open: (deviceId, others) => openAtLeast(requestableGaps(store.telemetry(deviceId), others), wantedRange.limit),
     next: (deviceId, recency, others) => {
       const state = store.telemetry(deviceId);
-      const range = newestGap(gapsOf(state, others), recency, wantedRange.limit);
+      const range = newestGap(requestableGaps(state, others), recency, wantedRange.limit);
       // A dashboard shows the last day first: it is archived and delivered before all other history.
       return range && { range, limit: limitNow(state), lane: recency === 'day' ? 'live' : 'first-history' };
     },

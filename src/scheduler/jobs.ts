@@ -196,7 +196,8 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
       throw error;
     }
     // An error that ends the daemon also ends the job.
-    const end = signal.aborted && !(error instanceof UserError && error === signal.reason) ? STOPPED : endOf(error);
+    const end =
+      signal.aborted && !(error instanceof UserError && error === signal.reason) ? STOPPED : endWithError(error);
     await endReliably(parts, { job, beganMs, end }, signal).catch(() => {});
     if (signal.aborted || !(error instanceof UserError) || error.ends === 'process') throw error;
   } finally {
@@ -288,7 +289,7 @@ function notUnderstood({ kind }: Job): JobEnd {
   return { state: 'failed', exitCode: 1, summary: null, message };
 }
 
-function endOf(error: unknown): JobEnd {
+function endWithError(error: unknown): JobEnd {
   if (error instanceof UserError) {
     return { state: 'failed', exitCode: error.exitCode, summary: null, message: error.message };
   }

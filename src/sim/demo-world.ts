@@ -127,7 +127,11 @@ export function createDemoWorld(
     historyMs,
     workspaceId: `ws-demo-${formatCompact(originMs)}`,
     name: 'Nordlicht Foods',
-    devices: [...SITES.flatMap((site) => devicesOf(site, context)), ...arrivals(context), ...silentOnes(context)],
+    devices: [
+      ...SITES.flatMap((site) => createSiteDevices(site, context)),
+      ...arrivals(context),
+      ...silentOnes(context),
+    ],
     alerts: { everyMs: 4 * HOUR_MS, isRare: true },
     precision: 'ms',
   });
@@ -138,7 +142,7 @@ function formatCompact(ms: EpochMs): string {
   return formatMs(ms).slice(0, 19).replaceAll(/[-:]/g, '').replace('T', '-');
 }
 
-function devicesOf(site: Site, context: Context): DeviceSpec[] {
+function createSiteDevices(site: Site, context: Context): DeviceSpec[] {
   const hub: DeviceSpec = {
     deviceId: `hub-${site.id}-1`,
     name: site.name,

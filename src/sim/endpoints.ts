@@ -286,7 +286,7 @@ function resolveWindow(query: URLSearchParams, settings: SimSettings, nowMs: Epo
   const { bounds, plan } = settings;
   const afterNs = readBound('after', query, bounds.formats);
   const beforeNs = readBound('before', query, bounds.formats);
-  const shape = shapeOf(afterNs, beforeNs);
+  const shape = boundShape(afterNs, beforeNs);
   if (bounds.refusedShapes.includes(shape)) throw invalidRequest(shape, 'is not a supported combination of bounds.');
   const nowNs = msToNs(nowMs);
   const endNs = beforeNs ?? nowNs;
@@ -303,7 +303,7 @@ function resolveWindow(query: URLSearchParams, settings: SimSettings, nowMs: Epo
   };
 }
 
-function shapeOf(afterNs: EpochNs | null, beforeNs: EpochNs | null): BoundShape {
+function boundShape(afterNs: EpochNs | null, beforeNs: EpochNs | null): BoundShape {
   if (afterNs === null) return beforeNs === null ? 'none' : 'before';
   return beforeNs === null ? 'after' : 'both';
 }

@@ -136,7 +136,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
 
 /** Why a directory cannot be used: a part of its path is something else, or it is missing. */
 function missingText(directory: string): string {
-  const file = partsOf(directory).find(isOther);
+  const file = pathAndParents(directory).find(isOther);
   return file === undefined
     ? `the directory ${directory} is missing and cannot be made`
     : `the directory ${directory} cannot be made, because ${file} is not a directory`;
@@ -152,8 +152,8 @@ function isOther(path: string): boolean {
 }
 
 /** A path and the paths above it, the shortest first. */
-function partsOf(path: string): readonly string[] {
-  return path === dirname(path) ? [path] : [...partsOf(dirname(path)), path];
+function pathAndParents(path: string): readonly string[] {
+  return path === dirname(path) ? [path] : [...pathAndParents(dirname(path)), path];
 }
 
 function explain(path: string, error: unknown): unknown {

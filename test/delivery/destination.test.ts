@@ -1,7 +1,7 @@
 /** Which destination a database is: from the configuration or from its own answer, announced, filled from the log. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { type DestinationKind, identityOf } from '../../src/core/lines/dialect.ts';
+import { type DestinationKind, destinationIdentity } from '../../src/core/lines/dialect.ts';
 import type { KindAnswer, Sink, UnknownServer } from '../../src/core/ports.ts';
 import { blockedByAnswerFact, blockedFact } from '../../src/core/state/log.ts';
 import { MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
@@ -73,7 +73,7 @@ function lifeOf({ store }: ScratchStore, options: Omit<DestinationOptions, 'batc
 
 const auto = (server: UnknownServer): Omit<DestinationOptions, 'batchLines'> => ({
   sink: server.sinkFor('influxdb'),
-  identity: identityOf({ kind: 'auto', ...PLACE }),
+  identity: destinationIdentity({ kind: 'auto', ...PLACE }),
   kind: server,
 });
 
@@ -83,7 +83,7 @@ const fixed = (
   kind: DestinationKind = 'influxdb',
 ) => ({
   sink: db.sinkFor(kind),
-  identity: identityOf({ kind, ...PLACE, ...position }),
+  identity: destinationIdentity({ kind, ...PLACE, ...position }),
   kind,
 });
 
@@ -254,7 +254,7 @@ describe.runIf(victoriaAvailable())('a real VictoriaMetrics', () => {
     state.store.append([...LINES, TEXT], 'live');
     const position = { url: victoria.url, org: '', bucket: 'unused' };
     const unknown = createUnknownServer({ name: 'influx', ...position, token: null, timeoutMs: MINUTE_MS });
-    const identity = identityOf({ kind: 'auto', ...position });
+    const identity = destinationIdentity({ kind: 'auto', ...position });
     const life = lifeOf(state, { sink: unknown.sinkFor('influxdb'), identity, kind: unknown });
     const stop = new AbortController();
     const running = life.deliverer.run(stop.signal).catch(() => undefined);

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SyncOptions } from '../../src/app/open-sync.ts';
 import { createReplayWorker, openReplays } from '../../src/commands/replay/job.ts';
-import { identityOf } from '../../src/core/lines/dialect.ts';
+import { destinationIdentity } from '../../src/core/lines/dialect.ts';
 import type { ReplaySummary } from '../../src/core/state/replay.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
@@ -167,7 +167,7 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a replay into a Victo
     const destinations: Destination[] = [
       {
         sink,
-        identity: identityOf({ kind: 'victoriametrics', ...position }),
+        identity: destinationIdentity({ kind: 'victoriametrics', ...position }),
         batchLines: 5000,
         kind: 'victoriametrics',
       },

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { SyncOptions } from '../../src/app/open-sync.ts';
-import { type DestinationKind, identityOf } from '../../src/core/lines/dialect.ts';
+import { type DestinationKind, destinationIdentity } from '../../src/core/lines/dialect.ts';
 import type { Sink, UnknownServer } from '../../src/core/ports.ts';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createUnknownServer } from '../../src/influx/probe.ts';
@@ -51,7 +51,12 @@ function toVictoria(clock: VirtualClock, kind: DestinationKind | 'auto' = 'auto'
     sinkFor: (found) => onClock(unknown.sinkFor(found)),
   };
   const sink = onClock(createInfluxSink(options, kind === 'auto' ? 'influxdb' : kind));
-  return { sink, identity: identityOf({ kind, ...position }), batchLines: 5000, kind: kind === 'auto' ? asked : kind };
+  return {
+    sink,
+    identity: destinationIdentity({ kind, ...position }),
+    batchLines: 5000,
+    kind: kind === 'auto' ? asked : kind,
+  };
 }
 
 async function expectExact(rig: Rig, least: number): Promise<void> {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { FIELDS } from '../../src/observe/event-row.ts';
-import { lineOf, SYNC_EVENTS } from '../../src/observe/event-table.ts';
+import { eventLine, SYNC_EVENTS } from '../../src/observe/event-table.ts';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
 import { PROGRAM_EVENTS } from '../../src/observe/program-events.ts';
 import { SAMPLES } from '../support/event-samples.ts';
@@ -35,7 +35,7 @@ describe('the table', () => {
   );
 
   test.each(Object.entries(ROWS))('has exactly the levels and fields that the samples of %s have', (type, row) => {
-    const reported = samplesOf(type).map((event) => lineOf(event));
+    const reported = samplesOf(type).map((event) => eventLine(event));
     expect(new Set(reported.map(({ level }) => level))).toEqual(new Set(row.levels));
     expect([...new Set(reported.flatMap(({ fields }) => Object.keys(fields)))].sort()).toEqual([...row.fields].sort());
   });

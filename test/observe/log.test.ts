@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { isGuessable, Secret } from '../../src/core/secret.ts';
 import type { LineLevel } from '../../src/observe/event-row.ts';
-import { lineOf } from '../../src/observe/event-table.ts';
+import { eventLine } from '../../src/observe/event-table.ts';
 import { createLogger, type LineWriter, type LoggerOptions, logEvents } from '../../src/observe/log.ts';
 
 /** A log that accepts any field: the form of a line does not depend on its name. */
@@ -219,22 +219,22 @@ describe('events', () => {
     ['waiting for quota is a normal state', { type: 'quota-wait', untilMs: 8e9, reason: 'day' }, 'info'],
     ['a wait without an end does not stop the log', { type: 'quota-wait', untilMs: Infinity, reason: 'day' }, 'info'],
   ] as [string, AppEvent, string][])('%s', (_what, event, level) => {
-    expect(lineOf(event).level).toBe(level);
+    expect(eventLine(event).level).toBe(level);
   });
 
   test('include a remedy when a destination is blocked', () => {
-    expect(lineOf(held(1000)).message).toBe('Delivery blocked: w; h');
+    expect(eventLine(held(1000)).message).toBe('Delivery blocked: w; h');
   });
 
   test('include a remedy where the key has no scope for it', () => {
-    expect(lineOf({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' }).message).toMatch(
+    expect(eventLine({ type: 'stream-off', stream: 'alerts', scope: 'alerts:read' }).message).toMatch(
       /lacks the scope alerts:read, so .* Add the scope to the key \(takes effect within an hour\), or write another key into the file of api\.key_file \(takes effect at once\)$/,
     );
   });
 
   test('the last named new device comes with the number of others', () => {
     const words = (more: number): string =>
-      lineOf({ type: 'device-appeared', deviceId: 'd', name: 'Cold room 1', more }).message;
+      eventLine({ type: 'device-appeared', deviceId: 'd', name: 'Cold room 1', more }).message;
     expect([words(0), words(1), words(22)]).toEqual([
       'New device',
       'New device (1 more is not logged separately)',
@@ -244,7 +244,7 @@ describe('events', () => {
 
   test('list what a new destination will get', () => {
     const words = (points: number, known = false): string =>
-      lineOf({ type: 'destination-new', destination: 'influx', known, before: null, points }).message;
+      eventLine({ type: 'destination-new', destination: 'influx', known, before: null, points }).message;
     expect(words(0)).toBe('New destination: it gets everything that is read from now on, new readings and history');
     expect(words(7)).toBe('New destination: the archive is sent to it');
     expect(words(7, true)).toBe('Destination is configured again: it gets the points that it does not have yet');

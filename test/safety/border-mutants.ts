@@ -66,8 +66,8 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     edits: [
       {
         file: 'observe/server.ts',
-        find: 'const atOnce = refusalOf(request, options) ?? healthAt(url, options);',
-        replace: 'const atOnce = refusalOf(request, options);',
+        find: 'const atOnce = findRefusal(request, options) ?? healthAt(url, options);',
+        replace: 'const atOnce = findRefusal(request, options);',
       },
       {
         file: 'observe/server.ts',

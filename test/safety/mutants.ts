@@ -194,8 +194,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/commit.ts',
-        find: 'if (range !== null) store.saveEmptyWindow(deviceId, windowOf(range, serverClock.nowMs()));',
-        replace: 'if (range !== null) void windowOf(range, serverClock.nowMs());',
+        find: 'if (range !== null) store.saveEmptyWindow(deviceId, createEmptyWindow(range, serverClock.nowMs()));',
+        replace: 'if (range !== null) void createEmptyWindow(range, serverClock.nowMs());',
       },
     ],
   },

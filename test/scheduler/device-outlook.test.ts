@@ -14,7 +14,7 @@ import {
   type OutlookRules,
   outlookOf,
   stopOf,
-  turnOf,
+  turnOrderMs,
   unknownDevice,
 } from '../../src/scheduler/device-outlook.ts';
 import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
@@ -289,11 +289,11 @@ describe('a page that repeats readings since the watermark', () => {
 describe('the order of devices whose page is full', () => {
   test('is that of the overflow; in turn that of the last request; a short scan comes first', () => {
     const facts = reporting({ polledMs: NOW - HOUR_MS });
-    expect(turnOf(facts, RULES)).toBe(NOW + 200 * 10 * SECOND_MS);
-    expect(turnOf(facts, { ...RULES, isInTurn: true })).toBe(NOW - HOUR_MS);
+    expect(turnOrderMs(facts, RULES)).toBe(NOW + 200 * 10 * SECOND_MS);
+    expect(turnOrderMs(facts, { ...RULES, isInTurn: true })).toBe(NOW - HOUR_MS);
     const scan = (pages: number) => ({ fromMs: NOW - pages * 200 * 10 * SECOND_MS, toMs: NOW });
-    expect(turnOf({ ...facts, liveGap: scan(10) }, RULES)).toBe(NEVER_MS);
-    expect(turnOf({ ...facts, liveGap: scan(11) }, RULES)).toBe(NOW - HOUR_MS);
+    expect(turnOrderMs({ ...facts, liveGap: scan(10) }, RULES)).toBe(NEVER_MS);
+    expect(turnOrderMs({ ...facts, liveGap: scan(11) }, RULES)).toBe(NOW - HOUR_MS);
   });
 });
 

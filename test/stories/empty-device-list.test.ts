@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { lineOf } from '../../src/observe/event-table.ts';
+import { eventLine } from '../../src/observe/event-table.ts';
 import { DEVICES, eventsOf, expectExact, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
 import { always, falselyEmpty, onPath } from '../support/faults.ts';
@@ -146,7 +146,7 @@ describe.runIf(influxdAvailable())('an empty device list', () => {
     const [warning] = eventsOf({ events }, 'stream-failed');
     if (warning === undefined) throw new Error('nothing is reported');
     // Ten times the three devices that the account counts, and a thousand.
-    expect(lineOf(warning)).toMatchObject({
+    expect(eventLine(warning)).toMatchObject({
       level: 'warn',
       message: 'Stream devices failed: GET /devices: the list is too long: 1200 records, where the account counts 3',
     });

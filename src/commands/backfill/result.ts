@@ -76,7 +76,7 @@ export function summarizeBackfill(course: BackfillCourse, outcome: Outcome): Bac
   const { context, backfill, deliverers, deliveredBefore } = course;
   const view = backfillView(context, backfill);
   const { args, to } = backfill;
-  const oldest = oldestOf(view);
+  const oldest = oldestReadingNs(view);
   return {
     outcome,
     exit_code: EXIT_CODES[outcome],
@@ -87,7 +87,7 @@ export function summarizeBackfill(course: BackfillCourse, outcome: Outcome): Bac
     devices_complete: view.devices.filter(({ openMs }) => openMs === 0).length,
     devices_empty: view.devices.filter(({ hasReadings }) => !hasReadings).length,
     oldest_reading: oldest === null ? null : formatExact(oldest),
-    recheck: recheckOf(view, backfill),
+    recheck: recheckSummary(view, backfill),
     ...backfill.tally.counts(),
     late: backfill.rate.isLate(context.serverClock.nowMs()),
     missing_seconds: Math.round(view.openMs / 1000),
@@ -105,7 +105,7 @@ function missingRanges({ devices }: BackfillView): MissingRange[] {
   );
 }
 
-function recheckOf({ devices }: BackfillView, { recheck }: Backfill): RecheckSummary | null {
+function recheckSummary({ devices }: BackfillView, { recheck }: Backfill): RecheckSummary | null {
   if (recheck === null) return null;
   const { ranges, newReadings } = recheck.counts();
   const names = new Map(devices.map(({ deviceId, name }) => [deviceId, name]));
@@ -122,7 +122,7 @@ function recheckOf({ devices }: BackfillView, { recheck }: Backfill): RecheckSum
   return { ranges, new_readings: newReadings, unread };
 }
 
-function oldestOf({ devices }: BackfillView): EpochNs | null {
+function oldestReadingNs({ devices }: BackfillView): EpochNs | null {
   return devices.reduce<EpochNs | null>(
     (oldest, { oldest: own }: BackfilledDevice) => (own !== null && (oldest === null || own < oldest) ? own : oldest),
     null,
@@ -186,7 +186,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 /** The end as a text of several lines, at most 80 columns wide. */
 export function backfillEndText(summary: BackfillSummary): string {
   const lines = [
-    headOf(summary),
+    headLine(summary),
     storedLines(summary),
     ...emptyOf(summary),
     ...recheckText(summary),
@@ -197,7 +197,7 @@ export function backfillEndText(summary: BackfillSummary): string {
   return lines.map((line) => wrap(line)).join('');
 }
 
-function headOf({ outcome, from, to, devices, late }: BackfillSummary): string {
+function headLine({ outcome, from, to, devices, late }: BackfillSummary): string {
   const rangeText = from === null ? `everything up to ${short(to)}` : `${short(from)} to ${short(to)}`;
   const text = {
     complete: 'complete',

@@ -23,7 +23,7 @@ import { changeServerAnswer, plainText } from '../../core/text.ts';
 import { formatMs, HOUR_MS } from '../../core/time.ts';
 import { reportNow } from '../../report/report.ts';
 import { writeBundle } from '../../store/open/new-file.ts';
-import { filesOf, readForBundle, type Unavailable } from '../../store/views/bundle.ts';
+import { listFiles, readForBundle, type Unavailable } from '../../store/views/bundle.ts';
 import { openToRead } from '../../store/views/read-state.ts';
 import { getPage } from '../shared/get-page.ts';
 import { partsOfState } from '../shared/state-report.ts';
@@ -59,7 +59,7 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
     configuration: { ...configuration(described), mistakes: read.mistakes.map(mistakeText) },
     check: parts.check,
     status: read.state === null ? NO_CONFIG : status(read.state, names),
-    state: stateOf(parts, stateFacts, names),
+    state: bundledState(parts, stateFacts, names),
     daemon: daemon ?? { unavailable: 'no daemon answers at the address in listen' },
   };
   const clean = cleaner(described, names, terminal.scrub);
@@ -104,13 +104,17 @@ function status(config: State, names: Pseudonyms): unknown {
     using state = openToRead(config.dataDir);
     if (state === null) return { unavailable: 'there is no state yet' };
     const { devices, ...report } = reportNow(partsOfState(state, config, realClock));
-    return { ...report, workspace_id: report.workspace_id === null ? null : 'workspace', ...devicesOf(devices, names) };
+    return {
+      ...report,
+      workspace_id: report.workspace_id === null ? null : 'workspace',
+      ...pseudonymousDevices(devices, names),
+    };
   } catch (error) {
     return { unavailable: error instanceof UserError ? error.message : plainText(String(error), 200) };
   }
 }
 
-function devicesOf(devices: StatusReport['devices'], names: Pseudonyms) {
+function pseudonymousDevices(devices: StatusReport['devices'], names: Pseudonyms) {
   const byState: Record<string, number> = {};
   for (const { state } of devices) byState[state] = (byState[state] ?? 0) + 1;
   const worst = [...devices].sort((a, b) => priorityOf(b) - priorityOf(a)).slice(0, MOST_DEVICES);
@@ -137,9 +141,9 @@ function deviceReport({ device_id, state, lag_seconds, covered, gaps }: DeviceSt
   };
 }
 
-function stateOf({ read }: BundleParts, stateFacts: ReturnType<typeof readForBundle>, names: Pseudonyms): unknown {
+function bundledState({ read }: BundleParts, stateFacts: ReturnType<typeof readForBundle>, names: Pseudonyms): unknown {
   if (read.state === null) return NO_CONFIG;
-  const files = filesOf(read.state.dataDir);
+  const files = listFiles(read.state.dataDir);
   if (stateFacts === null) return { unavailable: 'there is no state yet', files };
   const { named, quarantine, requests, requestsByHour, requestsByKind, destinations, gaps, jobs, ...rest } = stateFacts;
   return {

@@ -109,7 +109,7 @@ function checkText(report: CheckReport, isVerbose: boolean, stdout: ProcessPorts
     heading = own;
     text += checkLines(check, { isTTY, isVerbose, width });
   }
-  return `${text}\n${wrap(verdictOf(report, isVerbose), 0, width)}`;
+  return `${text}\n${wrap(verdictText(report, isVerbose), 0, width)}`;
 }
 
 const HEADINGS: Readonly<Record<CheckLine['area'], string>> = {
@@ -148,7 +148,7 @@ function checkLines({ status, name, message, remedy }: CheckLine, { isTTY, isVer
 /** More is nothing that anybody reads. */
 const MOST = 1200;
 
-function verdictOf({ checks, requests, exit_code }: CheckReport, isVerbose: boolean): string {
+function verdictText({ checks, requests, exit_code }: CheckReport, isVerbose: boolean): string {
   const shown = isVerbose ? checks : shownLines(checks);
   const count = (status: CheckStatus): number => shown.filter((check) => check.status === status).length;
   const [failed, warned, skipped] = [count('fail'), count('warn'), count('skip')];

@@ -13,7 +13,7 @@ import { DEFAULT_FILE, type Mistake } from '../../config/sources.ts';
 import { isLoopback } from '../../config/values.ts';
 import { capitalized, shellText } from '../../core/text.ts';
 import { isEnclosed, modeOf } from '../../store/views/data-dir.ts';
-import { keyOf } from './destination.ts';
+import { configKey } from './destination.ts';
 import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
 
 /** The configuration as far as it can be read. */
@@ -121,9 +121,9 @@ function secretSourcesOf(config: Config | StateConfig): SecretSource[] {
       ? [{ urlKey: 'api.url', url: api.url, secretKey: 'api.key', hasSecret: true, file: api.keyFile }]
       : []),
     ...configuredDatabases(config).map(({ name, url, token, tokenFile }) => ({
-      urlKey: keyOf(name, 'url'),
+      urlKey: configKey(name, 'url'),
       url,
-      secretKey: keyOf(name, 'token'),
+      secretKey: configKey(name, 'token'),
       hasSecret: token !== null,
       file: tokenFile,
     })),

@@ -148,7 +148,7 @@ function destinationLines(to: CheckedDestination, facts: DestinationFacts): Chec
 function noteKind(notes: CheckNotes, { name, kind: configured }: CheckedDestination, facts: DestinationFacts): void {
   const { kind, version } = facts;
   if (kind === null) return;
-  const key = keyOf(name, 'kind');
+  const key = configKey(name, 'kind');
   // VictoriaMetrics identifies itself as an InfluxDB in the version header.
   const own = kind === 'victoriametrics' && version === '1.8.0' ? null : version;
   const found = `${DESTINATION_NAMES[kind]}${own === null ? ' (it reports no version)' : ` ${own}`}`;
@@ -220,7 +220,7 @@ function provenText(kind: DestinationFacts['kind'], hasToken: boolean): string {
 /** A database that InfluxDB 3 would create, or cannot create. */
 function noteMissing(notes: CheckNotes, { name, bucket }: CheckedDestination, write: WriteAnswer): void {
   notes.ok('reachable', 'the database answers');
-  const { what, remedy } = missingAdvice(bucket, keyOf(name, 'bucket'));
+  const { what, remedy } = missingAdvice(bucket, configKey(name, 'bucket'));
   if (write.kind === 'blocked') notes.fail('bucket', { message: write.message, remedy: sentence(write.hint) });
   else notes.warn('bucket', { message: what, remedy });
 }
@@ -234,7 +234,7 @@ function noteLater(
   if (status === undefined) {
     const remedy =
       hint === ''
-        ? `Check that the database is running and that ${keyOf(name, 'url')}, the network and ${keyOf(name, 'ca_file')} are right.`
+        ? `Check that the database is running and that ${configKey(name, 'url')}, the network and ${configKey(name, 'ca_file')} are right.`
         : sentence(capitalized(hint));
     notes.fail('reachable', { message, remedy });
     return;
@@ -259,8 +259,8 @@ function noteLater(
 function noteBucketId(notes: CheckNotes, { name, bucket }: CheckedDestination): void {
   if (!/^[\da-f]{16}$/.test(bucket)) return;
   notes.warn('bucket', {
-    message: `${keyOf(name, 'bucket')} looks like the id of a bucket: points can be written to it, but not queried`,
-    remedy: `Set ${keyOf(name, 'bucket')} to the name of the bucket; otherwise --verify, --repair and the dashboards find nothing.`,
+    message: `${configKey(name, 'bucket')} looks like the id of a bucket: points can be written to it, but not queried`,
+    remedy: `Set ${configKey(name, 'bucket')} to the name of the bucket; otherwise --verify, --repair and the dashboards find nothing.`,
   });
 }
 
@@ -318,13 +318,13 @@ function noteQueries(notes: CheckNotes, { name }: CheckedDestination, { kind, is
   else {
     notes.warn('queries', {
       message: `the database rejects queries in ${language} with this token: --verify, and dashboards with this token, cannot read it`,
-      remedy: `Give ${keyOf(name, 'token')} read permission for the bucket. InfluxDB 2 may also need a DBRP mapping for the bucket (docs/databases.md).`,
+      remedy: `Give ${configKey(name, 'token')} read permission for the bucket. InfluxDB 2 may also need a DBRP mapping for the bucket (docs/databases.md).`,
     });
   }
 }
 
 /** A key of the section that configures a destination. */
-export function keyOf(name: string, key: string): string {
+export function configKey(name: string, key: string): string {
   return name === 'influx' ? `influx.${key}` : `destinations.${name}.${key}`;
 }
 

@@ -84,7 +84,7 @@ export function noteSchedules(
 ): void {
   const figureOf = (name: string): number | null => (typeof plan[name] === 'number' ? plan[name] : null);
   const pageSize = pageSizeOf({ maxDevicesPerPage: figureOf('max_devices_per_page') });
-  const { assumed, ...devices } = devicesOf(fleet, figureOf('devices') ?? listed);
+  const { assumed, ...devices } = assumedDevices(fleet, figureOf('devices') ?? listed);
   const input = {
     ...periodsOf(schedules, nowMs),
     ...devices,
@@ -113,7 +113,7 @@ export function noteSchedules(
 type DevicesOfDemand = Pick<DemandInput, 'intervalsMs' | 'quietDevices'> & Pick<Shortfall, 'assumed'>;
 
 /** @param count how many devices there are, if the state has none. */
-function devicesOf({ devices, assumedMs: intervalMs }: FleetRates, count: number): DevicesOfDemand {
+function assumedDevices({ devices, assumedMs: intervalMs }: FleetRates, count: number): DevicesOfDemand {
   if (devices.length === 0) {
     const intervalsMs = Array.from({ length: count }, () => intervalMs);
     return { intervalsMs, quietDevices: 0, assumed: count === 0 ? null : { devices: count, intervalMs } };

@@ -93,7 +93,7 @@ export async function checkApi(
     signal,
   );
   if (alerts !== null) {
-    notes.ok('alerts:read', `granted: ${countOf(alerts.alerts.length, alerts.nextCursor !== null, 'alert')} listed`);
+    notes.ok('alerts:read', `granted: ${countText(alerts.alerts.length, alerts.nextCursor !== null, 'alert')} listed`);
   }
   if (prober.hasAnswered()) noteKey(notes);
   const why = prober.stoppedBy();
@@ -140,7 +140,7 @@ async function requestAccount(
 }
 
 function noteDevices(notes: CheckNotes, { devices, nextCursor }: DevicePage): void {
-  const message = `granted: ${countOf(devices.length, nextCursor !== null, 'device')} listed`;
+  const message = `granted: ${countText(devices.length, nextCursor !== null, 'device')} listed`;
   notes.ok('devices:read', message, { devices: devices.length });
 }
 
@@ -172,7 +172,7 @@ async function requestTelemetry(
   }
   notes.ok(
     'telemetry:read',
-    `granted: ${countOf(page.readings.length, page.nextCursor !== null, 'reading')} of one device`,
+    `granted: ${countText(page.readings.length, page.nextCursor !== null, 'reading')} of one device`,
   );
   await noteBounds(notes, page, async (bounds) => {
     const window = { deviceId, ...bounds, cursor: null };
@@ -195,7 +195,7 @@ function noteKey(notes: CheckNotes): void {
   notes.lines.unshift({ area: 'api', destination: null, name: 'key', ...accepted });
 }
 
-function countOf(count: number, isMore: boolean, what: string): string {
+function countText(count: number, isMore: boolean, what: string): string {
   return `${isMore ? 'the first ' : ''}${counted(count, what)}`;
 }
 

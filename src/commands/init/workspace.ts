@@ -260,7 +260,7 @@ interface SettingFile {
 function podWarnings(folder: string, settings: readonly SettingFile[]): Advice[] {
   const policy = policyOf(folder);
   return settings.flatMap(({ variable, file, text }) => {
-    const line = lineOf(text, (each) => each.includes(`${variable}=`));
+    const line = findLine(text, (each) => each.includes(`${variable}=`));
     const url = new RegExp(`${variable}=([^"'\\s]+)`).exec(text)?.[1] ?? '';
     if (!URL.canParse(url)) return [];
     const { hostname, port: given, protocol } = new URL(url);
@@ -291,7 +291,7 @@ function policyOf(folder: string): Policy | null {
   const own = join(base, 'networkpolicy.yaml');
   if (existsSync(own)) {
     const text = read(own);
-    const line = lineOf(text, (each) => /\bport:/.test(each));
+    const line = findLine(text, (each) => /\bport:/.test(each));
     return { lets: (port) => isLetOut(text, port), remedy: `Add the port to the list in ${own}, line ${line}.` };
   }
   const text = readIfThere(join(WORKSPACE_FOLDERS.kubernetes, '..', 'base', 'networkpolicy.yaml'));
@@ -306,7 +306,7 @@ function policyOf(folder: string): Policy | null {
 }
 
 /** The number of the last line of this kind, from 1. */
-function lineOf(text: string, isIt: (line: string) => boolean): number {
+function findLine(text: string, isIt: (line: string) => boolean): number {
   return text.split('\n').findLastIndex(isIt) + 1;
 }
 

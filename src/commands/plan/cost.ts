@@ -117,7 +117,7 @@ interface PlanInput {
 /** Collects the input of the computation. */
 function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInput {
   const schedules: Schedules = { ...settings.schedules, ...whatIf.schedules };
-  const { limits, assumptions } = limitsOf(facts, whatIf);
+  const { limits, assumptions } = assumedLimits(facts, whatIf);
   const fleet = fleetRates(facts.devices, facts.nowMs);
   const reporting = fleet.devices.filter(({ isQuiet }) => !isQuiet);
   const { assumedMs } = fleet;
@@ -146,7 +146,7 @@ function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInpu
   };
 }
 
-function limitsOf(
+function assumedLimits(
   { account, seenPerMinute, seenPerDay }: PlanFacts,
   whatIf: WhatIf,
 ): { readonly limits: Limits; readonly assumptions: readonly string[] } {
@@ -206,7 +206,7 @@ export function costPlan(question: PlanQuestion) {
       name: facts.account?.name ?? null,
       plan_name: facts.account?.plan.name ?? null,
     },
-    devices: devicesOf(planInput),
+    devices: deviceCounts(planInput),
     readings_per_day: { made: Math.round(readingsMade), covered: Math.round(readingsCovered), fit: readingsFit },
     schedules: schedulesOf(planInput),
     requests_per_day: {
@@ -214,12 +214,12 @@ export function costPlan(question: PlanQuestion) {
       planned: lanesOf(plannedOf(demand)),
       left_for_history: Math.round(demand.leftForHistory),
     },
-    allowance: quotaOf(demand, facts, planInput),
+    allowance: plannedQuota(demand, facts, planInput),
     fits: demand.fits,
     slowdown: roundTo(demand.slowdown, 2),
     warning: warningOf(input),
     freshness: { median_seconds: seconds(freshness.medianMs), p95_seconds: seconds(freshness.p95Ms) },
-    backfill: backfillOf({ facts, range, planInput, demand, rate, gracePeriodMs: question.settings.gracePeriodMs }),
+    backfill: backfillPlan({ facts, range, planInput, demand, rate, gracePeriodMs: question.settings.gracePeriodMs }),
   };
 }
 
@@ -240,7 +240,7 @@ function whatIfText({ share, schedules = {}, devices, perMinute, perDay }: WhatI
   };
 }
 
-function devicesOf({ input, fleet }: PlanInput) {
+function deviceCounts({ input, fleet }: PlanInput) {
   const reporting = fleet.devices.filter(({ isQuiet }) => !isQuiet);
   return {
     total: input.intervalsMs.length + input.quietDevices,
@@ -282,7 +282,7 @@ function lanesOf({ live, alerts, inventory, account, idlePolls }: DemandByLane) 
   };
 }
 
-function quotaOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }: PlanInput) {
+function plannedQuota(demand: Demand, facts: PlanFacts, { input: { share }, limits }: PlanInput) {
   const planned = lanesOf(plannedOf(demand)).total;
   const aMinute = (planned * MINUTE_MS) / DAY_MS;
   const minuteBudget = budgetOf(limits.perMinute, share);
@@ -307,7 +307,7 @@ function quotaOf(demand: Demand, facts: PlanFacts, { input: { share }, limits }:
   };
 }
 
-function backfillOf({
+function backfillPlan({
   facts,
   range,
   planInput: { fleet, input, scale, limits },
@@ -336,7 +336,7 @@ function backfillOf({
   const { requests } = need;
   const { nowMs } = facts;
   const aloneMs = aloneFinishMs(requests, budgetsOf(limits, input.share, facts.spentDay));
-  const besideMs = besideFinishMs(requests, supplyOf(facts, demand, { input, limits }));
+  const besideMs = besideFinishMs(requests, planSupply(facts, demand, { input, limits }));
   const isOld = maxDays !== null && Number((now - from) / MS_NS) > maxDays * DAY_MS;
   return {
     from: formatSeconds(from),
@@ -371,7 +371,7 @@ function budgetsOf({ perMinute, perDay }: PlanInput['limits'], share: number, sp
 }
 
 /** The budget of a backfill beside live work from now on: the day's token bucket after the requests of the last day. */
-function supplyOf(
+function planSupply(
   { nowMs, sentMs, liveSentMs, othersPerDay }: PlanFacts,
   demand: Demand,
   { input: { share }, limits }: Pick<PlanInput, 'input' | 'limits'>,

@@ -13,11 +13,11 @@ const HOUR_SECONDS = HOUR_MS / SECOND_MS;
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function planText(plan: CostPlan): string {
   const parts = [
-    headOf(plan),
+    headLines(plan),
     tableOf(plan),
-    quotaOf(plan),
-    verdictOf(plan),
-    backfillOf(plan),
+    quotaLines(plan),
+    verdictLines(plan),
+    backfillLines(plan),
     plan.basis.assumptions.map((text) => `Assumed: ${text}`),
   ];
   return parts
@@ -26,7 +26,7 @@ export function planText(plan: CostPlan): string {
     .join('\n');
 }
 
-function headOf({ basis, what_if, workspace, devices, readings_per_day: readings }: CostPlan): string[] {
+function headLines({ basis, what_if, workspace, devices, readings_per_day: readings }: CostPlan): string[] {
   const changes = Object.entries(what_if).map(([key, value]) => `${key}=${value}`);
   const name = plainText(workspace.name ?? workspace.workspace_id ?? 'unknown', 60);
   const leftOut = devices.left_out === 0 ? '' : `; ${grouped(devices.left_out)} more excluded by the configuration`;
@@ -68,7 +68,7 @@ function tableOf({ requests_per_day: { needed, planned, left_for_history }, sche
   ];
 }
 
-function quotaOf({ allowance: { share, minute, day } }: CostPlan): string[] {
+function quotaLines({ allowance: { share, minute, day } }: CostPlan): string[] {
   const part = percent(share);
   const ofMinute = `per minute: ${grouped(minute.limit)} requests, budget ${grouped(minute.budget)} (${part}); planned ${minute.planned} (${percent(minute.used_share)})`;
   const spent = `last 24 hours: ${counted(day.spent_last_24h, 'own request')}`;
@@ -80,7 +80,7 @@ function quotaOf({ allowance: { share, minute, day } }: CostPlan): string[] {
   return [`Quota ${ofMinute}`, `Quota ${ofDay}; ${spent}${others}`];
 }
 
-function verdictOf({ fits, warning, freshness, devices }: CostPlan): string[] {
+function verdictLines({ fits, warning, freshness, devices }: CostPlan): string[] {
   const { median_seconds: median, p95_seconds: p95 } = freshness;
   const fresh =
     devices.reporting === 0
@@ -95,7 +95,7 @@ export function backfillText(plan: CostPlan): string {
   const name = plainText(workspace.name ?? workspace.workspace_id ?? 'unknown', 60);
   const lines = [
     `Workspace ${name} (${sourceOf(basis)})`,
-    ...backfillOf(plan),
+    ...backfillLines(plan),
     ...basis.assumptions.map((text) => `Assumed: ${text}`),
     'No telemetry was requested.',
   ];
@@ -122,7 +122,7 @@ function awaitsPoll({ source, as_of }: CostPlan['basis'], to: string): boolean {
   return source === 'state' && Date.parse(to) > Date.parse(as_of) - LIVE_LAG_SECONDS * SECOND_MS;
 }
 
-function backfillOf({ basis, backfill }: CostPlan): string[] {
+function backfillLines({ basis, backfill }: CostPlan): string[] {
   const { from, to, devices, devices_with_gaps, gap_share, readings, requests, beside_daemon, alone, rate, note } =
     backfill;
   const head = `History from ${from} to ${to}, ${counted(devices, 'device')}`;

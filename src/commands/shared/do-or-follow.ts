@@ -78,7 +78,7 @@ export async function doOrFollow<T>(
     if (!(error instanceof StateInUseError)) throw error;
     const end = await follow(work, context, signal);
     // The process that holds the state takes no jobs. Either the lock is free by now, or `alone` throws again.
-    return end === null ? await work.alone() : summaryOf(work, end);
+    return end === null ? await work.alone() : requireSummary(work, end);
   }
 }
 
@@ -119,7 +119,7 @@ export function showProgress(terminal: TerminalOutput): (progress: unknown) => v
   };
 }
 
-function summaryOf<T>({ read, failed = notDone }: Work<T>, end: JobEnd): T {
+function requireSummary<T>({ read, failed = notDone }: Work<T>, end: JobEnd): T {
   const summary = read(end.summary);
   if (summary === null) throw failed(end);
   return summary;

@@ -10,7 +10,7 @@ import { MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { faultText } from '../../core/faults.ts';
 import { createFilter, type DeviceFilter } from '../../core/filter.ts';
 import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet.ts';
-import { DESTINATION_KINDS, identityOf, withKind } from '../../core/lines/dialect.ts';
+import { DESTINATION_KINDS, destinationIdentity, withKind } from '../../core/lines/dialect.ts';
 import type { Clock } from '../../core/ports.ts';
 import { budgetOf } from '../../core/quota.ts';
 import { readProgress } from '../../core/state/jobs.ts';
@@ -46,7 +46,8 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   const isSynced = store.workspaceTag() !== null;
   const streams = facts.streams().map((each) => streamStatus(isSynced ? each : { ...each, readAtMs: null }));
   const destinations =
-    runsWith?.destinations.map(({ name, id }) => reportedDestination(state, name, id)) ?? destinationsOf(state, config);
+    runsWith?.destinations.map(({ name, id }) => reportedDestination(state, name, id)) ??
+    reportedDestinations(state, config);
   const room = createRoom({
     maintenance: maintenance,
     disk: createDisk(config.dataDir),
@@ -58,7 +59,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
       hasDestinations: destinations.length > 0,
     },
   });
-  const quota = quotaOf(state, config, nowMs);
+  const quota = quotaStatus(state, config, nowMs);
   const schedules = (state.isLocked ? readSchedules(store) : null) ?? config.sync.schedules;
   const context = {
     store,
@@ -126,7 +127,7 @@ function streamStatus({ stream, readAtMs, failure }: ReturnType<ReadState['facts
 }
 
 /** The configured databases as destinations in the state; without any, those that the state has delivered to. */
-function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestination[] {
+function reportedDestinations(state: ReadState, config: StatusConfig): ReportedDestination[] {
   const configured = configuredDatabases(config);
   if (configured.length === 0) {
     return state.destinations
@@ -134,7 +135,7 @@ function destinationsOf(state: ReadState, config: StatusConfig): ReportedDestina
       .map(({ id, name }) => reportedDestination(state, name, id));
   }
   return configured.map(({ name, kind, url, org, bucket }) => {
-    const identity = identityOf({ kind, url, org, bucket });
+    const identity = destinationIdentity({ kind, url, org, bucket });
     const identities =
       kind === 'auto' ? [...DESTINATION_KINDS.map((each) => withKind(identity, each)), identity] : [identity];
     const found = state.store.knownIdentity(name, identities);
@@ -165,17 +166,17 @@ function clockAt(nowMs: EpochMs) {
 /** Shorter waits are the even spacing of requests, which is no waiting for quota. */
 const WAIT_SHOWN_MS = 3 * SECOND_MS;
 
-function quotaOf(state: ReadState, { api: { share } }: StatusConfig, nowMs: EpochMs): Omit<QuotaStatus, 'lanes'> {
+function quotaStatus(state: ReadState, { api: { share } }: StatusConfig, nowMs: EpochMs): Omit<QuotaStatus, 'lanes'> {
   const { store, ledger } = state;
   const plan = store.account()?.plan;
   const ofDay = ledger.sentSince(nowMs - DAY_MS);
   const ofMinute = ofDay.filter((atMs) => atMs > nowMs - MINUTE_MS);
-  const windowOf = (limit: number | null | undefined, sent: readonly EpochMs[]): QuotaWindow => ({
+  const quotaWindow = (limit: number | null | undefined, sent: readonly EpochMs[]): QuotaWindow => ({
     limit: limit ?? null,
     budget: limit == null ? null : budgetOf(limit, share),
     spent: sent.length,
   });
-  const [minute, day] = [windowOf(plan?.requestsPerMinute, ofMinute), windowOf(plan?.requestsPerDay, ofDay)];
+  const [minute, day] = [quotaWindow(plan?.requestsPerMinute, ofMinute), quotaWindow(plan?.requestsPerDay, ofDay)];
   // The day is free again when this many of its requests are a day old that one more fits.
   const over = day.budget === null ? -1 : ofDay.length - day.budget;
   const freeMs = over < 0 ? 0 : (ofDay[over] ?? 0) + DAY_MS;

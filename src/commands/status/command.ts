@@ -38,7 +38,7 @@ export function runStatusCommand(
   ports: Pick<ProcessPorts, 'print' | 'stdout'>,
 ): number {
   limitHeapGrowth();
-  printAnswer({ command, terminal }, ports, statusOf(command, config, realClock, widthOf(ports.stdout)));
+  printAnswer({ command, terminal }, ports, readStatus(command, config, realClock, widthOf(ports.stdout)));
   return 0;
 }
 
@@ -55,7 +55,7 @@ function limitHeapGrowth(): void {
  *
  * @throws UserError
  */
-export function statusOf(
+export function readStatus(
   { device }: Pick<StatusCommand, 'device'>,
   config: StatusConfig,
   clock: Clock,

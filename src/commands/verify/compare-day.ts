@@ -135,7 +135,7 @@ export async function examineDay(
 async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
   const resender = work.target.isLast ? null : parts.resender;
   const { examination } = work;
-  for (const range of rangesOf(work.target)) {
+  for (const range of splitDay(work.target)) {
     const problem = await compareRange(parts, { ...work, range }, signal);
     if (problem !== null) return problem;
     const lines = examination.resend.splice(0);
@@ -228,7 +228,7 @@ const RANGE_POINTS = 20_000;
  *
  * @param size about how many points the day has.
  */
-function rangesOf({ day, size }: { readonly day: number; readonly size: number }): Interval[] {
+function splitDay({ day, size }: { readonly day: number; readonly size: number }): Interval[] {
   const parts = BigInt(Math.min(1440, Math.ceil(Math.max(1, size) / RANGE_POINTS)));
   const from = dayStart(day);
   return Array.from({ length: Number(parts) }, (_, nth) => ({

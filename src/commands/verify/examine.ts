@@ -95,13 +95,13 @@ export type Returned = Map<string, string>;
 export function collectInto(returned: Returned): TakePoint {
   return (stamp, sensor, field) => {
     const equals = field.indexOf('=');
-    const key = keyOf(stamp, sensor, field.slice(0, equals));
+    const key = pointKey(stamp, sensor, field.slice(0, equals));
     // A point that is there twice, in series that differ by other tags, is one too many.
     returned.set(returned.has(key) ? `${key}\n${returned.size}` : key, field.slice(equals + 1));
   };
 }
 
-const keyOf = (stamp: string, sensor: string, name: string): string => `${stamp} ${name} ${sensor}`;
+const pointKey = (stamp: string, sensor: string, name: string): string => `${stamp} ${name} ${sensor}`;
 
 /** The state of the comparison of a day, range by range. */
 export interface Examination {
@@ -221,7 +221,7 @@ function pointOf(
   const sensor = tags.find(([name]) => name === 'sensor')?.[1] ?? '';
   const [name = '', value = ''] = fields[0] ?? [];
   return {
-    key: keyOf(stamp, sensor, name),
+    key: pointKey(stamp, sensor, name),
     at: BigInt(stamp),
     identity: pointIdentity(stamp, sensor, `${name}=${value}`),
     values: new Set([value]),

@@ -231,7 +231,7 @@ type ValueSet = Set<string>;
 function addReading(values: ValueSet, reading: Reading, filter: Pick<DeviceFilter, 'includesSensor'>): void {
   for (const { sensor, field, value } of flattenReading(filterReading(filter, reading)).values) {
     const text = encodeFieldValue(value);
-    if (text !== null) values.add(keyOf(reading.recordedAt, identityTag(sensor), `${field}=${text}`));
+    if (text !== null) values.add(valueKey(reading.recordedAt, identityTag(sensor), `${field}=${text}`));
   }
 }
 
@@ -253,12 +253,13 @@ function valuesOf(
     const sensor = tags.find(([name]) => name === 'sensor')?.[1] ?? '';
     const [name = '', raw = ''] = fields[0] ?? [];
     const field = `${name}=${raw}`;
-    if (filter.includesSensor(sensor)) values.add(keyOf(recorded.get(`${at} ${sensor} ${field}`) ?? at, sensor, field));
+    if (filter.includesSensor(sensor))
+      values.add(valueKey(recorded.get(`${at} ${sensor} ${field}`) ?? at, sensor, field));
   }
   return { values, at: (key) => BigInt(key.slice(0, key.indexOf(' '))) };
 }
 
-const keyOf = (at: EpochNs, sensor: string, field: string): string => pointIdentity(`${at}`, sensor, field);
+const valueKey = (at: EpochNs, sensor: string, field: string): string => pointIdentity(`${at}`, sensor, field);
 
 interface Compared {
   /** Values that the API serves and the archive does not have. */
@@ -277,7 +278,7 @@ function compareValues(served: ValueSet, stored: ValueSet): Compared {
 /** Compares a whole day of which only the sum is stored; it returns a lower bound of the differences. */
 function compareSum(served: ValueSet, archived: PointSum, offsets: readonly TimestampOffset[]): Compared {
   const written = new Map(
-    offsets.map((offset) => [keyOf(offset.recordedNs, offset.sensor, offset.field), offset.writtenNs]),
+    offsets.map((offset) => [valueKey(offset.recordedNs, offset.sensor, offset.field), offset.writtenNs]),
   );
   const sum = emptySum();
   for (const key of served) {

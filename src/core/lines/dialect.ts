@@ -114,7 +114,7 @@ interface DestinationAddress {
 }
 
 /** The text that identifies a destination in the state. It must not change: another text is another destination. */
-export function identityOf({ kind, url, org, bucket }: DestinationAddress): string {
+export function destinationIdentity({ kind, url, org, bucket }: DestinationAddress): string {
   return JSON.stringify([kind, url, org, bucket]);
 }
 
@@ -126,19 +126,19 @@ export function withKind(identity: string, kind: DestinationKind): string {
 
 /** Whether the kind of the database is not known yet: nothing was sent to it so far. */
 export function isKindUnknown(identity: string): boolean {
-  return partsOf(identity)?.[0] === 'auto';
+  return parseIdentity(identity)?.[0] === 'auto';
 }
 
 /** A destination in words for people, without anything secret: kind, address, bucket. */
 export function describeIdentity(identity: string): string {
-  const parts = partsOf(identity);
+  const parts = parseIdentity(identity);
   if (parts === null) return 'another destination';
   const [kind = '', url = '', , bucket = ''] = parts;
   const address = URL.canParse(url) ? new URL(url).origin + new URL(url).pathname.replace(/\/$/, '') : 'an address';
   return `${DESTINATION_NAMES[kind === 'victoriametrics' ? kind : 'influxdb']} at ${address}${bucket === '' ? '' : `, bucket ${bucket}`}`;
 }
 
-function partsOf(identity: string): readonly string[] | null {
+function parseIdentity(identity: string): readonly string[] | null {
   const parts = parseJson(identity);
   return Array.isArray(parts) ? parts.map(String) : null;
 }

@@ -205,7 +205,7 @@ export function observeAlert(
   if (known !== null && known.stateDigest === digest && !isRepeated) {
     return { known: { ...known, facts: known.facts ?? facts }, changed: known.facts === null, lines: [] };
   }
-  const identity = known ?? identityOf(alert, seen.deviceName);
+  const identity = known ?? alertIdentity(alert, seen.deviceName);
   const stateNs = known === null ? atNs : laterThan(known.stateNs, atNs);
   const tags = tagsOf(identity, workspaceTag);
   const first = known === null ? factLine(alert, tags) : null;
@@ -233,7 +233,7 @@ function factsOf({ ruleName, condition, threshold, status, fireCount, value }: A
   return { ruleName, condition, threshold, status, fireCount, value };
 }
 
-function identityOf({ alertId, deviceId, kind, sensor }: AlertRecord, deviceName: string | null): AlertIdentity {
+function alertIdentity({ alertId, deviceId, kind, sensor }: AlertRecord, deviceName: string | null): AlertIdentity {
   return { alertId, deviceId, deviceName: deviceName ?? deviceId, kind, sensor };
 }
 

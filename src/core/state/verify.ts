@@ -60,7 +60,7 @@ export interface ArchivedDay extends PointSum {
   readonly texts: number;
 }
 
-/** One of the identities (`identityOf`) that a configured destination can have. */
+/** One of the identities (`destinationIdentity`) that a configured destination can have. */
 export interface DestinationCandidate {
   readonly identity: string;
   readonly kind: DestinationKind;

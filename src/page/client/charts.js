@@ -2,7 +2,7 @@
  * The charts of a device's page: of each sensor the mean as a line in a band from the least to the most. Drawn anew
  * where the sensors, the width or the colours change, else given the newer values.
  */
-import { isUtc, partsOf } from './zone.js';
+import { isUtc, timeParts } from './zone.js';
 
 const HEIGHT = 170;
 
@@ -72,7 +72,7 @@ function showValues(plot, output, unit) {
     output.textContent = '';
     return;
   }
-  const { day, minutes } = partsOf(new Date(times[index] * 1000));
+  const { day, minutes } = timeParts(new Date(times[index] * 1000));
   output.textContent = `${day} ${minutes}: ${shown(mean[index])}${unit} (${shown(min[index])} to ${shown(max[index])})`;
 }
 
@@ -83,7 +83,7 @@ function showValues(plot, output, unit) {
  */
 function timesShown(_plot, splits) {
   return splits.map((at) => {
-    const { day, minutes } = partsOf(new Date(at * 1000));
+    const { day, minutes } = timeParts(new Date(at * 1000));
     return minutes === '00:00' ? day : minutes;
   });
 }

@@ -5,7 +5,7 @@
  * Everything works without this; it only saves the reloading.
  */
 import { drawCharts, redrawCharts } from './charts.js';
-import { beginZone, partsOf, showTimes } from './zone.js';
+import { beginZone, showTimes, timeParts } from './zone.js';
 
 const EVERY_MS = 5000;
 const PATIENCE_MS = 10_000;
@@ -134,7 +134,7 @@ function showConnection(isLost) {
   connection.textContent =
     lostAt === null
       ? ''
-      : `Tidemark is not reachable since ${partsOf(lostAt).minutes}:${partsOf(lostAt).seconds}. The figures are older than that.`;
+      : `Tidemark is not reachable since ${timeParts(lostAt).minutes}:${timeParts(lostAt).seconds}. The figures are older than that.`;
 }
 
 async function refresh() {

@@ -23,7 +23,7 @@ const zoneName = () => (isUtc() ? 'UTC' : Intl.DateTimeFormat().resolvedOptions(
  *
  * @param {Date} at
  */
-export function partsOf(at) {
+export function timeParts(at) {
   const two = (/** @type {number} */ part) => String(part).padStart(2, '0');
   const [year, month, day, hour, minute, second] = isUtc()
     ? [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate(), at.getUTCHours(), at.getUTCMinutes(), at.getUTCSeconds()]
@@ -44,7 +44,7 @@ function zoneLabel(at) {
  * @param {Date} at @param {Date} now @param {Date} other the other end of its range
  */
 function shortTime(at, now, other) {
-  const [then, today, end] = [partsOf(at), partsOf(now), partsOf(other)];
+  const [then, today, end] = [timeParts(at), timeParts(now), timeParts(other)];
   if (then.year !== today.year) return `${then.day} ${then.year}`;
   const isToday = then.day === today.day && end.day === today.day && end.year === today.year;
   return isToday ? `${then.minutes}:${then.seconds}` : `${then.day} ${then.minutes}`;

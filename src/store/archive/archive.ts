@@ -279,7 +279,7 @@ function batchOf(
   return {
     text,
     count,
-    extent: extentOf(times),
+    extent: timesExtent(times),
     segments,
     get lines() {
       lines ??= count === 0 ? [] : text.toString('utf8', 0, text.length - 1).split('\n');
@@ -292,7 +292,7 @@ function timesOf({ first_ns, last_ns, side_from_ns, side_to_ns }: BlockRow): Epo
   return [first_ns, last_ns, side_from_ns, side_to_ns].filter((at) => at !== null);
 }
 
-function extentOf(times: readonly EpochNs[]): KeptLines['extent'] {
+function timesExtent(times: readonly EpochNs[]): KeptLines['extent'] {
   const [one] = times;
   return one === undefined ? null : { first: times.reduce(minNs, one), last: times.reduce(maxNs, one) };
 }

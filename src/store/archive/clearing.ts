@@ -124,7 +124,7 @@ export function createLineRanges(db: Database.Database): LineRanges {
     )
     .pluck();
   return {
-    rangesIn: (deviceId, lines) => rangesOf(lines, covered.all(deviceId)),
+    rangesIn: (deviceId, lines) => groupLineRanges(lines, covered.all(deviceId)),
     isOne: (deviceId, kind, gap) =>
       isOneRange(kind, gap, kind === 'other' ? [] : covered.all(deviceId)) &&
       (gap.from >= gap.to || kind === 'other' || kept.get(deviceId, gap.to, gap.from) === undefined),
@@ -144,11 +144,11 @@ interface LineRange extends Interval {
  *
  * @param covered the covered ranges of their device.
  */
-export function rangesOf(lines: readonly string[], covered: Intervals): LineRange[] {
+export function groupLineRanges(lines: readonly string[], covered: Intervals): LineRange[] {
   const lineRanges: LineRange[] = [];
   for (const kind of ['telemetry', 'other'] as const) {
     const first = lineRanges.length;
-    for (const [at, points] of timesOf(lines, kind)) {
+    for (const [at, points] of lineTimes(lines, kind)) {
       const last = lineRanges.length > first ? lineRanges.at(-1) : undefined;
       const range = { kind, from: at, to: at + 1n, points };
       if (last !== undefined && isOneRange(kind, { from: last.to, to: at }, covered)) {
@@ -172,7 +172,7 @@ function joinRanges(a: LineRange, b: LineRange): LineRange {
 }
 
 /** The times of the lines of a kind, ascending, and how many lines each has. */
-function timesOf(lines: readonly string[], kind: LineKind): [EpochNs, number][] {
+function lineTimes(lines: readonly string[], kind: LineKind): [EpochNs, number][] {
   const counts = new Map<string, number>();
   for (const line of lines) {
     if (isTelemetryLine(line) !== (kind === 'telemetry')) continue;

@@ -48,7 +48,7 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
     // More than a step can return need not be searched.
     const candidates = candidatesOf(range, position, 4 * bytes);
     const gathered = gatherLines(from, minNs(range.to, candidates.to));
-    const isWanted = wantedOf(range, deviceId);
+    const isWanted = lineFilter(range, deviceId);
     for (const { seq, at } of candidates.blocks) {
       if (at >= gathered.to()) break;
       // Enough: stopping between two blocks avoids reading one of them twice.
@@ -77,7 +77,7 @@ function limitSize(gathered: TimedLines, most: number): void {
 }
 
 /** Which lines of its blocks belong to a part. */
-function wantedOf({ kinds, devices }: ReadRange, deviceId: string | null): (line: string) => boolean {
+function lineFilter({ kinds, devices }: ReadRange, deviceId: string | null): (line: string) => boolean {
   if (kinds === 'telemetry') return isTelemetryLine;
   if (deviceId !== null || devices.length === 0) return () => true;
   const tags = devices.map((id) => `,device_id=${encodeTagValue(identityTag(id))},`);
@@ -263,10 +263,10 @@ function onceEach(sorted: readonly Timed[]): string[] {
 
 /** Where an equal line is, or another count of the same hour; `null` for nowhere. */
 function indexOfSame(lines: readonly string[], from: number, line: string): number | null {
-  const hour = hourOf(line);
+  const hour = hourText(line);
   for (let index = from; index < lines.length; index += 1) {
     const other = lines[index] ?? '';
-    if (other === line || (hour !== null && hourOf(other) === hour)) return index;
+    if (other === line || (hour !== null && hourText(other) === hour)) return index;
   }
   return null;
 }
@@ -274,7 +274,7 @@ function indexOfSame(lines: readonly string[], from: number, line: string): numb
 const COUNT = / readings=(\S+) /;
 
 /** The part that all counts of an hour of a device share; `null` for another line. */
-function hourOf(line: string): string | null {
+function hourText(line: string): string | null {
   return isHourLine(line) ? line.replace(COUNT, ' ') : null;
 }
 

@@ -40,7 +40,7 @@ interface LineOrder {
 }
 
 /** The indexes of the lines that have a device's tag. */
-export function linesOf(lines: readonly string[], tag: string): number[] {
+export function lineIndexes(lines: readonly string[], tag: string): number[] {
   const indexes: number[] = [];
   lines.forEach((line, index) => {
     if (line.includes('device_id=') && readLine(line).tags.some(([key, value]) => key === 'device_id' && value === tag))
@@ -148,7 +148,7 @@ function removeFromShared(
   configured: readonly number[],
 ): number | null {
   const lines = unpack(data.get(row.seq) ?? Buffer.alloc(0));
-  const removed = linesOf(lines, tag);
+  const removed = lineIndexes(lines, tag);
   const last = removed.at(-1);
   if (last === undefined) return 0;
   if (!areBehind(positions, row, last, configured)) return null;

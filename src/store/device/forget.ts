@@ -25,7 +25,7 @@ import { unpack } from '../archive/block-codec.ts';
 import type { PositionTable } from '../delivery/positions.ts';
 import type { QuarantineReader, QuarantineTable } from '../delivery/quarantine.ts';
 import type { Facts } from '../facts.ts';
-import { createLineRemoval, type LineRemoval, linesOf, removeLines } from './forget-lines.ts';
+import { createLineRemoval, type LineRemoval, lineIndexes, removeLines } from './forget-lines.ts';
 
 /** The limits of one step: rows of the log, bytes of lines, free pages. */
 const STEP_ROWS = 2000;
@@ -215,10 +215,10 @@ function createPending(db: Database.Database, positions: PositionTable): ForgetS
   );
   const data = db.prepare<[bigint], Buffer>('SELECT data FROM block WHERE seq = ?').pluck();
   /** How many lines of a block are of the device, from one on. */
-  const countOf = (row: PendingRow, tag: string, from: number): number => {
+  const pendingLines = (row: PendingRow, tag: string, from: number): number => {
     if (row.device_id !== null) return Number(row.lines) - from;
     const packed = data.get(row.seq);
-    return packed === undefined ? 0 : linesOf(unpack(packed), tag).filter((at) => at >= from).length;
+    return packed === undefined ? 0 : lineIndexes(unpack(packed), tag).filter((at) => at >= from).length;
   };
   return (deviceId, { destinationId, lane, from }) => {
     const position = positions.read(destinationId, lane);
@@ -226,7 +226,7 @@ function createPending(db: Database.Database, positions: PositionTable): ForgetS
     const tag = identityTag(deviceId);
     const lines = found
       .filter(({ device_id }) => device_id === null || device_id === deviceId)
-      .reduce((sum, row) => sum + countOf(row, tag, Number(row.seq) === position.block ? position.line : 0), 0);
+      .reduce((sum, row) => sum + pendingLines(row, tag, Number(row.seq) === position.block ? position.line : 0), 0);
     const last = found.at(-1);
     return { lines, next: last === undefined || found.length < PENDING_ROWS ? null : Number(last.seq) + 1 };
   };

@@ -79,7 +79,7 @@ export function readForBundle(directory: string): BundleState | null {
     const answers = Object.fromEntries(
       Object.entries(QUESTIONS).map(([name, sql]) => [name, attempt(() => rows(sql))]),
     ) as Questions;
-    const shape = attempt(() => shapeOf(db));
+    const shape = attempt(() => databaseShape(db));
     return { shape, tables: attempt(() => tablesOf(db, path)), ...answers, named: namedIn(db) };
   } finally {
     db.close();
@@ -114,7 +114,7 @@ function attempt<T>(work: () => T): T | Unavailable {
   }
 }
 
-function shapeOf(db: Database.Database): Row {
+function databaseShape(db: Database.Database): Row {
   const pragma = (name: string): Cell => db.pragma(name, { simple: true }) as Cell;
   const names = ['user_version', 'page_size', 'page_count', 'freelist_count', 'journal_mode', 'auto_vacuum'];
   const version = db.prepare<[], Cell>('SELECT sqlite_version()').pluck().get() ?? null;
@@ -172,7 +172,7 @@ function accountNames(text: string): string[] {
 }
 
 /** The files of a data directory with their sizes and modes. */
-export function filesOf(directory: string): readonly Row[] | Unavailable {
+export function listFiles(directory: string): readonly Row[] | Unavailable {
   return attempt(() =>
     readdirSync(directory).map((name) => {
       const { size, mode, uid } = statSync(join(directory, name));

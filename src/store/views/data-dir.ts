@@ -130,10 +130,16 @@ export function isEnclosed(path: string): boolean {
 function placed(path: string): OwnedPath | null {
   const { stats } = statOf(path);
   if (stats === null) return null;
-  return { path, mode: stats.mode & 0o777, ownerUid: stats.uid, groupGid: stats.gid, refusal: refusalOf(path, stats) };
+  return {
+    path,
+    mode: stats.mode & 0o777,
+    ownerUid: stats.uid,
+    groupGid: stats.gid,
+    refusal: accessRefusal(path, stats),
+  };
 }
 
-function refusalOf(path: string, stats: Stats): string | null {
+function accessRefusal(path: string, stats: Stats): string | null {
   try {
     accessSync(path, stats.isDirectory() ? constants.W_OK | constants.X_OK : constants.W_OK);
     return null;

@@ -3,7 +3,7 @@
  */
 import { statSync } from 'node:fs';
 import type Database from 'better-sqlite3';
-import { identityOf } from '../../../src/core/lines/dialect.ts';
+import { destinationIdentity } from '../../../src/core/lines/dialect.ts';
 import { descriptiveTag, encodeSeries, identityTag } from '../../../src/core/lines/line-protocol.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { pack } from '../../../src/store/archive/block-codec.ts';
@@ -170,7 +170,7 @@ function writeRequests(db: Database.Database, devices: readonly FilledDevice[], 
 /** A destination that has acknowledged all but the last day, rejected some points, and misses a few. */
 function writeDestination(db: Database.Database, devices: readonly FilledDevice[], fill: Fill): void {
   const { influx, newestMs } = fill;
-  const identity = identityOf({ kind: 'influxdb', url: influx, org: 'bench', bucket: 'bench' });
+  const identity = destinationIdentity({ kind: 'influxdb', url: influx, org: 'bench', bucket: 'bench' });
   const id = db
     .prepare("INSERT INTO destination (name, identity, is_current) VALUES ('influx', ?, 1)")
     .run(identity).lastInsertRowid;

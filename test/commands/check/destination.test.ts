@@ -3,7 +3,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CheckReport } from '../../../src/commands/check/report.ts';
-import { identityOf } from '../../../src/core/lines/dialect.ts';
+import { destinationIdentity } from '../../../src/core/lines/dialect.ts';
 import { DAY_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { pageCommit } from '../../store/support.ts';
@@ -404,7 +404,7 @@ test('a retention that InfluxDB 3 does not report is known once --verify has rec
   const { store, close } = openStore(stage.dataDir);
   const { id } = store.useDestination(
     'influx',
-    identityOf({ kind: 'influxdb', url: server.url, org: '', bucket: 'home' }),
+    destinationIdentity({ kind: 'influxdb', url: server.url, org: '', bucket: 'home' }),
   );
   const toMs = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS - 40 * DAY_MS;
   const toNs = msToNs(toMs);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type OnceSummary, onceProgress, reportEnd } from '../../../src/commands/once/result.ts';
 import type { ProgramEvent } from '../../../src/core/events.ts';
 import type { MissingStatus, StatusReport } from '../../../src/core/status.ts';
-import { lineOf } from '../../../src/observe/event-table.ts';
+import { eventLine } from '../../../src/observe/event-table.ts';
 
 const DESTINATION = {
   name: 'influx',
@@ -29,7 +29,7 @@ const SUMMARY: OnceSummary = {
 function linesOf(changes: Partial<OnceSummary>): string[] {
   const lines: string[] = [];
   const write = (event: ProgramEvent): void => {
-    const { level, message } = lineOf(event);
+    const { level, message } = eventLine(event);
     lines.push(`${level}: ${message}`);
   };
   reportEnd({ ...SUMMARY, ...changes }, { write });

@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import type { CommandAnswer } from '../../../src/commands/shared/command.ts';
 import { columnsOf } from '../../../src/commands/shared/layout.ts';
 import type { StatusConfig } from '../../../src/commands/shared/state-report.ts';
-import { statusOf } from '../../../src/commands/status/command.ts';
+import { readStatus } from '../../../src/commands/status/command.ts';
 import type { DeviceReport } from '../../../src/core/page-facts.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
@@ -39,10 +39,10 @@ const EMPTY_CONFIG: StatusConfig = {
 
 /** The text, which has to fit the terminal and contain no control sequence. */
 export function textOf(config: StatusConfig, clock: Clock, device: string | null = null): string {
-  const text = statusOf({ device }, config, clock).text();
+  const text = readStatus({ device }, config, clock).text();
   expectPlain(text);
   // As on terminals: only the rows of devices, which are cut, and the bar of coverage differ.
-  for (const width of [60, 120, 200]) expectPlain(statusOf({ device }, config, clock, width).text(), width);
+  for (const width of [60, 120, 200]) expectPlain(readStatus({ device }, config, clock, width).text(), width);
   return text;
 }
 
@@ -55,11 +55,11 @@ export function expectPlain(text: string, width = 80): void {
 }
 
 export function reportOf(config: StatusConfig, clock: Clock): StatusReport {
-  return objectOf(statusOf({ device: null }, config, clock));
+  return objectOf(readStatus({ device: null }, config, clock));
 }
 
 export function deviceOf(config: StatusConfig, clock: Clock, device: string): DeviceReport {
-  return objectOf(statusOf({ device }, config, clock));
+  return objectOf(readStatus({ device }, config, clock));
 }
 
 /** The object of an answer as a program reads it. */

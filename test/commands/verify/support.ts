@@ -14,7 +14,7 @@ import {
   sumTally,
   verifyVerdict,
 } from '../../../src/commands/verify/result.ts';
-import { type DestinationKind, identityOf } from '../../../src/core/lines/dialect.ts';
+import { type DestinationKind, destinationIdentity } from '../../../src/core/lines/dialect.ts';
 import { identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { Clock, Sink } from '../../../src/core/ports.ts';
 import { Secret } from '../../../src/core/secret.ts';
@@ -47,7 +47,7 @@ export function victoriaPlace({ url }: Victoria, name = 'influx'): Place {
 }
 
 const identityOfPlace = ({ kind, options: { url, org, bucket } }: Place): string =>
-  identityOf({ kind, url, org, bucket });
+  destinationIdentity({ kind, url, org, bucket });
 
 /** The destination of a rig at a place; virtual time stands still while it is at work. */
 export function destinationAt({ clock }: Rig, place: Place, wrap: (sink: Sink) => Sink = (sink) => sink): Destination {

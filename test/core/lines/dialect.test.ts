@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   describeIdentity,
+  destinationIdentity,
   type FindMoved,
-  identityOf,
   isKindUnknown,
   type MovedValue,
   translate,
@@ -120,15 +120,15 @@ describe('the identity of a destination', () => {
   const assign = { url: 'http://db:8086', org: 'o', bucket: 'b' };
 
   test('is frozen: another text would send everything once more', () => {
-    expect(identityOf({ kind: 'influxdb', ...assign })).toBe('["influxdb","http://db:8086","o","b"]');
-    expect(withKind(identityOf({ kind: 'auto', ...assign }), 'victoriametrics')).toBe(
-      identityOf({ kind: 'victoriametrics', ...assign }),
+    expect(destinationIdentity({ kind: 'influxdb', ...assign })).toBe('["influxdb","http://db:8086","o","b"]');
+    expect(withKind(destinationIdentity({ kind: 'auto', ...assign }), 'victoriametrics')).toBe(
+      destinationIdentity({ kind: 'victoriametrics', ...assign }),
     );
   });
 
   test('shows whether the kind is known', () => {
     const kinds = ['auto', 'influxdb', 'victoriametrics'] as const;
-    expect(kinds.map((kind) => isKindUnknown(identityOf({ kind, ...assign })))).toEqual([true, false, false]);
+    expect(kinds.map((kind) => isKindUnknown(destinationIdentity({ kind, ...assign })))).toEqual([true, false, false]);
     // Written by hand, or by another version with other spaces.
     expect(['[ "auto", "http://db" ]', '', '{}', '["automatic"]'].map(isKindUnknown)).toEqual([
       true,
@@ -139,8 +139,10 @@ describe('the identity of a destination', () => {
   });
 
   test('is reported in words without credentials, whatever it is', () => {
-    expect(describeIdentity(identityOf({ kind: 'influxdb', ...assign }))).toBe('InfluxDB at http://db:8086, bucket b');
-    const secret = identityOf({
+    expect(describeIdentity(destinationIdentity({ kind: 'influxdb', ...assign }))).toBe(
+      'InfluxDB at http://db:8086, bucket b',
+    );
+    const secret = destinationIdentity({
       kind: 'victoriametrics',
       url: 'http://u:pass@vm:8428/insert/0/influx',
       org: '',

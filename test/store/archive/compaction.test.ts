@@ -7,7 +7,7 @@ import { dueToSkip, stallAt } from '../../../src/archive/maintenance.ts';
 import { clearingMarks, judgeRoom, type NoRoom, type RoomFigures } from '../../../src/core/archive-room.ts';
 import type { Stall } from '../../../src/core/state/archive.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
-import { rangesOf } from '../../../src/store/archive/clearing.ts';
+import { groupLineRanges } from '../../../src/store/archive/clearing.ts';
 import {
   chooseRun,
   FULL_BLOCK_BYTES,
@@ -178,7 +178,7 @@ test('the cleared ranges separate readings from other lines, and merge only with
   const others = ['coverage_hour v=1 3', 'no time', 'coverage_hour v=1 900'];
   const telemetry = (from: bigint, to: bigint, points: number) => ({ kind: 'telemetry', from, to, points });
   const other = { kind: 'other', from: 3n, to: 901n, points: 2 };
-  expect(rangesOf([...lines, ...others], [])).toEqual([telemetry(5n, 7n, 3), telemetry(10n, 11n, 1), other]);
-  expect(rangesOf(lines, [{ from: 8n, to: 99n }])).toHaveLength(2);
-  expect(rangesOf(lines, [{ from: 7n, to: 10n }])).toEqual([telemetry(5n, 11n, 4)]);
+  expect(groupLineRanges([...lines, ...others], [])).toEqual([telemetry(5n, 7n, 3), telemetry(10n, 11n, 1), other]);
+  expect(groupLineRanges(lines, [{ from: 8n, to: 99n }])).toHaveLength(2);
+  expect(groupLineRanges(lines, [{ from: 7n, to: 10n }])).toEqual([telemetry(5n, 11n, 4)]);
 });
