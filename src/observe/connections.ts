@@ -136,7 +136,7 @@ export class Connection extends Duplex implements ClientConnection, Reader {
     this.unread = body;
   }
 
-  /** The client has read the whole answer. */
+  /** The response is over: it was sent, or its client has gone. */
   noteSent(): void {
     this.#enter('idle');
     this.unread = null;

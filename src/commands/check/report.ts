@@ -37,7 +37,7 @@ export interface CheckLine {
   readonly remedy: string | null;
   /** The exit code that it causes; 0 unless it failed. */
   readonly exit_code: CheckExit | 0;
-  /** The figures in the message, by name, for programs. */
+  /** Figures behind the message, by name, for programs. */
   readonly facts?: Readonly<Record<string, CheckFact>>;
 }
 
