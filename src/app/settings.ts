@@ -8,7 +8,7 @@ import { fileProblem, shownPath } from '../config/sources.ts';
 import { InvalidText, secretText } from '../config/values.ts';
 import { codeOf, UserError } from '../core/faults.ts';
 import { createFilter, type FilterSpec } from '../core/filter.ts';
-import { areRecords, isRecord, parseJson } from '../core/json.ts';
+import { isNumber, isRecord, isText, isTexts, parseAs, parseJson, shapeOf } from '../core/json.ts';
 import { DESTINATION_KINDS, destinationIdentity } from '../core/lines/dialect.ts';
 import { type Schedules, STREAMS } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
@@ -265,11 +265,15 @@ export function saveSettings({
 
 /** The filter and the databases of the daemon of a state; `null` where they are not kept, or cannot be read. */
 export function readRunsWith({ fact }: Pick<Store, 'fact'>): RunsWith | null {
-  const kept: unknown = parseJson(fact(RUNS_WITH));
-  if (!isRecord(kept)) return null;
-  const fits = areRecords(kept['destinations'], ['name']) && [kept['include'], kept['exclude']].every(Array.isArray);
-  return fits ? (kept as unknown as RunsWith) : null;
+  return parseAs(fact(RUNS_WITH), isRunsWith);
 }
+
+const isNamed = shapeOf<RunsWith['destinations'][number]>({ name: isText, id: isNumber });
+const isRunsWith = shapeOf<RunsWith>({
+  include: isTexts,
+  exclude: isTexts,
+  destinations: (value): value is RunsWith['destinations'] => Array.isArray(value) && value.every(isNamed),
+});
 
 /** Keeps the schedules that the daemon runs with, for commands that read its state with another configuration. */
 export function saveSchedules(store: Pick<Store, 'fact' | 'saveFact'>, schedules: Schedules): void {

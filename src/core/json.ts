@@ -30,3 +30,40 @@ export function areRecords(value: unknown, strings: readonly string[]): value is
 export function member(holder: object, name: string): unknown {
   return Object.hasOwn(holder, name) ? (holder as JsonRecord)[name] : undefined;
 }
+
+/** A check of a parsed value. */
+type Check<T> = (value: unknown) => value is T;
+
+/** A check of each member of a record, or of each place of a list. */
+type Checks<T> = { readonly [Name in keyof T]-?: Check<T[Name]> };
+
+export const isText: Check<string> = (value) => typeof value === 'string';
+export const isNumber: Check<number> = (value): value is number => Number.isFinite(value);
+export const isBoolean: Check<boolean> = (value) => typeof value === 'boolean';
+export const isTexts: Check<readonly string[]> = (value) => Array.isArray(value) && value.every(isText);
+
+/** The check of a value that may also be `null`. */
+export function orNull<T>(check: Check<T>): Check<T | null> {
+  return (value) => value === null || check(value);
+}
+
+/** The check of a value that may also be missing. */
+export function orNone<T>(check: Check<T>): Check<T | undefined> {
+  return (value) => value === undefined || check(value);
+}
+
+/** The check of a record, or of a list of fixed places, by its members. It may have others as well. */
+export function shapeOf<T extends object>(checks: Checks<T>): Check<T> {
+  const members = Object.entries<Check<unknown>>(checks);
+  return (value): value is T =>
+    typeof value === 'object' &&
+    value !== null &&
+    Array.isArray(value) === Array.isArray(checks) &&
+    members.every(([name, check]) => check(member(value, name)));
+}
+
+/** Parses JSON that this or another version of the program has stored: `null` where it has another shape. */
+export function parseAs<T>(text: string | null, check: Check<T>): T | null {
+  const value = parseJson(text);
+  return check(value) ? value : null;
+}

@@ -5,6 +5,7 @@
  * as long as the program.
  */
 import { ApiFault } from '../core/faults.ts';
+import { isNumber, orNone, orNull, parseAs, shapeOf } from '../core/json.ts';
 import type { Purpose, Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import { ForgottenError } from '../core/state/telemetry.ts';
@@ -84,9 +85,9 @@ export function windowRules({ store, serverClock, learntWidth, leadNs, bothBound
 function planDaysOf(store: Pick<SyncContext['store'], 'account' | 'fact'>, nowMs: EpochMs): number | null {
   const account = store.account();
   if (account !== null) return account.plan.historyMaxDays;
-  const fact = store.fact(NAMED_DAYS);
-  if (fact === null) return null;
-  const [days, atMs]: [number, number] = JSON.parse(fact);
+  const named = parseAs(store.fact(NAMED_DAYS), isNamedDays);
+  if (named === null) return null;
+  const [days, atMs] = named;
   return isRecent(atMs, nowMs) ? days : null;
 }
 
@@ -96,10 +97,21 @@ function noteNamedDays({ store, serverClock }: LearntWindows, { kind, facts }: A
   store.saveFact(NAMED_DAYS, JSON.stringify([facts.maxDays, serverClock.nowMs()]));
 }
 
+/** The days of the plan, and when a refusal named them. */
+const isNamedDays = shapeOf<readonly [days: number, atMs: EpochMs]>([isNumber, isNumber]);
+
+/** The days of the plan and of the refused age, and when it was refused: unknown where the age is doubted. */
+const isRefusedAge = shapeOf<readonly [planDays: number | null, days: number, atMs: EpochMs | undefined]>([
+  orNull(isNumber),
+  isNumber,
+  // The state of an older version has no time.
+  orNone(isNumber),
+]);
+
 function refusedBeyond(fact: string | null, nowMs: EpochMs): WindowKnowledge['refusedBeyond'] {
-  if (fact === null) return null;
-  // There is no time where the age is doubted, and in the state of an older version.
-  const [planDays, days, atMs = 0]: [number | null, number, number?] = JSON.parse(fact);
+  const refused = parseAs(fact, isRefusedAge);
+  if (refused === null) return null;
+  const [planDays, days, atMs = 0] = refused;
   return isRecent(atMs, nowMs) ? { planDays, days } : null;
 }
 
@@ -113,9 +125,9 @@ function isRecent(refusedAtMs: EpochMs, nowMs: EpochMs): boolean {
  * while. Called at the start of a process, so that one request finds out anew.
  */
 export function forgetDoubtfulAge({ store }: Pick<SyncContext, 'store'>): void {
-  const fact = store.fact(REFUSED_BEYOND);
-  if (fact === null) return;
-  const [planDays, days, atMs = 0]: [number | null, number, number?] = JSON.parse(fact);
+  const refused = parseAs(store.fact(REFUSED_BEYOND), isRefusedAge);
+  if (refused === null) return;
+  const [planDays, days, atMs = 0] = refused;
   const isDoubtful = planDays !== null && days < planDays && atMs > 0;
   if (isDoubtful) store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
 }

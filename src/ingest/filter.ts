@@ -8,6 +8,7 @@
 
 import type { Observe } from '../core/events.ts';
 import { cacheMatch, type DeviceFilter, matchAny, matchesDevice, sensorNames } from '../core/filter.ts';
+import { isTexts, parseAs } from '../core/json.ts';
 import type { DeviceRecord, Reading } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
@@ -35,7 +36,7 @@ const LEFT_OUT = 'sensors_left_out';
  * new or a late reading.
  */
 function recordPatterns(store: Pick<Store, 'fact' | 'saveFact'>, current: readonly string[]): readonly string[] {
-  const before: readonly string[] = JSON.parse(store.fact(LEFT_OUT) ?? '[]');
+  const before = parseAs(store.fact(LEFT_OUT), isTexts) ?? [];
   const ever = [...new Set([...before, ...current])];
   if (ever.length > before.length) store.saveFact(LEFT_OUT, JSON.stringify(ever));
   return ever;

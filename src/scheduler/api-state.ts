@@ -14,6 +14,7 @@
  */
 import type { Observe } from '../core/events.ts';
 import { type ApiFault, refusalText } from '../core/faults.ts';
+import { isText, parseAs, shapeOf } from '../core/json.ts';
 import { type RequestLane, STREAMS, type Stream } from '../core/ports.ts';
 import type { StreamStatus } from '../core/status.ts';
 import { type EpochMs, MINUTE_MS, timeText } from '../core/time.ts';
@@ -200,6 +201,11 @@ interface ApiProblem {
   readonly text: string;
 }
 
+const isApiProblem = shapeOf<ApiProblem>({
+  code: (value) => value === 'key_refused' || value === 'api_unreachable',
+  text: isText,
+});
+
 /**
  * Returns what keeps the API from being read; `null` while it is.
  *
@@ -230,7 +236,7 @@ export function storedProblem(
   noted: string,
   streams: readonly StreamStatus[],
 ): Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'nextAttemptInMs'> {
-  const problem = noted === '' ? null : (JSON.parse(noted) as ApiProblem);
+  const problem = parseAs(noted, isApiProblem);
   const isRefused = problem?.code === 'key_refused';
   const list = streams.map((status) => unreadBy(problem, status));
   return {

@@ -1,6 +1,18 @@
 /** Checks on JSON of others. */
-import { expect, test } from 'vitest';
-import { areRecords, isRecord, member, parseJson } from '../../src/core/json.ts';
+import { describe, expect, test } from 'vitest';
+import {
+  areRecords,
+  isNumber,
+  isRecord,
+  isText,
+  isTexts,
+  member,
+  orNone,
+  orNull,
+  parseAs,
+  parseJson,
+  shapeOf,
+} from '../../src/core/json.ts';
 
 test.each([
   [{}, true],
@@ -44,4 +56,27 @@ test.each<[string | null, unknown]>([
   [null, null],
 ])('%j is parsed as %j', (text, value) => {
   expect(parseJson(text)).toEqual(value);
+});
+
+describe('stored JSON', () => {
+  const isPair = shapeOf<readonly [number | null, number | undefined]>([orNull(isNumber), orNone(isNumber)]);
+  const isNamed = shapeOf<{ readonly name: string; readonly tags: readonly string[] }>({ name: isText, tags: isTexts });
+
+  test.each(['[1,2]', '[null,2]', '[1]', '[1,2,3]'])('%s is a list of such places', (text) => {
+    expect(parseAs(text, isPair)).toEqual(JSON.parse(text));
+  });
+
+  test.each(['[]', '["1"]', '[1,null]', '{"0":1}', 'null', '1', '[1', null])('%s is none', (text) => {
+    expect(parseAs(text, isPair)).toBeNull();
+  });
+
+  test.each<[string, boolean]>([
+    ['{"name":"a","tags":["b"],"more":1}', true],
+    ['{"name":"a","tags":[1]}', false],
+    ['{"name":null,"tags":[]}', false],
+    ['{"__proto__":{"name":"a"},"tags":[]}', false],
+    ['["name","tags"]', false],
+  ])('%s is a record of that shape: %j', (text, fits) => {
+    expect(parseAs(text, isNamed)).toEqual(fits ? JSON.parse(text) : null);
+  });
 });

@@ -1,6 +1,7 @@
 /**
  * Replays on the virtual clock: by the rules of delivery, at their pace, from wherever they were broken off.
  */
+import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { createReplayWorker, openReplays, RATE_BESIDE, requireDestination } from '../../src/commands/replay/job.ts';
 import type { AppEvent } from '../../src/core/events.ts';
@@ -8,7 +9,7 @@ import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import type { ReplayArgs } from '../../src/core/state/job-args.ts';
 import { OTHER_VERSION_REMEDY } from '../../src/core/state/job-args.ts';
 import { JOB_RULES } from '../../src/core/state/jobs.ts';
-import type { ReplaySummary } from '../../src/core/state/replay.ts';
+import { NO_COUNTS, type ReplaySummary } from '../../src/core/state/replay.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { createDeliverer, type Deliverer } from '../../src/delivery/deliver.ts';
 import { pageCommit, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
@@ -413,6 +414,25 @@ describe('an interrupted replay', () => {
         { resumedAfter: first.destinations[0]?.lines },
       ]);
     }
+  });
+
+  test.each([
+    ['args', '{"typed":{}}'],
+    ['position', '{"deviceId":"a","from":5,"tooOldTo":null}'],
+    ['counts', '{"lines":1}'],
+  ])('begins anew where another version has stored other %s', (column, text) => {
+    using state = filledState();
+    const clock = createVirtualClock(START_MS);
+    const { deliverer } = lifeOf(state, () => database(clock).sink, clock);
+    const { replays } = state.store;
+    const position = { deviceId: null, from: -1n };
+    const kept = { args: replayArgs(), position, counts: NO_COUNTS, tooOldTo: 2n, begunMs: START_MS };
+    replays.save(deliverer.destinationId, kept);
+    expect(replays.unfinished(deliverer.destinationId)).toEqual(kept);
+    const db = new Database(state.file);
+    db.prepare(`UPDATE replay SET ${column} = ?`).run(text);
+    db.close();
+    expect(replays.unfinished(deliverer.destinationId)).toBeNull();
   });
 
   test.each<[string, Partial<ReplayArgs>, number]>([

@@ -46,8 +46,16 @@ function rig(clock: { passedMs: () => number | null } = CLOCK) {
   };
   const ask = async () => await fetchPage({ context, windows }, { request: request(), lane: 'live' }, NEVER);
   const spanDays = (): number => Number((windowLimits(windowRules(windows)).widthNs ?? 0n) / DAY_NS);
-  return { service, windows, ask, spanDays };
+  return { service, facts, windows, ask, spanDays };
 }
+
+test.each(['', '[1]', '["30",20]', '{}'])('a refused age that another version has stored as %j is ignored', (fact) => {
+  const { facts, windows } = rig();
+  facts.set('refused_beyond_days', JSON.stringify([30, 20, NOW_MS]));
+  expect(windowRules(windows).refusedBeyond).toEqual({ planDays: 30, days: 20 });
+  facts.set('refused_beyond_days', fact);
+  expect(windowRules(windows).refusedBeyond).toBeNull();
+});
 
 describe('the width that a refusal has left', () => {
   test('holds while the plan stays', async () => {

@@ -107,6 +107,10 @@ describe('the reason why the API is not read', () => {
     return [problem(), isRefused(), list()[0]?.state];
   };
 
+  test.each(['{', '{}', '{"code":"on_fire","text":"x"}'])('is unknown where another version has stored %s', (noted) => {
+    expect(read(noted)).toEqual([null, false, 'on']);
+  });
+
   test('is in the state as soon as it begins, and no longer than it lasts', () => {
     using open = scratchStore();
     const { store } = open;

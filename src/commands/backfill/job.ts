@@ -8,7 +8,7 @@ import { repeat } from '../../core/async.ts';
 import { CLOSED_BY_NONE, LIVE_LAG_SECONDS } from '../../core/device-coverage.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { BackfillArgs } from '../../core/state/job-args.ts';
+import { argumentsNotUnderstood, type BackfillArgs, isBackfillArgs } from '../../core/state/job-args.ts';
 import type { Job, JobEnd, JobQueue } from '../../core/state/jobs.ts';
 import type { Store } from '../../core/state/state.ts';
 import type { ProgressReport } from '../../core/status.ts';
@@ -29,7 +29,11 @@ export function createBackfillWorker(parts: BackfillWorkParts): JobWorker {
     const noteBegun = (next: BackfillRun): void => {
       run = next;
     };
-    const end = work(parts, { args: args as BackfillArgs, noteBegun, save }, signal).catch((error: unknown): JobEnd => {
+    const start = async (): Promise<JobEnd> => {
+      if (!isBackfillArgs(args)) throw argumentsNotUnderstood();
+      return await work(parts, { args, noteBegun, save }, signal);
+    };
+    const end = start().catch((error: unknown): JobEnd => {
       if (!signal.aborted || error instanceof UserError) throw error;
       const summary = run?.summary('interrupted') ?? null;
       return {

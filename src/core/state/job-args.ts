@@ -5,7 +5,7 @@
  * Times are nanoseconds since 1970 as decimal digits, because a JSON number cannot hold them.
  */
 import { UserError } from '../faults.ts';
-import { isRecord, type JsonRecord } from '../json.ts';
+import { isBoolean, isNumber, isRecord, isText, isTexts, type JsonRecord, orNone, orNull, shapeOf } from '../json.ts';
 import type { QuarantineFilter } from '../quarantine.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { FoundPoints, MissingChange, MissingPoints, MissingReason, RetentionEstimate } from './log.ts';
@@ -72,19 +72,16 @@ function isSameList(a: readonly string[], b: readonly string[]): boolean {
 }
 
 /** Whether a stored value has the shape of the arguments of a backfill. */
-export function isBackfillArgs(value: unknown): boolean {
-  if (!isRecord(value)) return false;
-  const { from, to, begunTo, devices, maxShare, finishByMs, recheck } = value;
-  return (
-    (from === 'all' || isDigits(from)) &&
-    isNullOr(to, isDigits) &&
-    (begunTo === undefined || isDigits(begunTo)) &&
-    isTexts(devices) &&
-    (maxShare === null || (typeof maxShare === 'number' && maxShare > 0 && maxShare <= 1)) &&
-    (finishByMs === null || (typeof finishByMs === 'number' && Number.isFinite(finishByMs))) &&
-    (recheck === undefined || typeof recheck === 'boolean')
-  );
-}
+export const isBackfillArgs = shapeOf<BackfillArgs>({
+  from: (value): value is string => value === 'all' || isDigits(value),
+  to: orNull(isDigits),
+  begunTo: orNone(isDigits),
+  devices: isTexts,
+  maxShare: orNull((value): value is number => isNumber(value) && value > 0 && value <= 1),
+  finishByMs: orNull(isNumber),
+  recheck: orNone(isBoolean),
+  typed: orNone(shapeOf<TypedTimes>({ from: orNull(isText), to: orNull(isText), finishBy: orNull(isText) })),
+});
 
 /** A range of a device: id, from, to. */
 type RangeText = readonly [deviceId: string, from: string, to: string];
@@ -197,16 +194,13 @@ export interface SampleArgs {
 }
 
 /** Whether a stored value has the shape of the arguments of a sample. */
-export function isSampleArgs(value: unknown): value is SampleArgs {
-  if (!isRecord(value)) return false;
-  const { windows, from, to, devices, repair } = value;
-  return (
-    Number.isSafeInteger(windows) &&
-    [from, to].every((end) => isNullOr(end, isDigits)) &&
-    isTexts(devices) &&
-    typeof repair === 'boolean'
-  );
-}
+export const isSampleArgs = shapeOf<SampleArgs>({
+  windows: isWhole,
+  from: orNull(isDigits),
+  to: orNull(isDigits),
+  devices: isTexts,
+  repair: isBoolean,
+});
 
 /** The arguments of a `replay` job, as they are stored. */
 export interface ReplayArgs {
@@ -224,16 +218,14 @@ export interface ReplayArgs {
 }
 
 /** Whether a stored value has the shape of the arguments of a replay. */
-export function isReplayArgs(args: unknown): args is ReplayArgs {
-  if (!isRecord(args) || !isRecord(args['typed'])) return false;
-  const { destination, devices, typed, from, to, maxRate } = args;
-  return (
-    [destination, typed['from'], typed['to']].every((each) => isNullOr(each, isText)) &&
-    isTexts(devices) &&
-    [from, to].every(isDigits) &&
-    (maxRate === null || (typeof maxRate === 'number' && maxRate >= 1))
-  );
-}
+export const isReplayArgs = shapeOf<ReplayArgs>({
+  destination: orNull(isText),
+  devices: isTexts,
+  typed: shapeOf<ReplayArgs['typed']>({ from: orNull(isText), to: orNull(isText) }),
+  from: isDigits,
+  to: isDigits,
+  maxRate: orNull((value): value is number => isNumber(value) && value >= 1),
+});
 
 /** Whether two requests for a replay are the same. Each has passed `isReplayArgs`. */
 export function isSameReplay(a: ReplayArgs, b: ReplayArgs): boolean {
@@ -272,12 +264,8 @@ export function filterOf(args: unknown): QuarantineFilter {
 export function isFilterArgs(value: unknown): boolean {
   if (!hasExactly(value, ['destination', 'devices', 'reason', 'from', 'to'])) return false;
   const { destination, devices, reason, from, to } = value;
-  const isTime = (each: unknown): boolean => typeof each === 'string' && /^-?\d{1,19}$/.test(each);
-  return (
-    [destination, reason].every((each) => isNullOr(each, isText)) &&
-    [from, to].every((each) => isNullOr(each, isTime)) &&
-    isTexts(devices)
-  );
+  const isTime = (each: unknown): each is string => isText(each) && /^-?\d{1,19}$/.test(each);
+  return [destination, reason].every(orNull(isText)) && [from, to].every(orNull(isTime)) && isTexts(devices);
 }
 
 /** Whether a stored value has the shape of the arguments of `--forget`. */
@@ -307,20 +295,12 @@ function isPointsText(value: unknown): boolean {
   return isRangeText(value) && Number.isSafeInteger((value as unknown[])[3]);
 }
 
-function isText(value: unknown): boolean {
-  return typeof value === 'string';
+function isWhole(value: unknown): value is number {
+  return Number.isSafeInteger(value);
 }
 
-function isTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every(isText);
-}
-
-function isDigits(value: unknown): boolean {
-  return typeof value === 'string' && /^\d{1,19}$/.test(value);
-}
-
-function isNullOr(value: unknown, check: (value: unknown) => boolean): boolean {
-  return value === null || check(value);
+function isDigits(value: unknown): value is string {
+  return isText(value) && /^\d{1,19}$/.test(value);
 }
 
 /** Unknown members mean arguments that this version does not understand. */

@@ -11,7 +11,6 @@ import { isRecord } from '../json.ts';
 import type { ProgressReport } from '../status.ts';
 import type { EpochMs } from '../time.ts';
 import {
-  type BackfillArgs,
   isBackfillArgs,
   isEmptyObject,
   isFilterArgs,
@@ -21,7 +20,6 @@ import {
   isSameBackfill,
   isSameReplay,
   isSampleArgs,
-  type ReplayArgs,
 } from './job-args.ts';
 
 export type JobKind =
@@ -63,7 +61,7 @@ export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
     isResumed: true,
     isLong: true,
     takes: isBackfillArgs,
-    isSame: (args, other) => isSameBackfill(args as BackfillArgs, other as BackfillArgs),
+    isSame: (args, other) => isBackfillArgs(args) && isBackfillArgs(other) && isSameBackfill(args, other),
   },
   // The parts of `--verify` that need the daemon: fetching again and changing the missing points; reading windows
   // again.
@@ -74,7 +72,7 @@ export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
     isResumed: true,
     isLong: true,
     takes: isReplayArgs,
-    isSame: (args, other) => isSameReplay(args as ReplayArgs, other as ReplayArgs),
+    isSame: (args, other) => isReplayArgs(args) && isReplayArgs(other) && isSameReplay(args, other),
   },
   'quarantine-retry': { isFollowed: true, isResumed: false, isLong: false, takes: isFilterArgs },
   'quarantine-drop': { isFollowed: true, isResumed: false, isLong: false, takes: isFilterArgs },

@@ -5,9 +5,10 @@
  * destination only if every line of it that was ever archived was sent and accepted, so no cleared range may be in it.
  */
 import type Database from 'better-sqlite3';
+import { isNumber, isText, orNull, parseAs, shapeOf } from '../../core/json.ts';
 import { identityTag } from '../../core/lines/line-protocol.ts';
 import { readLine } from '../../core/lines/line-reader.ts';
-import type { ReplayArgs } from '../../core/state/job-args.ts';
+import { isReplayArgs } from '../../core/state/job-args.ts';
 import { LOG_LANES, type LogLane, type LogPosition, type MissingPoints } from '../../core/state/log.ts';
 import type { ReplayCounts, ReplayState, ReplayStore, SentRange } from '../../core/state/replay.ts';
 import { type EpochNs, maxNs, minNs } from '../../core/time.ts';
@@ -84,20 +85,32 @@ export function createReplays(db: Database.Database, parts: ReplayTables): Repla
 
 /** @returns `null` for what another version may have left. */
 function toState(row: ReplayRow): ReplayState | null {
-  try {
-    const args = JSON.parse(row.args) as ReplayArgs;
-    const at = JSON.parse(row.position) as { deviceId: string | null; from: string; tooOldTo: string | null };
-    return {
-      args,
-      position: { deviceId: at.deviceId, from: BigInt(at.from) },
-      counts: JSON.parse(row.counts) as ReplayCounts,
-      tooOldTo: at.tooOldTo === null ? null : BigInt(at.tooOldTo),
-      begunMs: Number(row.started_ms),
-    };
-  } catch {
-    return null;
-  }
+  const args = parseAs(row.args, isReplayArgs);
+  const at = parseAs(row.position, isPosition);
+  const counts = parseAs(row.counts, isCounts);
+  if (args === null || at === null || counts === null) return null;
+  const position = { deviceId: at.deviceId, from: BigInt(at.from) };
+  const tooOldTo = at.tooOldTo === null ? null : BigInt(at.tooOldTo);
+  return { args, position, counts, tooOldTo, begunMs: Number(row.started_ms) };
 }
+
+const isNs = (value: unknown): value is string => isText(value) && /^-?\d{1,19}$/.test(value);
+
+/** A position in the archive, and where the lines end that were too old. */
+const isPosition = shapeOf<{
+  readonly deviceId: string | null;
+  readonly from: string;
+  readonly tooOldTo: string | null;
+}>({ deviceId: orNull(isText), from: isNs, tooOldTo: orNull(isNs) });
+
+const isCounts = shapeOf<ReplayCounts>({
+  lines: isNumber,
+  accepted: isNumber,
+  refused: isNumber,
+  known: isNumber,
+  beyond: isNumber,
+  released: isNumber,
+});
 
 function prepareMissing(db: Database.Database, { cut }: Pick<MissingTable, 'cut'>) {
   const within = db

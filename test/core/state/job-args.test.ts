@@ -25,6 +25,7 @@ const REPAIR = { windows: [['a', '1', '2']], destination: 'influx', found: [['a'
 test.each<[string, (value: unknown) => boolean, unknown]>([
   ['a backfill', isBackfillArgs, BACKFILL],
   ['a backfill of all there is', isBackfillArgs, { ...BACKFILL, from: 'all', begunTo: '5' }],
+  ['a backfill as typed', isBackfillArgs, { ...BACKFILL, typed: { from: '1d', to: null, finishBy: null } }],
   ['a backfill with a pace', isBackfillArgs, { ...BACKFILL, maxShare: 1, finishByMs: 5 }],
   ['a sample', isSampleArgs, SAMPLE],
   ['a replay', isReplayArgs, { ...REPLAY, maxRate: 1 }],
@@ -48,6 +49,7 @@ describe('unknown arguments', () => {
     ['a backfill from a number, which may have lost digits', isBackfillArgs, { ...BACKFILL, from: 1 }],
     ['a backfill from before 1970', isBackfillArgs, { ...BACKFILL, from: '-1' }],
     ['a backfill with 20 digits', isBackfillArgs, { ...BACKFILL, to: '1'.repeat(20) }],
+    ['a backfill typed as a number', isBackfillArgs, { ...BACKFILL, typed: { from: 1, to: null, finishBy: null } }],
     ['a backfill that may take nothing', isBackfillArgs, { ...BACKFILL, maxShare: 0 }],
     ['a backfill that may take too much', isBackfillArgs, { ...BACKFILL, maxShare: 1.01 }],
     ['a backfill that ends at no time', isBackfillArgs, { ...BACKFILL, finishByMs: Number.NaN }],
