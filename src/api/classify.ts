@@ -119,7 +119,7 @@ function fault(
   { text, error }: FaultText,
 ): Classified {
   const { status, headers } = answer;
-  const waitMs = waitOf(status, headers, context.nowMs);
+  const waitMs = requestedWait(status, headers, context.nowMs);
   const facts: ApiFaultFacts = {
     request: context.request,
     status,
@@ -140,7 +140,7 @@ export function malformed(request: string, message: string, more: Partial<ApiFau
 }
 
 /** The wait that an answer requests: a 429 always requests one, a fault of the service only if it has the header. */
-function waitOf(status: number, headers: HttpAnswer['headers'], nowMs: EpochMs): number | null {
+function requestedWait(status: number, headers: HttpAnswer['headers'], nowMs: EpochMs): number | null {
   if (status === 429) return readThrottleWait(headers, nowMs);
   return status >= 500 ? readRetryAfter(headers, nowMs) : null;
 }

@@ -178,8 +178,8 @@ export function nextTurn(quota: Quota): Turn {
 function turnUnder({ log, share, arrivalMs, lastSentMs, blockedUntilMs }: Quota, terms: Terms): Turn {
   const every = intervalMs(terms, share);
   const burst = terms.plan?.perMinute == null ? 1 : BURST;
-  const minute = ceilingOf(minuteLimit(terms), share, MINUTE_MS);
-  const day = ceilingOf(dayLimit(terms), share, DAY_MS);
+  const minute = budgetCeiling(minuteLimit(terms), share, MINUTE_MS);
+  const day = budgetCeiling(dayLimit(terms), share, DAY_MS);
   return latest([
     // A shorter interval counts at once: the next request goes at most one interval after the last one.
     { atMs: Math.min(arrivalMs - (burst - 1) * every, lastSentMs + every), reason: 'rate' },
@@ -232,13 +232,13 @@ export function quotaFigures(quota: Quota, nowMs: number, plan: PlanFigures | nu
   return {
     minute: {
       limit: terms.plan?.perMinute == null && limits.seen === null ? null : ofMinute,
-      budget: ceilingOf(ofMinute, share, MINUTE_MS).cap,
+      budget: budgetCeiling(ofMinute, share, MINUTE_MS).cap,
       spent: log.count(nowMs, MINUTE_MS),
       others: others.minute,
     },
     day: {
       limit: finite(ofDay),
-      budget: finite(ceilingOf(ofDay, share, DAY_MS).cap),
+      budget: finite(budgetCeiling(ofDay, share, DAY_MS).cap),
       spent: log.count(nowMs, DAY_MS),
       others: others.day,
     },
@@ -281,12 +281,12 @@ function dayLimit({ plan, windows }: Terms): number {
 
 /** The time from one request to the next when requests are spaced evenly, in ms. */
 function intervalMs(terms: Terms, share: number): number {
-  const { cap, windowMs } = ceilingOf(minuteLimit(terms), share, MINUTE_MS);
+  const { cap, windowMs } = budgetCeiling(minuteLimit(terms), share, MINUTE_MS);
   return windowMs / (cap * terms.throttle.factor);
 }
 
 /** Our share of a limit (at least one request), and the window in which it is counted. */
-function ceilingOf(
+function budgetCeiling(
   limit: number,
   share: number,
   windowMs: number,
@@ -329,7 +329,7 @@ export function readHeaders(
   if (limit !== null && limit > 0) {
     const sample = { nowMs, limit, remaining: Math.min(facts.remaining ?? limit, limit) };
     windows = noteLimit(windows, limit, context);
-    const { minute, day } = windowsOf(limit, context.plan);
+    const { minute, day } = matchedWindows(limit, context.plan);
     if (minute) windows = readMinute(windows, sample, { ...context, events });
     if (day && (minute || !hasMismatch(windows, context.planReadings))) {
       windows = readDay(windows, sample, { ...context, events });
@@ -340,7 +340,7 @@ export function readHeaders(
 }
 
 /** Which window a limit belongs to; neither if the plan is unknown. */
-function windowsOf(limit: number, plan: PlanFigures | null): { minute: boolean; day: boolean } {
+function matchedWindows(limit: number, plan: PlanFigures | null): { minute: boolean; day: boolean } {
   if (plan === null) return { minute: false, day: false };
   if (plan.perMinute === null) return { minute: limit < (plan.perDay ?? 0), day: limit === plan.perDay };
   const minute = limit === plan.perMinute;
@@ -378,7 +378,7 @@ function readMinute(known: Windows, sample: Sample, reading: HeaderReading): Win
   const figure = reading.plan?.perMinute ?? limit;
   const others = usedByOthers(sample, MINUTE_MS, reading);
   if (nowMs - known.daySeenMs >= DAY_GUARD_EVERY_MS) reading.events.push({ kind: 'day-silent' });
-  if (isScarce(others, remaining, guardOf(Math.min(limit, figure), reading.share))) {
+  if (isScarce(others, remaining, guardRemainder(Math.min(limit, figure), reading.share))) {
     reading.events.push({ kind: 'minute-scarce', nowMs, remaining });
   }
   return {
@@ -392,7 +392,7 @@ function readDay(known: Windows, sample: Sample, reading: HeaderReading): Window
   const { nowMs, limit, remaining } = sample;
   const figure = reading.plan?.perDay ?? Infinity;
   const others = usedByOthers(sample, DAY_MS, reading);
-  const scarce = isScarce(others, remaining, guardOf(Math.min(limit, figure), reading.share));
+  const scarce = isScarce(others, remaining, guardRemainder(Math.min(limit, figure), reading.share));
   reading.events.push({ kind: scarce ? 'day-scarce' : 'day-ample' });
   return {
     ...known,
@@ -412,7 +412,7 @@ function isScarce(others: number, remaining: number, guard: number): boolean {
 }
 
 /** The remainder at which others have used half of what our share leaves them. */
-function guardOf(limit: number, share: number): number {
+function guardRemainder(limit: number, share: number): number {
   return Math.ceil((limit * (1 - share)) / 2);
 }
 

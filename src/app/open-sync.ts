@@ -196,7 +196,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     heartbeats,
     pulse,
     ...reports,
-    maintenance: maintenanceOf(options, parts),
+    maintenance: maintenanceParts(options, parts),
     jobs,
     limitedApi,
     knownWorkspace: () => store.fact(API_WORKSPACE),
@@ -370,7 +370,7 @@ interface Parts {
 }
 
 /** The parts of the archive's maintenance, which begins when the workspace is confirmed. */
-export function maintenanceOf(
+export function maintenanceParts(
   options: Pick<SyncOptions, 'clock' | 'archive'>,
   { base, opened, room, deliverers }: Pick<Parts, 'base' | 'opened' | 'room' | 'deliverers'>,
 ): MaintenanceParts {

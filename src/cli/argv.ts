@@ -250,7 +250,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   export: (given) => ({
     mode: 'export',
     ...scope(given),
-    format: oneOf('export', single(given, 'export') ?? '', EXPORT_FORMATS),
+    format: requireChoice('export', single(given, 'export') ?? '', EXPORT_FORMATS),
   }),
   replay: (given) => ({
     mode: 'replay',
@@ -261,7 +261,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   quarantine: (given) => ({
     mode: 'quarantine',
     ...scope(given),
-    action: oneOf('quarantine', single(given, 'quarantine') || 'list', QUARANTINE_ACTIONS),
+    action: requireChoice('quarantine', single(given, 'quarantine') || 'list', QUARANTINE_ACTIONS),
     destination: single(given, 'destination'),
     reason: single(given, 'reason'),
   }),
@@ -311,7 +311,7 @@ const INFLUX_KINDS = Object.keys({
 function influxKind(given: Given): InitCommand['influxKind'] {
   const text = single(given, 'influx-kind');
   if (text === null) return null;
-  const kind = oneOf('influx-kind', text, INFLUX_KINDS);
+  const kind = requireChoice('influx-kind', text, INFLUX_KINDS);
   if ([null, 'none'].includes(single(given, 'influx-url')))
     throw mistake('--influx-kind needs a database: give --influx-url URL.');
   if (kind === 'victoriametrics' && given.has('influx-bucket')) {
@@ -343,7 +343,7 @@ function workspace(given: Given): InitCommand['workspace'] {
   }
   if (given.has('data-dir'))
     throw mistake('--data-dir cannot be used with --workspace: each workspace has its own directory.');
-  const where = oneOf('for', target ?? 'compose', INIT_TARGETS);
+  const where = requireChoice('for', target ?? 'compose', INIT_TARGETS);
   const fixed = given.has('listen') ? PAGE_PORTS[where] : null;
   if (fixed !== null) throw mistake(`--listen cannot be used with --workspace for ${fixed}.`);
   const ignored = INFLUX_FLAGS.find((flag) => given.has(flag));
@@ -373,7 +373,7 @@ function single(given: Given, flag: string): string | null {
  *
  * @throws UserError (exit code 2) for any other word, which is not repeated because it may be a key
  */
-function oneOf<T extends string>(flag: string, text: string, choices: readonly T[]): T {
+function requireChoice<T extends string>(flag: string, text: string, choices: readonly T[]): T {
   const found = choices.find((known) => known === text);
   if (found !== undefined) return found;
   const meant = nearest(text, choices);
@@ -382,7 +382,7 @@ function oneOf<T extends string>(flag: string, text: string, choices: readonly T
 
 function logLevel(given: Given): LogLevel | null {
   const text = single(given, 'log-level');
-  return text === null ? null : oneOf('log-level', text, LOG_LEVELS);
+  return text === null ? null : requireChoice('log-level', text, LOG_LEVELS);
 }
 
 /** A mistake of the command line. */

@@ -77,7 +77,7 @@ function describeSecret(path: string, { given, hidden, input }: Parts): Describe
     described.push({ key: path, source: own.source, value: '(set, not shown)' });
   }
   if (byFile !== undefined) {
-    const text = contentOf(byFile.text.trim(), input.readFile);
+    const text = readContent(byFile.text.trim(), input.readFile);
     if (text !== null) hidden.add(text).add(text.trim());
     // A path to no file may be the secret itself, given in the place of its file's name.
     else hidden.add(byFile.text.trim());
@@ -87,7 +87,7 @@ function describeSecret(path: string, { given, hidden, input }: Parts): Describe
   return described.length > 0 ? described : [{ key: path, source: 'default', value: null }];
 }
 
-function contentOf(path: string, readFile: ConfigInput['readFile']): string | null {
+function readContent(path: string, readFile: ConfigInput['readFile']): string | null {
   try {
     return readFile(path);
   } catch {

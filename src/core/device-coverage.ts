@@ -112,7 +112,7 @@ interface KnownCoverage {
 }
 
 /** Computes the coverage of a device within the wanted range. */
-export function coverageOf(device: WantedDevice, known: KnownCoverage, wanted: Interval): DeviceCoverage {
+export function determineCoverage(device: WantedDevice, known: KnownCoverage, wanted: Interval): DeviceCoverage {
   const reason = unreadReason(device);
   const open = subtract(gapsIn(wanted, known.covered), known.listedEmpty ?? []);
   const newest = open.at(-1);

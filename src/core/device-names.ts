@@ -76,12 +76,12 @@ export function findDeviceIds(
 ): readonly string[] {
   const found = wanted.map((text, index) => {
     const flag = wanted.length === 1 ? '--device' : `--device number ${index + 1}`;
-    return idOf(devices, text, { flag, unknown });
+    return resolveDeviceId(devices, text, { flag, unknown });
   });
   return [...new Set(found)];
 }
 
-function idOf(
+function resolveDeviceId(
   devices: readonly NamedDevice[],
   text: string,
   { flag, unknown }: { readonly flag: string; readonly unknown: string },

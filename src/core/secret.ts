@@ -124,12 +124,12 @@ export function withoutQueries(text: string): string {
 
 /** Longest first, so that no secret that begins like another leaves its rest behind. */
 function allForms(secrets: readonly Secret[], isAnswer: boolean): string[] {
-  return [...new Set(secrets.flatMap((secret) => formsOf(secret.reveal(), isAnswer)))].sort(
+  return [...new Set(secrets.flatMap((secret) => writtenForms(secret.reveal(), isAnswer)))].sort(
     (a, b) => b.length - a.length,
   );
 }
 
-function formsOf(secret: string, isAnswer: boolean): string[] {
+function writtenForms(secret: string, isAnswer: boolean): string[] {
   const forms = formsOfSecret(secret, isAnswer).flatMap((part) => [
     part,
     JSON.stringify(part).slice(1, -1),

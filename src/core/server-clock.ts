@@ -194,7 +194,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     unconfirmed: () => (isAwaited(evidence.unconfirmed) ? describeUnconfirmed(evidence.unconfirmed, clock) : null),
     nowMs,
     latestPresentMs: () => (isKnown() ? nowMs() : Math.max(nowMs(), passedByNow(evidence.served.newest, clock) ?? 0)),
-    highestPassedMs: () => latestOf(evidence.highestBeforeMs, passedMs()),
+    highestPassedMs: () => laterOrNull(evidence.highestBeforeMs, passedMs()),
     passedMs,
     presentAtMostMs,
     fellToMs: () => fellTo(passedMs(), evidence.last, clock),
@@ -224,7 +224,7 @@ function afterAnswer(before: Evidence, answer: ReceivedDate, { clock, others }: 
   const { memory, last, answersWithout } = before;
   let { unconfirmed } = before;
   // Between two answers `passedMs` only grows, so its value before each answer is all that has to be remembered.
-  const evidence = { ...before, highestBeforeMs: latestOf(before.highestBeforeMs, passedBy(before, clock)) };
+  const evidence = { ...before, highestBeforeMs: laterOrNull(before.highestBeforeMs, passedBy(before, clock)) };
   if (answer.dateMs === null) {
     unconfirmed &&= { ...unconfirmed, doubts: unconfirmed.doubts + 1 };
     return { ...evidence, unconfirmed, answersWithout: answersWithout + 1 };
@@ -282,7 +282,7 @@ function fallenTo(presentMs: EpochMs | null, { beforeFallMs }: Memory, clock: Cl
   return isFallen ? presentMs : null;
 }
 
-function latestOf(a: EpochMs | null, b: EpochMs | null): EpochMs | null {
+function laterOrNull(a: EpochMs | null, b: EpochMs | null): EpochMs | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 

@@ -150,7 +150,7 @@ async function bisect(search: Search): Promise<Blocked | null> {
   const { lines, options } = search;
   const todo: Range[] = lines.length === 0 ? [] : [{ from: 0, to: lines.length, otherHalf: -1 }];
   for (let range = todo.pop(); range !== undefined; range = todo.pop()) {
-    const pending = pendingOf(search, range);
+    const pending = unresolvedIndexes(search, range);
     if (pending.length === 0) continue;
     const blocked = await sendRange(search, { range, pending, todo });
     if (blocked !== null) return blocked;
@@ -232,7 +232,7 @@ async function resolveTooOld(
 }
 
 /** The lines of a range of which nothing is known yet: neither accepted nor rejected. */
-function pendingOf({ accepted, rejected }: Search, { from, to }: Range): number[] {
+function unresolvedIndexes({ accepted, rejected }: Search, { from, to }: Range): number[] {
   const indexes = Array.from({ length: to - from }, (_, nth) => from + nth);
   return indexes.filter((index) => accepted[index] !== true && !rejected.has(index));
 }

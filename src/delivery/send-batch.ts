@@ -117,7 +117,7 @@ export async function sendBatch(
   return {
     resolution,
     rejected: rejected.filter(({ retention }) => !retention),
-    missing: tooOld.length === 0 ? [] : missingForAge(tooOld, (tag) => deviceOf(store, tag)),
+    missing: tooOld.length === 0 ? [] : missingForAge(tooOld, (tag) => findDeviceId(store, tag)),
   };
 }
 
@@ -160,7 +160,7 @@ function neverSent(lines: readonly string[], latestNs: EpochNs | null): Rejected
 }
 
 /** The device with a `device_id` tag: the tag itself, unless its id is not allowed in a line. */
-export function deviceOf(store: Pick<Store, 'devices'>, tag: string): string {
+export function findDeviceId(store: Pick<Store, 'devices'>, tag: string): string {
   // An altered id ends in a hash.
   if (!/~[0-9a-f]{8}$/.test(tag)) return tag;
   return store.devices().find(({ record }) => identityTag(record.deviceId) === tag)?.record.deviceId ?? tag;

@@ -314,7 +314,10 @@ const FAILURES: Readonly<Record<string, Failure>> = {
 };
 
 /** The reason why no answer came, in words, and the next step; that is empty where none is known. */
-export function failureOf(error: unknown, settings: SettingNames): { readonly message: string; readonly hint: string } {
+export function describeFailure(
+  error: unknown,
+  settings: SettingNames,
+): { readonly message: string; readonly hint: string } {
   const code = isRecord(error) && 'code' in error ? String(error['code']) : '';
   const unknown = `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
   const [message, hint = ''] = FAILURES[code]?.(settings) ?? [unknown];

@@ -27,7 +27,7 @@ const https = (): typeof import('node:https') => require('node:https');
 const client = (): typeof import('@influxdata/influxdb-client') => require('@influxdata/influxdb-client');
 
 /** Returns `request` of `node:https` or `node:http`, by the scheme of the URL. */
-export function beginOf(url: string): typeof import('node:http').request {
+export function requestFunctionFor(url: string): typeof import('node:http').request {
   return url.startsWith('https:') ? https().request : http().request;
 }
 

@@ -10,8 +10,8 @@ import { StringDecoder } from 'node:string_decoder';
 import { type JsonRecord, parseJson } from '../core/json.ts';
 import type { ReadProblem } from '../core/state/verify.ts';
 import { plainText, serverAnswerText, withStep } from '../core/text.ts';
-import { type Conceal, concealing, failureOf, type SettingNames, settingNames } from './answers.ts';
-import { baseUrl, basicAuthorization, beginOf, openAgent } from './connection.ts';
+import { type Conceal, concealing, describeFailure, type SettingNames, settingNames } from './answers.ts';
+import { baseUrl, basicAuthorization, openAgent, requestFunctionFor } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
 /** The longest line that an answer can have, because answers are requested in pieces. */
@@ -50,7 +50,7 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
   const conceal = concealing(token);
   const authorization = (options.basic ? basicAuthorization(token) : null) ?? `Token ${token}`;
   const headers = { accept: 'application/json', ...(token === '' ? {} : { authorization }) };
-  const begin = beginOf(base);
+  const begin = requestFunctionFor(base);
   return async (path, take, signal) => {
     signal.throwIfAborted();
     try {
@@ -60,7 +60,7 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof Silence) return { kind: 'down', message: `no answer within ${influx.timeout}`, hint: '' };
-      const { message, hint } = failureOf(error, influx);
+      const { message, hint } = describeFailure(error, influx);
       return { kind: 'down', message: withStep(message, hint), hint: '' };
     }
   };
@@ -73,7 +73,7 @@ interface GetOptions extends Pick<RequestOptions, 'agent' | 'headers' | 'signal'
 }
 
 async function answerTo(
-  begin: ReturnType<typeof beginOf>,
+  begin: ReturnType<typeof requestFunctionFor>,
   url: string,
   { timeoutMs, ...options }: GetOptions,
 ): Promise<IncomingMessage> {

@@ -11,7 +11,7 @@ import type { Secret } from '../core/secret.ts';
 import {
   type Conceal,
   concealing,
-  failureOf,
+  describeFailure,
   readAnswer,
   type ServerAnswer,
   type SettingNames,
@@ -130,7 +130,9 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
         return await send(access, call, whole.signal);
       } catch (error) {
         signal.throwIfAborted();
-        const why = deadline.aborted ? { message: `no answer within ${influx.timeout}` } : failureOf(error, influx);
+        const why = deadline.aborted
+          ? { message: `no answer within ${influx.timeout}` }
+          : describeFailure(error, influx);
         return { kind: 'later', ...why, waitMs: null };
       } finally {
         whole.release();

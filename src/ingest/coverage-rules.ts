@@ -146,7 +146,7 @@ export function coverageAfter(
   const silent = silentRanges(input);
   const before = silent.reduce((left, range) => withoutRange(left, range, null), state.covered);
   const added = covers === null ? before : addRange(before, covers);
-  const lateGap = lateGapOf(added, input, late);
+  const lateGap = findLateGap(added, input, late);
   const covered = lateGap === null ? added : withoutRange(added, lateGap, oldestReading(readings));
   const reopened = [...silent, ...(lateGap === null ? [] : [lateGap])].reduce<Interval | null>(hullOf, null);
   const isLonger =
@@ -202,7 +202,7 @@ function endOfSilence(
  * The covered range below the oldest reading of a page, if that reading is late; `null` if nothing has to be read
  * again.
  */
-function lateGapOf(
+function findLateGap(
   covered: readonly CoveredRange[],
   { readings, lateGapFrom }: CoverageInput,
   late: readonly Reading[],

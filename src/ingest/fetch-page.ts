@@ -74,7 +74,7 @@ export function windowRules({ store, serverClock, learntWidth, leadNs, bothBound
     bothBounds,
     servedBeyondDays: served === null ? null : Number(served),
     refusedBeyond: refusedBeyond(store.fact(REFUSED_BEYOND), serverClock.nowMs()),
-    planDays: planDaysOf(store, serverClock.nowMs()),
+    planDays: knownPlanDays(store, serverClock.nowMs()),
     nowNs: msToNs(serverClock.nowMs()),
     latestNs: msToNs(serverClock.latestPresentMs()),
     passedNs: passedMs === null ? null : msToNs(passedMs),
@@ -82,7 +82,7 @@ export function windowRules({ store, serverClock, learntWidth, leadNs, bothBound
 }
 
 /** The days of the plan: as the account has them, or where it was never read, as a refusal has named them lately. */
-function planDaysOf(store: Pick<SyncContext['store'], 'account' | 'fact'>, nowMs: EpochMs): number | null {
+function knownPlanDays(store: Pick<SyncContext['store'], 'account' | 'fact'>, nowMs: EpochMs): number | null {
   const account = store.account();
   if (account !== null) return account.plan.historyMaxDays;
   const named = parseAs(store.fact(NAMED_DAYS), isNamedDays);

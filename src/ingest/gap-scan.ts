@@ -40,7 +40,7 @@ import {
   stillRequired,
   TRIES,
 } from './rejected-answers.ts';
-import { lateFromOf } from './wanted-range.ts';
+import { lateReadingsFrom } from './wanted-range.ts';
 import { servedFrom, visibleFrom, type WindowRefusal, windowLimits } from './window-limits.ts';
 
 /** How many empty pages in a row may name a next one before that leads nowhere. */
@@ -156,7 +156,7 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
     gap,
     near,
     far: far !== null && oldest !== null && far.at < oldest ? null : far,
-    lateFrom: below === undefined ? null : lateFromOf(context, { ...task, gap, below }),
+    lateFrom: below === undefined ? null : lateReadingsFrom(context, { ...task, gap, below }),
     attempts: NO_ATTEMPTS,
     emptyPages: 0,
     emptyEnds: [],

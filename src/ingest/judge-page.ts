@@ -197,7 +197,7 @@ function judgeEnd(
   // Bounds may be rounded; from a reading that it shows on the page has all of them.
   const endsAt = request.after + 2n * SLACK_NS;
   return {
-    covers: coveredRangeOf({ from, to: request.gap.to }, readings),
+    covers: rangeWithEdges({ from, to: request.gap.to }, readings),
     readings,
     next: 'done',
     reason: from > request.gap.from ? 'beyond_plan' : null,
@@ -218,7 +218,7 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
   const closed = oldest.recordedAt < request.gap.from && nearSeen;
   const range = { from: maxNs(oldest.recordedAt + 1n, request.gap.from), to: request.gap.to };
   return {
-    covers: nearSeen && range.from < range.to ? coveredRangeOf(range, readings) : null,
+    covers: nearSeen && range.from < range.to ? rangeWithEdges(range, readings) : null,
     readings,
     next: closed ? 'done' : nearSeen && timeMovesOn(request, readings, oldest.recordedAt) ? 'time' : 'cursor',
     reason: null,
@@ -241,7 +241,7 @@ function timeMovesOn(request: PageRequest, readings: readonly Reading[], oldest:
   return overlap * 2 <= readings.length;
 }
 
-function coveredRangeOf({ from, to }: Interval, readings: readonly Reading[]): CoveredRange {
+function rangeWithEdges({ from, to }: Interval, readings: readonly Reading[]): CoveredRange {
   const inside = readings.filter(({ recordedAt }) => from - 1n <= recordedAt && recordedAt < to);
   return { from, to, first: edgeOf(inside.at(-1)), last: edgeOf(inside[0]) };
 }

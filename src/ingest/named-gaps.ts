@@ -37,7 +37,7 @@ export function isResting(gap: Gap, lane: RequestLane, nowMs: EpochMs): boolean 
  * @returns the part of a named gap that is not requested for now. A plan that has grown, or an age limit that does not
  * apply, makes its part requestable.
  */
-export function restOf({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null): Interval {
+export function restingRange({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null): Interval {
   if (reason !== 'beyond_plan' || (hiddenTo !== null && toNs - hiddenTo < HOUR_NS)) return { from: fromNs, to: toNs };
   return { from: fromNs, to: hiddenTo ?? fromNs };
 }

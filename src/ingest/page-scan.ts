@@ -28,7 +28,7 @@ import {
   type ScanTask,
   scanGap,
 } from './gap-scan.ts';
-import { isResting, restOf } from './named-gaps.ts';
+import { isResting, restingRange } from './named-gaps.ts';
 import { limitAfterFall } from './wanted-range.ts';
 import { planEdge, servedFrom } from './window-limits.ts';
 
@@ -112,7 +112,7 @@ function takeNextGap({ context, windows }: FetchParts, { deviceId, range, lane }
   const rules = windowRules(windows);
   const hiddenTo = planEdge(rules);
   const resting = store.gaps(deviceId).filter((gap) => isResting(gap, lane, nowMs));
-  const gap = subtract(open, normalize(resting.map((named) => restOf(named, hiddenTo)))).at(-1);
+  const gap = subtract(open, normalize(resting.map((named) => restingRange(named, hiddenTo)))).at(-1);
   const oldest = servedFrom(rules);
   if (gap === undefined || oldest === null || gap.from >= oldest) return gap ?? null;
   nameGap(context, { deviceId, from: gap.from, to: minNs(oldest, gap.to), reason: 'beyond_plan' });
@@ -138,7 +138,7 @@ export function withTurns(scanner: PageScanner): PageScanner {
     scan: async (task, signal) => {
       let result = NOTHING_SCANNED;
       for (;;) {
-        const first = othersOf(turns, task).find((other) => !isLessUrgent(other.task, task));
+        const first = otherTurns(turns, task).find((other) => !isLessUrgent(other.task, task));
         if (first !== undefined) {
           await waitOrAbort(first.ended, signal);
           // Others may have come in the same moment: the first that finds no other scan begins at once.
@@ -153,7 +153,7 @@ export function withTurns(scanner: PageScanner): PageScanner {
   };
 }
 
-function othersOf(turns: ScanTurns, task: ScanTask): ScanTurn[] {
+function otherTurns(turns: ScanTurns, task: ScanTask): ScanTurn[] {
   return [...(turns.get(task.deviceId) ?? [])].filter((turn) => overlap(turn.task, task));
 }
 
@@ -164,7 +164,7 @@ async function takeTurn(
   task: ScanTask,
   signal: AbortSignal,
 ): Promise<{ part: ScanResult; isInTheWay: boolean }> {
-  for (const other of othersOf(turns, task)) other.isInTheWay = true;
+  for (const other of otherTurns(turns, task)) other.isInTheWay = true;
   const own = Promise.withResolvers<void>();
   const turn: ScanTurn = { task, ended: own.promise, isInTheWay: false };
   enter(turns, turn);

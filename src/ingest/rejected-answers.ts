@@ -127,7 +127,7 @@ const NOT_REACHED: Readonly<Record<Missed, Finding>> = {
   overdue: 'overlap overdue',
 };
 
-function findingOf({ isEmpty, overlapMissing, missed }: RejectedAnswer, { empties }: Attempts): Finding {
+function classifyRejected({ isEmpty, overlapMissing, missed }: RejectedAnswer, { empties }: Attempts): Finding {
   if (overlapMissing !== null) return overlapMissing.how === 'replaced' ? 'overlap replaced' : NOT_REACHED[missed];
   if (!isEmpty) return 'odd';
   if (missed === 'awaited') return 'empty in doubt';
@@ -139,7 +139,7 @@ export function decideStep(
   before: Attempts,
   answer: RejectedAnswer,
 ): { readonly step: Step; readonly attempts: Attempts } {
-  const finding = findingOf(answer, before);
+  const finding = classifyRejected(answer, before);
   const countsMiss = answer.overlapMissing !== null && finding !== 'overlap awaited';
   const rejected = before.rejected + (finding === 'first empty' ? 0 : 1);
   const withoutOverlap = before.withoutOverlap + (countsMiss ? 1 : 0);

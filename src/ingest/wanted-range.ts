@@ -99,7 +99,7 @@ const LOOKBACK_MS = 10 * MINUTE_MS;
  * Between two full pages it extends only as far below the newest stored reading as a reading is likely to be late: a
  * page of known readings takes most of the time of a poll.
  */
-export function lateFromOf(
+export function lateReadingsFrom(
   context: SyncContext,
   {
     deviceId,

@@ -102,7 +102,7 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
   await listen(server, options.listen);
   server.on('error', (error: NodeJS.ErrnoException) => options.onError(error.code ?? 'unknown error'));
   return {
-    url: urlOf(server, options.listen.host),
+    url: servedUrl(server, options.listen.host),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -229,7 +229,7 @@ function listenProblem(code: string | undefined, address: string, { inAdvice: se
 }
 
 /** The address to open. "Every address" is no place to go to, so that becomes this machine. */
-function urlOf(server: Server, host: string): string {
+function servedUrl(server: Server, host: string): string {
   const { port } = server.address() as AddressInfo;
   return `http://${addressText(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)}/`;
 }

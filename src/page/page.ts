@@ -109,8 +109,8 @@ async function devicePage(parts: StatusPageParts, params: URLSearchParams): Prom
   const page = await facts.device(id, PERIODS[period]);
   if (page === null) return refusal(parts, 404, 'There is no device with this id.');
   const { device } = page;
-  return pageOf(200, {
-    ...frameOf(parts, overview()),
+  return servePage(200, {
+    ...pageFrame(parts, overview()),
     title: device.device_name,
     generatedAt: device.generated_at,
     here: null,
@@ -121,14 +121,14 @@ async function devicePage(parts: StatusPageParts, params: URLSearchParams): Prom
 
 function refusal(parts: StatusPageParts, status: number, text: string): Served {
   const main: Html = html`<section class="standing busy"><h1>${status === 404 ? 'Not found' : 'Bad request'}</h1><p class="summary">${text}</p><p><a href="/#devices">All devices</a></p></section>`;
-  return pageOf(status, { ...frameOf(parts, parts.overview()), title: text, here: null, main, isLive: false });
+  return servePage(status, { ...pageFrame(parts, parts.overview()), title: text, here: null, main, isLive: false });
 }
 
 function shown(parts: StatusPageParts, seen: OverviewParts, frame: Pick<Frame, 'title' | 'here' | 'main'>): Served {
-  return pageOf(200, { ...frameOf(parts, seen), ...frame });
+  return servePage(200, { ...pageFrame(parts, seen), ...frame });
 }
 
-function frameOf(
+function pageFrame(
   { links }: StatusPageParts,
   { report }: OverviewParts,
 ): Pick<Frame, 'workspace' | 'version' | 'generatedAt' | 'links'> {
@@ -136,7 +136,7 @@ function frameOf(
   return { workspace: { id: workspace_id, name: workspace_name }, version, generatedAt: generated_at, links };
 }
 
-function pageOf(status: number, frame: Frame): Served {
+function servePage(status: number, frame: Frame): Served {
   return { status, type: 'text/html; charset=utf-8', body: documentOf(frame) };
 }
 

@@ -71,7 +71,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     polled: !known.snapshot.isExcluded && stops(parts).length === 0,
     fresh: isFresh(known),
     behind_after_seconds: known.behindAfter,
-    reasons: reasonsOf(parts, known, due),
+    reasons: whyNotFresh(parts, known, due),
     listed: listedOf(device),
     last_polled_at: timeText(due.polledMs),
     next_due_at: timeText(due.atMs),
@@ -94,7 +94,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     grace_period_seconds: gracePeriodOf(settings.gracePeriodMs, telemetry.late) / 1000,
     late: { readings: telemetry.late.readings, max_seconds: telemetry.late.worstMs / 1000 },
     names: telemetry.names.map(({ fromNs, name }) => ({ from: fromNs === 0n ? null : formatExact(fromNs), name })),
-    ...spansOf(parts, known, wantedRange),
+    ...wantedAndBar(parts, known, wantedRange),
   };
 }
 
@@ -113,7 +113,7 @@ function listedOf({ record, lastListedMs, goneSinceMs }: KnownDevice): DeviceRep
   };
 }
 
-function spansOf(
+function wantedAndBar(
   { facts }: DeviceReportParts,
   known: DeviceFactsNow,
   wantedRange: WantedRange,
@@ -177,7 +177,7 @@ function dueNext(parts: DeviceReportParts, known: DeviceFactsNow): Due {
 }
 
 /** Why it is not fresh, what counts most first. */
-function reasonsOf(parts: DeviceReportParts, known: DeviceFactsNow, due: Due): string[] {
+function whyNotFresh(parts: DeviceReportParts, known: DeviceFactsNow, due: Due): string[] {
   const { snapshot, device, requests } = known;
   if (snapshot.isExcluded) return ['The device is excluded by sync.include or sync.exclude.'];
   if (device.goneSinceMs !== null) {

@@ -3,7 +3,7 @@
  * each device once, because there may be ten thousand of them.
  */
 
-import { coverageOf, coveredShare, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
+import { coveredShare, determineCoverage, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
 import { percentile } from '../core/fleet.ts';
 import type { Interval } from '../core/intervals.ts';
 import { RESTING } from '../core/records.ts';
@@ -49,7 +49,7 @@ export function snapshotDevice(
   const wanted = wantedOf(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, now) });
   const isExcluded = context.settings.filter.excludes(device.record);
   const listedEmpty = emptyByListing(context, device, now);
-  const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);
+  const coverage = determineCoverage({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);
   const { isInitial, isCurrent } = coverage;
   const { lifecycleStatus } = device.record;
   const resting = lifecycleStatus !== null && RESTING.has(lifecycleStatus) ? lifecycleStatus : null;

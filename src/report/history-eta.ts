@@ -20,11 +20,11 @@ import {
   type BackfillInput,
   type BesideSupply,
   backfillNeed,
-  beginningOf,
   besideFinishMs,
   besideSupply,
-  daySupplyOf,
+  findBeginning,
   LOAD_OVER_MS,
+  measureDaySupply,
 } from '../scheduler/estimate.ts';
 import { USUAL_RESERVES } from '../scheduler/reserves.ts';
 
@@ -105,7 +105,7 @@ function ratesNow({ context, facts }: HistoryEtaParts, nowMs: EpochMs, wantedFro
         coveredIntervals(coverageNow.covered),
         union(named, emptyByListing(context, device, coverageNow)),
       );
-      const beginsNs = beginningOf(coverageNow.covered, wantedFrom);
+      const beginsNs = findBeginning(coverageNow.covered, wantedFrom);
       return [deviceId, { covered: coveredIntervals(coverageNow.covered), newestMs, days, closed, beginsNs }] as const;
     }),
   );
@@ -144,7 +144,7 @@ function measuredSupply(
   const sendingMs = Math.max(LEAST_MS, nowMs - (ofHistory[0] ?? nowMs));
   const seenPerMs = ofHistory.length > 0 ? ofHistory.length / sendingMs : null;
   const supply = {
-    ...daySupplyOf({ ...day, others, share, sentMs }, nowMs),
+    ...measureDaySupply({ ...day, others, share, sentMs }, nowMs),
     backfillReserve: USUAL_RESERVES['first-history'],
   };
   return { ...besideSupply(supply, { minute: minute.budget, seenPerMs, othersPerMs }), measuredMs };

@@ -49,7 +49,7 @@ import { type DeviceSummary, type ListEntry, listByName, pickDevices } from './d
 import { type DeviceReportParts, deviceReport } from './device-report.ts';
 import { snapshotDevices, toSummary } from './device-snapshot.ts';
 import type { FleetSnapshot } from './fleet.ts';
-import { createSeriesCells, dayBar, gridOf, lastValues, type SeriesCells } from './series.ts';
+import { createGrid, createSeriesCells, dayBar, lastValues, type SeriesCells } from './series.ts';
 
 /** The sources of the page's facts. */
 export interface PageParts extends DeviceReportParts {
@@ -187,13 +187,13 @@ function deviceRow(parts: TimedParts, row: RowFacts): DeviceRow {
     lag_seconds: lagSeconds,
     covered_share: share,
     newest_reading_at: newestNs === null ? null : formatExact(newestNs),
-    bar: barOf(parts, row),
+    bar: coverageCells(parts, row),
     values: lastValues(parts.facts.newestLines(deviceId), VALUES_A_ROW),
   };
 }
 
 /** Ranges that are empty according to the device list count as covered, as in the state of the device. */
-function barOf(
+function coverageCells(
   parts: TimedParts,
   { device: { deviceId, state, isCurrent, newestNs }, wantedRange, fromDay, days }: RowFacts,
 ) {
@@ -231,7 +231,7 @@ async function devicePage(
   const rangeMs = drawnIn(rangeSeconds) * SECOND_MS;
   const fromMs = Math.max(0, toMs - rangeMs);
   const range: ReadRange = { from: msToNs(fromMs), to: msToNs(toMs), devices: [deviceId], kinds: 'telemetry' };
-  const cells = createSeriesCells(gridOf(fromMs, toMs));
+  const cells = createSeriesCells(createGrid(fromMs, toMs));
   await fill(cells, {
     archiveReader: parts.context.store.replays.archiveReader,
     range,

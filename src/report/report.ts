@@ -68,7 +68,7 @@ export function reportNow(parts: ReportParts): StatusReport {
   const behindAfter = openSeconds(parts);
   const view = wantedRange && { context, wantedRange, openSeconds: behindAfter };
   const snapshots = view === null ? [] : snapshotDevices(view, (_device, _now, snapshot) => snapshot);
-  const overview = overviewOf(parts, sumUp(snapshots, behindAfter), view !== null);
+  const overview = composeOverview(parts, sumUp(snapshots, behindAfter), view !== null);
   return { ...overview, devices: snapshots.map(({ status }) => status) };
 }
 
@@ -78,13 +78,13 @@ export function reportNow(parts: ReportParts): StatusReport {
  * @param found the sums of an earlier scan, which cost nothing; `null`: the devices are scanned now.
  */
 export function overviewNow(parts: ReportParts, found: DeviceSums | null): StatusOverview {
-  if (found !== null) return overviewOf(parts, found, true);
+  if (found !== null) return composeOverview(parts, found, true);
   const { devices: _, ...overview } = reportNow(parts);
   return overview;
 }
 
 /** @param isTimeKnown while the server's time is unknown, devices are only counted. */
-function overviewOf(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean): StatusOverview {
+function composeOverview(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean): StatusOverview {
   const { context, version, facts } = parts;
   const { store, serverClock } = context;
   const totals = store.totals();

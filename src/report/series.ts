@@ -36,7 +36,7 @@ interface CellGrid {
 }
 
 /** Divides a half-open range into at most `SERIES_CELLS` + 1 cells of whole seconds, on multiples of their length. */
-export function gridOf(fromMs: EpochMs, toMs: EpochMs): CellGrid {
+export function createGrid(fromMs: EpochMs, toMs: EpochMs): CellGrid {
   const cellMs = Math.max(1, Math.ceil((toMs - fromMs) / SERIES_CELLS / SECOND_MS)) * SECOND_MS;
   const first = Math.floor(fromMs / cellMs);
   return { fromMs: first * cellMs, cellMs, cells: Math.max(1, Math.ceil(toMs / cellMs) - first) };

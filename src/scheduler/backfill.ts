@@ -116,7 +116,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
     next: (deviceId, recency, others) => {
       const gap = newestGap(requestableGaps(state, deviceId, others), recency, wantedRange.limit);
       if (gap === null) return rangeToReread(state, deviceId, recency);
-      const limit = coverageLimitOf(state, deviceId) ?? range.to;
+      const limit = currentLimit(state, deviceId) ?? range.to;
       // A backfill has a fixed end, so it always sends an upper bound, even at the coverage limit.
       return { range: gap, limit: limit + 1n, lane: 'backfill' };
     },
@@ -174,7 +174,7 @@ function wantedByBackfill({ context: { store }, settings, range, devices }: Back
 }
 
 /** Returns the current coverage limit of a device; `null` while the server's time is unknown. */
-function coverageLimitOf({ context }: BackfillState, deviceId: string): EpochNs | null {
+function currentLimit({ context }: BackfillState, deviceId: string): EpochNs | null {
   const now = wantedNow(context);
   return now && limitFor(now, context.store.telemetry(deviceId));
 }
@@ -192,7 +192,7 @@ function requestableGaps(state: BackfillState, deviceId: string, others: Interva
     covered: context.store.telemetry(deviceId).covered,
     named: context.store.gaps(deviceId),
     wanted: wantedByBackfill(state, deviceId),
-    limit: coverageLimitOf(state, deviceId),
+    limit: currentLimit(state, deviceId),
     isTopLeft: leavesNewest(state),
     others,
     nowMs,

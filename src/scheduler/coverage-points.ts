@@ -9,7 +9,7 @@
 import { runUnlessFull } from '../core/archive-room.ts';
 import { repeat } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
-import { coverageOf, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
+import { determineCoverage, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
 import { hash64 } from '../core/hash.ts';
 import { coverageLine } from '../core/lines/fact-lines.ts';
 import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
@@ -120,7 +120,11 @@ function currentCoverage(context: SyncContext, device: KnownDevice, moment: Cove
   const listedEmpty = emptyByListing(context, device, now);
   if (gaps.length > 0 && gapsIn({ from: wantedRange.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
   const wanted = wantedOf(device, { from: wantedFrom, to });
-  const coverage = coverageOf({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds: mostOpen }, wanted);
+  const coverage = determineCoverage(
+    { ...device, isExcluded },
+    { covered, gaps, listedEmpty, openSeconds: mostOpen },
+    wanted,
+  );
   const isRead = !isExcluded && device.goneSinceMs === null;
   // The coverage limit when it was listed first: what ends below it was never covered up to the present.
   const firstLimit = to - (atNs - msToNs(device.firstListedMs)) - CLOCK_SLACK_NS;

@@ -37,7 +37,7 @@ import {
   createCredit,
   dueLane,
   type ReservedLane,
-  rulesOf,
+  rulesInForce,
 } from './reserves.ts';
 import {
   type ChangeRate,
@@ -94,7 +94,7 @@ export function createPlannerState(settings: PlannerSettings): PlannerState {
   return {
     settings,
     pageSize: settings.pageSize,
-    devices: createDeviceQueue(rulesOf(commitment, settings)),
+    devices: createDeviceQueue(rulesInForce(commitment, settings)),
     histories: { 'first-history': createHistoryQueue(), backfill: createHistoryQueue() },
     streams: { account: UNREAD_STREAM, alerts: UNREAD_STREAM, devices: UNREAD_STREAM },
     budget: unlimitedDay(settings.share),
@@ -188,7 +188,7 @@ function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number):
   if (account > 0 && account >= Math.max(alerts, listing, behindLive)) return streamDecision('account');
   if (alerts > Math.max(listing, behindLive)) return streamDecision('alerts');
   if (listing > behindLive) return streamDecision('devices');
-  return live && pollOf(state, 'live', live);
+  return live && pollDecision(state, 'live', live);
 }
 
 /** Work below the live lane, if there is any: now, or when the day's budget allows it. */
@@ -251,7 +251,7 @@ export function requestIn(state: PlannerState, lane: ReservedLane, nowMs: number
 
 function idlePoll(state: PlannerState, nowMs: number): PollDecision | null {
   const deviceId = isTelemetryOff(state, nowMs) ? null : pickIdle(state.devices, nowMs);
-  return deviceId === null ? null : pollOf(state, 'idle-poll', { deviceId, untilMs: null });
+  return deviceId === null ? null : pollDecision(state, 'idle-poll', { deviceId, untilMs: null });
 }
 
 function historyRequest(state: PlannerState, lane: HistoryDecision['lane'], nowMs: number): HistoryDecision | null {
@@ -259,7 +259,7 @@ function historyRequest(state: PlannerState, lane: HistoryDecision['lane'], nowM
   return pick === null ? null : { kind: 'history', lane, ...pick };
 }
 
-function pollOf(
+function pollDecision(
   { commitment, devices }: PlannerState,
   lane: PollDecision['lane'],
   { deviceId, untilMs }: Omit<LivePick, 'lagMs'>,

@@ -16,7 +16,7 @@ import type { Rates } from './device-queue.ts';
 import type { PlannerSettings } from './planner-types.ts';
 import {
   FULL_PAGE,
-  leastOf,
+  findLeast,
   NARROW_RESERVES,
   type Reserves,
   staleLimitMs,
@@ -86,7 +86,7 @@ export interface Demand {
 const LONGEST_LAG_MS = 30 * DAY_MS;
 
 /** Compares the demand with the budget. */
-export function demandOf(input: DemandInput): Demand {
+export function computeDemand(input: DemandInput): Demand {
   const { budget, boundBy } = usableBudget(input);
   const readingsMade = readingsADay(input);
   const needed = demandAt(input, 0, budget);
@@ -171,7 +171,7 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
 
 /** The least lag at which the demand fits. */
 function leastLagMs(input: DemandInput, budget: number): number {
-  return leastOf({ from: 1, to: LONGEST_LAG_MS }, (lagMs) => totalRequests(demandAt(input, lagMs, budget)) <= budget);
+  return findLeast({ from: 1, to: LONGEST_LAG_MS }, (lagMs) => totalRequests(demandAt(input, lagMs, budget)) <= budget);
 }
 
 function freshnessAt({ intervalsMs, freshnessMs, pageSize }: DemandInput, lagMs: number): Freshness {
@@ -200,7 +200,7 @@ function inTurn(
   const staleMs = staleLimitMs(intervalsMs, { pageSize, requestsPerMs: budget / DAY_MS });
   const waitMs = intervalsMs.map((intervalMs) => Math.min(pageSize * intervalMs, staleMs));
   const pagesIn = (turnMs: number): number => waitMs.reduce((sum, ms) => sum + DAY_MS / Math.max(ms, turnMs), 0);
-  const turnMs = leastOf({ from: MINUTE_MS, to: LONGEST_LAG_MS }, (ms) => pagesIn(ms) <= planned.live);
+  const turnMs = findLeast({ from: MINUTE_MS, to: LONGEST_LAG_MS }, (ms) => pagesIn(ms) <= planned.live);
   const freshness = quantilesOf(waitMs.map((ms) => Math.max(ms, turnMs)));
   return {
     planned,
@@ -256,8 +256,8 @@ export interface Shortfall {
 }
 
 /** @returns `null` where the demand fits. */
-export function shortfallOf(input: DemandInput, assumed: Shortfall['assumed'] = null): Shortfall | null {
-  const demand = demandOf(input);
+export function findShortfall(input: DemandInput, assumed: Shortfall['assumed'] = null): Shortfall | null {
+  const demand = computeDemand(input);
   if (demand.fits) return null;
   const unmet = demand.readingsFit ? 'schedules' : 'readings';
   const needed =
@@ -350,7 +350,7 @@ function intervalsThatFitTogether(input: DemandInput, keys: readonly IntervalKey
   const longest = Math.max(...keys.map((key) => INTERVALS[key].ms(input)));
   // No interval is longer than a day.
   if (longest >= DAY_MS) return null;
-  const factor = leastOf({ from: 1, to: DAY_MS / longest }, fits);
+  const factor = findLeast({ from: 1, to: DAY_MS / longest }, fits);
   return fits(factor) ? wholeAt(factor) : null;
 }
 
@@ -363,7 +363,7 @@ export function withIntervals(input: DemandInput, intervals: readonly LongerInte
 
 function shareThatFits(input: DemandInput, unmet: Shortfall['unmet']): number | null {
   const isEnough = (share: number): boolean => carries({ ...input, share }, unmet);
-  const share = leastOf({ from: input.share, to: 1 }, isEnough);
+  const share = findLeast({ from: input.share, to: 1 }, isEnough);
   const upwards = Math.min(1, Math.ceil(share * 100) / 100);
   return isEnough(upwards) ? upwards : null;
 }
@@ -402,7 +402,7 @@ export function shortfallNow(
     ...{ freshnessMs, devicesMs, alertsMs, accountMs, polls, pageSize, share },
     ...{ perMinute: plan.requestsPerMinute, perDay: plan.requestsPerDay, alertRequests, othersPerDay },
   };
-  return shortfallOf(input, unknown === 0 ? null : { devices: unknown, intervalMs });
+  return findShortfall(input, unknown === 0 ? null : { devices: unknown, intervalMs });
 }
 
 /**

@@ -142,7 +142,7 @@ export interface OutlookRules {
 }
 
 /** @returns `null` where there is nothing to expect: it waits for a sign of life or its idle poll. */
-export function outlookOf(facts: OutlookFacts, rules: OutlookRules): Outlook | null {
+export function computeOutlook(facts: OutlookFacts, rules: OutlookRules): Outlook | null {
   if (facts.liveGap !== null) {
     const dueMs = Math.max(facts.polledMs, facts.restMs);
     return { oldestMs: facts.liveGap.fromMs, dueMs, fullMs: dueMs };
@@ -172,19 +172,19 @@ export function outlookOf(facts: OutlookFacts, rules: OutlookRules): Outlook | n
  *
  * @returns a time; `null` if a page is not exceeded, or by so much that the newest readings should not wait.
  */
-export function stopOf(facts: OutlookFacts, rules: OutlookRules, nowMs: number): number | null {
+export function stopAtMs(facts: OutlookFacts, rules: OutlookRules, nowMs: number): number | null {
   const { intervalMs } = facts.rate;
   if (rules.isInTurn || facts.isBack || facts.isQuiet || facts.liveGap !== null) return null;
   if (facts.newestMs === NEVER_MS || intervalMs === null) return null;
   const newMs = nowMs - facts.newestMs;
-  const reachMs = reachOf(intervalMs, rules);
+  const reachMs = pageRangeMs(intervalMs, rules);
   return newMs > reachMs && newMs < STOPPED_PAGES * rules.pageSize * intervalMs ? facts.newestMs + reachMs : null;
 }
 
 /** From when on its page counts as full: a little before, by the time that its turn may take to come. */
 function fullFromMs(facts: OutlookFacts, rules: OutlookRules): number {
   const intervalMs = facts.rate.intervalMs ?? Number.POSITIVE_INFINITY;
-  const reachMs = reachOf(intervalMs, rules);
+  const reachMs = pageRangeMs(intervalMs, rules);
   return (
     facts.newestMs + Math.max(reachMs - rules.slackMs, Math.min(reachMs, rules.pageSize * intervalMs * LEAST_FILL))
   );
@@ -194,7 +194,7 @@ function fullFromMs(facts: OutlookFacts, rules: OutlookRules): number {
  * How far a full page reaches beyond the newest reading. It also holds the readings since the watermark, except where
  * only the newest page is wanted; it leaves room for half a page of new ones, whatever they are.
  */
-function reachOf(intervalMs: number, { pageSize, fill, gracePeriodMs, isInTurn }: OutlookRules): number {
+function pageRangeMs(intervalMs: number, { pageSize, fill, gracePeriodMs, isInTurn }: OutlookRules): number {
   const pageMs = pageSize * intervalMs * fill;
   return isInTurn ? pageMs : Math.max(pageMs - gracePeriodMs, pageMs / 2);
 }

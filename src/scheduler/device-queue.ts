@@ -11,7 +11,7 @@
  * | full    | a full page is there; waiting costs another one | `full`: when it runs over, or its turn              |
  * | polling | a request about it is under way                 | -                                                   |
  *
- * The next state for each state and event. `placed` is `idle` or `waiting`: the outlook of the device (`outlookOf`)
+ * The next state for each state and event. `placed` is `idle` or `waiting`: the outlook of the device (`computeOutlook`)
  * decides.
  *
  * | event     | absent | idle    | waiting | ready   | full    | polling |
@@ -33,6 +33,7 @@
 
 import { MINUTE_MS } from '../core/time.ts';
 import {
+  computeOutlook,
   idlePollDueMs,
   type LiveGap,
   NEVER_MS,
@@ -45,9 +46,8 @@ import {
   type Outlook,
   type OutlookFacts,
   type OutlookRules,
-  outlookOf,
   type PollAnswer,
-  stopOf,
+  stopAtMs,
   turnOrderMs,
   unknownDevice,
 } from './device-outlook.ts';
@@ -292,7 +292,7 @@ function move(queue: DeviceQueue, device: QueuedDevice, event: DeviceEvent): voi
   const next = TRANSITIONS[event][device.state];
   for (const heap of HEAPS_OF[device.state]) dropSlot(queue.heaps[heap], device.slot);
   if (next === 'placed') {
-    const outlook = outlookOf(device.facts, queue.rules);
+    const outlook = computeOutlook(device.facts, queue.rules);
     device.outlook = outlook ?? NOTHING_EXPECTED;
     device.state = outlook === null ? 'idle' : 'waiting';
   } else device.state = next;
@@ -364,7 +364,7 @@ export function pickLive({ heaps, bySlot, rules }: DeviceQueue, nowMs: number): 
   const { facts, outlook } = device;
   const isNew = facts.newestMs === NEVER_MS && facts.liveGap === null;
   const lagMs = isNew ? Number.POSITIVE_INFINITY : nowMs - outlook.oldestMs;
-  return { deviceId: device.deviceId, lagMs, untilMs: stopOf(facts, rules, nowMs) };
+  return { deviceId: device.deviceId, lagMs, untilMs: stopAtMs(facts, rules, nowMs) };
 }
 
 /** The device whose idle poll is due. */

@@ -60,7 +60,7 @@ export function viewOf({ covered, wanted, resting, named = [] }: ViewInput): Dev
     newestMs: nsToMs(newestReading(covered) ?? top.to),
     coveredToMs: nsToMs(top.to),
     liveGap: liveGap === null ? null : { fromMs: nsToMs(liveGap.from), toMs: nsToMs(liveGap.to) },
-    open: openOf(liveGap === null ? missing : subtract(missing, [liveGap]), wanted.to),
+    open: openHistory(liveGap === null ? missing : subtract(missing, [liveGap]), wanted.to),
   };
 }
 
@@ -69,7 +69,7 @@ function newestReading(covered: readonly CoveredRange[]): EpochNs | null {
 }
 
 /** The missing ranges by their distance from a time. */
-export function openOf(missing: Intervals, to: EpochNs): OpenHistory {
+export function openHistory(missing: Intervals, to: EpochNs): OpenHistory {
   const within = (fromNs: bigint, toNs: bigint): number => {
     const range = normalize([{ from: maxNs(to - toNs, 0n), to: maxNs(to - fromNs, 0n) }]);
     return nsToMs(lengthNs(intersect(missing, range)));

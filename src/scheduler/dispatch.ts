@@ -271,7 +271,7 @@ function nameUnreachable({ context, planning }: DispatchParts, decision: PollDec
 
 async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal: AbortSignal): Promise<void> {
   const { planning, scanner, waitUntilTurn } = parts;
-  const task = liveTaskOf(planning, decision);
+  const task = liveScanTask(planning, decision);
   const result = task === null ? NOTHING_SCANNED : await scanner.scan({ ...task, waitUntilTurn }, signal);
   const { planner } = planning;
   // No request was possible, or no answer was understood: the gap has a name now, and rests.
@@ -302,17 +302,17 @@ async function readGap(
 ): Promise<boolean> {
   const gap = nextGoalGap(planning, decision);
   if (gap?.readAgain !== undefined) return await gap.readAgain(signal);
-  const task = gap && scanTaskOf(planning, decision, gap);
+  const task = gap && historyScanTask(planning, decision, gap);
   return task !== null && (await scanner.scan({ ...task, waitUntilTurn }, signal)).pages > 0;
 }
 
 /** `--once` alone closes the complete range; a backfill keeps its interval between two requests. */
-function scanTaskOf(planning: Planning, { deviceId }: HistoryDecision, { range, limit, lane }: GoalGap): ScanTask {
+function historyScanTask(planning: Planning, { deviceId }: HistoryDecision, { range, limit, lane }: GoalGap): ScanTask {
   return { deviceId, range, limit, lane, until: isOnce(planning) ? 'closed' : 'first coverage' };
 }
 
 /** The page scan for a poll; `null` while nothing is known of the server's time, and of a device that has left. */
-function liveTaskOf(planning: Planning, decision: PollDecision): ScanTask | null {
+function liveScanTask(planning: Planning, decision: PollDecision): ScanTask | null {
   const { deviceId, lane, isToLearn = false } = decision;
   const now = viewDevice(planning, deviceId);
   return (

@@ -40,7 +40,7 @@ const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
 /** The part of a device's rate and coverage that an estimate needs. */
 interface EstimatedDevice extends Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs' | 'covered'> {
-  /** Its first reading, where the range has no older one (`beginningOf`). */
+  /** Its first reading, where the range has no older one (`findBeginning`). */
   readonly beginsNs?: EpochNs | null;
 }
 
@@ -102,7 +102,7 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
  * The first reading of a device from a time on: its oldest stored one, where it is covered from there, or for long
  * before that reading. `null`: not known, or it has none.
  */
-export function beginningOf(covered: readonly CoveredRange[], from: EpochNs): EpochNs | null {
+export function findBeginning(covered: readonly CoveredRange[], from: EpochNs): EpochNs | null {
   const lowest = covered.find(({ to }) => from < to);
   if (lowest === undefined) return null;
   if (lowest.from <= from) return covered.find(({ first }) => first !== null)?.first?.at ?? null;
@@ -248,7 +248,7 @@ interface SentDay {
 }
 
 /** The part of the day's budget for work below live polls, after the requests of the last day. */
-export function daySupplyOf(
+export function measureDaySupply(
   { share, limit, budget, others, sentMs }: SentDay,
   nowMs: EpochMs,
 ): Omit<DaySupply, 'backfillReserve'> {
@@ -383,7 +383,7 @@ export function meanPeriodMs(schedule: Schedule, fromMs: EpochMs): number {
 }
 
 /** The mean intervals of all schedules, each at most `longestMs`. */
-export function periodsOf(
+export function measurePeriods(
   { telemetry, devices, alerts, account }: Schedules,
   fromMs: EpochMs,
   longestMs = Number.POSITIVE_INFINITY,

@@ -13,10 +13,10 @@ import { DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs } from '../core/ti
 import type { CommittedPage, SyncContext, WantedRange } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
 import { createLearntWindows, windowRules } from '../ingest/fetch-page.ts';
-import { isResting, restOf } from '../ingest/named-gaps.ts';
+import { isResting, restingRange } from '../ingest/named-gaps.ts';
 import { coverableNow } from '../ingest/wanted-range.ts';
 import { planEdge } from '../ingest/window-limits.ts';
-import { openOf, type ViewInput } from './device-view.ts';
+import { openHistory, type ViewInput } from './device-view.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';
 
 /** The next range to request from a device. */
@@ -65,7 +65,7 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
     const resting = store.gaps(deviceId).filter((gap) => isResting(gap, 'first-history', nowMs));
     // A larger plan makes hidden ranges requestable.
     const hiddenTo = planEdge(windowRules(windows));
-    const rests = normalize(resting.map((gap) => restOf(gap, hiddenTo)));
+    const rests = normalize(resting.map((gap) => restingRange(gap, hiddenTo)));
     return gapsToRequest({ covered, wanted, resting: rests, others });
   };
   return {
@@ -116,7 +116,7 @@ export function gapsToRequest({ covered, wanted, resting, others }: WantedGaps):
 
 /** How much is missing, by how far back it lies. A range shorter than a millisecond counts as well. */
 export function openAtLeast(missing: Intervals, now: EpochNs): OpenHistory {
-  const open = openOf(missing, now);
+  const open = openHistory(missing, now);
   return missing.length > 0 && open.day + open.week + open.rest === 0 ? { ...open, rest: 1 } : open;
 }
 

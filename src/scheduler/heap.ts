@@ -33,7 +33,7 @@ export function createHeap(): Heap {
 
 /** Whether a slot is in the heap. */
 export function hasSlot(heap: Heap, slot: number): boolean {
-  return indexOf(heap, slot) !== ABSENT;
+  return heapIndex(heap, slot) !== ABSENT;
 }
 
 /** The slot with the least key, of equal ones the lowest; -1 where the heap is empty. */
@@ -49,19 +49,19 @@ export function headKey(heap: Heap): number {
 /** Puts a slot in, or moves it to another key. */
 export function putSlot(heap: Heap, slot: number, key: number): void {
   grow(heap, slot);
-  const isNew = indexOf(heap, slot) === ABSENT;
+  const isNew = heapIndex(heap, slot) === ABSENT;
   heap.keys[slot] = key;
   if (isNew) {
     set(heap, heap.size, slot);
     heap.size += 1;
   }
-  siftUp(heap, indexOf(heap, slot));
-  sink(heap, indexOf(heap, slot));
+  siftUp(heap, heapIndex(heap, slot));
+  sink(heap, heapIndex(heap, slot));
 }
 
 /** Removes a slot, if it is in the heap. */
 export function dropSlot(heap: Heap, slot: number): void {
-  const place = indexOf(heap, slot);
+  const place = heapIndex(heap, slot);
   if (place === ABSENT) return;
   heap.size -= 1;
   const last = slotAt(heap, heap.size);
@@ -69,14 +69,14 @@ export function dropSlot(heap: Heap, slot: number): void {
   if (last === slot) return;
   set(heap, place, last);
   siftUp(heap, place);
-  sink(heap, indexOf(heap, last));
+  sink(heap, heapIndex(heap, last));
 }
 
 function slotAt(heap: Heap, place: number): number {
   return heap.slots[place] ?? ABSENT;
 }
 
-function indexOf(heap: Heap, slot: number): number {
+function heapIndex(heap: Heap, slot: number): number {
   return heap.places[slot] ?? ABSENT;
 }
 

@@ -58,7 +58,14 @@ import {
   purposeOf,
   type Rest,
 } from './planner-types.ts';
-import { bookRequest, NARROW_RESERVES, type Reserves, renewCommitment, rulesOf, USUAL_RESERVES } from './reserves.ts';
+import {
+  bookRequest,
+  NARROW_RESERVES,
+  type Reserves,
+  renewCommitment,
+  rulesInForce,
+  USUAL_RESERVES,
+} from './reserves.ts';
 import { learnChanges, type PlannedStream, streamEvents, WHOLE_STREAMS, type WholeStream } from './streams.ts';
 
 /** The lag at which devices are polled moves by this part with each poll. */
@@ -232,7 +239,7 @@ function renew(state: PlannerState, nowMs: number): void {
 }
 
 function renewRules({ devices, commitment, settings, pageSize }: PlannerState): void {
-  setRules(devices, rulesOf(commitment, { ...settings, pageSize }));
+  setRules(devices, rulesInForce(commitment, { ...settings, pageSize }));
 }
 
 /** Sets how many records a page has. */

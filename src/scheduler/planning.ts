@@ -30,7 +30,7 @@ import type { DayFigures } from './day-budget.ts';
 import { createPlannerState } from './decide.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 import { fromBefore, ownRanges, recencyRange, toListed, type Viewed, viewOf } from './device-view.ts';
-import { periodsOf } from './estimate.ts';
+import { measurePeriods } from './estimate.ts';
 import type { Goal, GoalGap } from './goal.ts';
 import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
 import { createIsolatedRanges, type IsolatedRanges, ownWantedFrom } from './isolated-ranges.ts';
@@ -430,7 +430,7 @@ function plannerSettings({ context, share }: PlanningParts): PlannerSettings {
   const turnAfter = (kind: WholeStream, lastMs: EpochMs): EpochMs =>
     (schedules[kind].next(lastMs - phaseMs) ?? Number.POSITIVE_INFINITY) + phaseMs;
   return {
-    ...periodsOf(schedules, serverClock.nowMs()),
+    ...measurePeriods(schedules, serverClock.nowMs()),
     turnAfter,
     polls,
     pageSize: pageSizeOf(store.account()?.plan),

@@ -44,7 +44,7 @@ export function learnFromPage(before: ReportRate, instantsMs: readonly number[])
   }
   if (gaps.length === 0) return before;
   const middle = upperMedianOf(gaps);
-  const deviation = deviationOf(gaps, middle);
+  const deviation = meanDeviation(gaps, middle);
   if (before.intervalMs === null) return { intervalMs: middle, deviationMs: deviation };
   const weight = gaps.length / (gaps.length + MEMORY_GAPS);
   const known = before.intervalMs;
@@ -88,7 +88,7 @@ export function isRegular(rate: ReportRate): boolean {
 }
 
 /** The mean of the distances from the middle; long gaps are silence and count as outliers only. */
-function deviationOf(gaps: readonly number[], middle: number): number {
+function meanDeviation(gaps: readonly number[], middle: number): number {
   let sum = 0;
   for (const gap of gaps) sum += Math.min(Math.abs(gap - middle), (OUTLIER - 1) * middle);
   return sum / gaps.length;

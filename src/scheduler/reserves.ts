@@ -121,7 +121,7 @@ export function staleLimitMs(
     return sum;
   };
   const range = { from: MINUTE_MS, to: LONGEST_STALE_MS };
-  return leastOf(range, (staleMs) => wasted(staleMs) <= UNFULL_PART * requestsPerMs);
+  return findLeast(range, (staleMs) => wasted(staleMs) <= UNFULL_PART * requestsPerMs);
 }
 
 /**
@@ -130,7 +130,7 @@ export function staleLimitMs(
  *
  * @param range above 0.
  */
-export function leastOf(range: { from: number; to: number }, satisfies: (value: number) => boolean): number {
+export function findLeast(range: { from: number; to: number }, satisfies: (value: number) => boolean): number {
   let { from, to } = range;
   if (satisfies(from)) return from;
   for (let step = 0; step < STEPS; step += 1) {
@@ -172,7 +172,7 @@ export function createCommitment(): Commitment {
  *
  * @param usual the parts that do not depend on the commitment.
  */
-export function rulesOf({ isOver, staleMs, slackMs }: Commitment, usual: UsualRules): QuotaRules {
+export function rulesInForce({ isOver, staleMs, slackMs }: Commitment, usual: UsualRules): QuotaRules {
   return isOver
     ? { ...usual, fill: OVERFULL_PAGE, slackMs: 0, isInTurn: true, staleMs }
     : { ...usual, fill: FULL_PAGE, slackMs, isInTurn: false, staleMs: Number.POSITIVE_INFINITY };

@@ -133,12 +133,12 @@ function describe(model: AlertModel, index: number, openedAtMs: EpochMs): AlertS
     sensor: rule.sensor,
     condition: `${rule.sensor} ${rule.above ? 'above' : 'below'} ${threshold} ${rule.unit}`,
     threshold,
-    changes: lifeOf(watch, seed, openedAtMs),
+    changes: alertLife(watch, seed, openedAtMs),
   };
 }
 
 /** It fires again only while the device measures a value beyond the threshold. */
-function lifeOf(watch: Watch, seed: Seed, openedAtMs: EpochMs): Change<AlertState>[] {
+function alertLife(watch: Watch, seed: Seed, openedAtMs: EpochMs): Change<AlertState>[] {
   const changes: Change<AlertState>[] = [];
   let state: AlertState = { status: 'open', fireCount: 0, value: watch.threshold };
   let atMs = openedAtMs;

@@ -155,10 +155,10 @@ function createSiteDevices(site: Site, context: Context): DeviceSpec[] {
     location: { latitude: site.latitude, longitude: site.longitude, updatedAtMs: context.startMs - 12 * DAY_MS },
     tags: ['gateway', site.id],
   };
-  return [hub, ...site.rooms.map((_, at) => addonOf(site, at, context))];
+  return [hub, ...site.rooms.map((_, at) => createAddon(site, at, context))];
 }
 
-function addonOf(site: Site, at: number, context: Context): DeviceSpec {
+function createAddon(site: Site, at: number, context: Context): DeviceSpec {
   const [name, kind] = site.rooms[at] ?? ['Spare', 'room'];
   const deviceId = `add-${site.id}-${String(at + 1).padStart(2, '0')}`;
   const seed = mixText(context.seed, deviceId);
@@ -173,13 +173,13 @@ function addonOf(site: Site, at: number, context: Context): DeviceSpec {
     sensors: listSensors(SENSORS[kind]),
     location: { latitude: site.latitude, longitude: site.longitude, updatedAtMs: context.startMs },
     tags: kind === 'cold' || kind === 'frozen' ? ['cold-chain', site.id] : [site.id],
-    ...storyOf(deviceId, name, context),
+    ...deviceStory(deviceId, name, context),
     ...(unit(mixText(seed, 'outage')) < 0.3 ? { silences: outages(seed, context) } : {}),
   };
 }
 
 /** Events of single devices, most of them while someone watches. */
-function storyOf(deviceId: string, name: string, { originMs }: Context): Partial<DeviceSpec> {
+function deviceStory(deviceId: string, name: string, { originMs }: Context): Partial<DeviceSpec> {
   switch (deviceId) {
     case 'add-ham-02':
       return { renames: [{ atMs: originMs + 2 * MINUTE_MS, value: `${name} (dairy)` }] };

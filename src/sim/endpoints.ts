@@ -97,7 +97,7 @@ function listDevices(call: Call, how: Decoration): SimPage {
     const device = world.device(id, nowMs);
     return device === null ? [] : [deviceJson(device, how)];
   });
-  const nextCursor = ids.length > limit ? nextOf(call, 'devices', { position: [shown.at(-1) ?? ''] }) : null;
+  const nextCursor = ids.length > limit ? createCursor(call, 'devices', { position: [shown.at(-1) ?? ''] }) : null;
   return { kind: 'devices', deviceId: null, records, nextCursor };
 }
 
@@ -116,7 +116,7 @@ function listAlerts(call: Call, how: Decoration): SimPage {
   let position: string[] = [];
   for (const alert of call.world.alertsBehind(call.nowMs, behind)) {
     if (records.length === limit) {
-      return { kind: 'alerts', deviceId: null, records, nextCursor: nextOf(call, 'alerts', { position }) };
+      return { kind: 'alerts', deviceId: null, records, nextCursor: createCursor(call, 'alerts', { position }) };
     }
     records.push(alertText(alert, how));
     position = [String(alert.openedAtMs), String(alert.alertId)];
@@ -149,7 +149,12 @@ function listTelemetry(deviceId: string, call: Call, how: Decoration): SimPage {
     if (records.length === limit) {
       if (border.swallows(reading)) continue;
       const position = [String(window.fromNs), String(window.toNs), String(border.position())];
-      return { kind: 'telemetry', deviceId, records, nextCursor: nextOf(call, 'telemetry', { deviceId, position }) };
+      return {
+        kind: 'telemetry',
+        deviceId,
+        records,
+        nextCursor: createCursor(call, 'telemetry', { deviceId, position }),
+      };
     }
     records.push(readingText(reading));
     border.pass(reading);
@@ -262,7 +267,7 @@ function readCursor({ query, settings, world, nowMs }: Call, kind: CursorKind, d
 }
 
 /** The cursor behind a page that is not the last. */
-function nextOf(call: Call, kind: CursorKind, at: { deviceId?: string; position: readonly string[] }): string {
+function createCursor(call: Call, kind: CursorKind, at: { deviceId?: string; position: readonly string[] }): string {
   const { world, settings, nowMs, query } = call;
   const { deviceId = '', position } = at;
   const { workspaceId } = world;

@@ -7,7 +7,7 @@ import {
   createBase,
   createContext,
   createReports,
-  maintenanceOf,
+  maintenanceParts,
   openApi,
   openPlanning,
   openRoom,
@@ -292,7 +292,7 @@ describe('the maintenance', () => {
   test('begins when the workspace is confirmed, for the deliveries that there are by then', async () => {
     const deliverers: Deliverer[] = [];
     const parts = openParts(deliverers);
-    const maintenance = maintenanceOf(options, parts);
+    const maintenance = maintenanceParts(options, parts);
     let hasBegun = false;
     const begun = maintenance.mayBegin(NEVER).then(() => {
       hasBegun = true;
@@ -308,8 +308,8 @@ describe('the maintenance', () => {
   test('keeps everything where there are no limits', () => {
     const parts = openParts();
     const limits = { retentionMs: DAY_MS, maxBytes: 5 };
-    expect(maintenanceOf(options, parts).limits).toEqual({ retentionMs: Number.POSITIVE_INFINITY, maxBytes: null });
-    expect(maintenanceOf({ ...options, archive: limits }, parts).limits).toEqual(limits);
+    expect(maintenanceParts(options, parts).limits).toEqual({ retentionMs: Number.POSITIVE_INFINITY, maxBytes: null });
+    expect(maintenanceParts({ ...options, archive: limits }, parts).limits).toEqual(limits);
   });
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addRange, type CoveredRange, gapsIn } from '../../src/core/coverage.ts';
-import { coverageOf, coveredShare, emptyByListing, hasLag, wantedOf } from '../../src/core/device-coverage.ts';
+import { coveredShare, determineCoverage, emptyByListing, hasLag, wantedOf } from '../../src/core/device-coverage.ts';
 import { type CoverageNow, type Gap, type GapReason, NEVER_LATE } from '../../src/core/state/telemetry.ts';
 import { DAY_NS, formatExact, HOUR_MS, MINUTE_MS, nsToMs, parseTimestamp } from '../../src/core/time.ts';
 import { at, BARE_DEVICE, bare, edgeOf, reading } from './support/readings.ts';
@@ -28,7 +28,7 @@ const reported = (from: number, to: number, reason: string) => ({
 
 describe('the coverage of a device', () => {
   test('none yet: the full range is a pending gap', () => {
-    expect(coverageOf(device(), { covered: [], gaps: [] }, WANTED)).toEqual({
+    expect(determineCoverage(device(), { covered: [], gaps: [] }, WANTED)).toEqual({
       state: 'catching-up',
       coveredTo: at(0),
       lagSeconds: 100,
@@ -40,7 +40,7 @@ describe('the coverage of a device', () => {
   });
 
   test('a complete device has no gap and no lag', () => {
-    const coverage = coverageOf(device(true), { covered: [span(-50, 100)], gaps: [] }, WANTED);
+    const coverage = determineCoverage(device(true), { covered: [span(-50, 100)], gaps: [] }, WANTED);
     expect(coverage).toEqual({
       state: 'live',
       coveredTo: at(100),
@@ -54,8 +54,11 @@ describe('the coverage of a device', () => {
 
   test('the lag is the gap at the newest end, the total all gaps together, to the millisecond', () => {
     const covered = [span(10, 20), span(30, 99.5)];
-    expect(coverageOf(device(), { covered, gaps: [] }, WANTED)).toMatchObject({ lagSeconds: 0.5, gapSeconds: 20.5 });
-    expect(coverageOf(device(), { covered: [span(10, 100)], gaps: [] }, WANTED)).toMatchObject({
+    expect(determineCoverage(device(), { covered, gaps: [] }, WANTED)).toMatchObject({
+      lagSeconds: 0.5,
+      gapSeconds: 20.5,
+    });
+    expect(determineCoverage(device(), { covered: [span(10, 100)], gaps: [] }, WANTED)).toMatchObject({
       lagSeconds: 0,
       gapSeconds: 10,
     });
@@ -63,7 +66,7 @@ describe('the coverage of a device', () => {
 
   test('the newest range is no gap while it is open no longer than until the next poll', () => {
     const covered = [span(0, 20), span(30, 98)];
-    const gapsWithin = (openSeconds: number) => coverageOf(device(), { covered, gaps: [], openSeconds }, WANTED);
+    const gapsWithin = (openSeconds: number) => determineCoverage(device(), { covered, gaps: [], openSeconds }, WANTED);
     const older = reported(20, 30, 'pending');
     expect(gapsWithin(2)).toMatchObject({ lagSeconds: 2, isCurrent: true, gaps: [older] });
     expect(gapsWithin(1)).toMatchObject({
@@ -74,8 +77,8 @@ describe('the coverage of a device', () => {
   });
 
   test('there is no lag in the initial sync, unless the newest range is open for too long', () => {
-    const lagOf = (from: number, to: number, gaps: Parameters<typeof coverageOf>[1]['gaps'] = []): boolean =>
-      hasLag(coverageOf(device(), { covered: [span(from, to)], gaps, openSeconds: 5 }, WANTED));
+    const lagOf = (from: number, to: number, gaps: Parameters<typeof determineCoverage>[1]['gaps'] = []): boolean =>
+      hasLag(determineCoverage(device(), { covered: [span(from, to)], gaps, openSeconds: 5 }, WANTED));
     expect([lagOf(10, 100), lagOf(10, 95), lagOf(10, 94)]).toEqual([false, false, true]);
     // Down to the beginning, or as far as it can be read.
     expect([lagOf(0, 100), lagOf(10, 100, [gap(0, 10, 'beyond_plan')])]).toEqual([true, true]);
@@ -83,7 +86,7 @@ describe('the coverage of a device', () => {
 
   test('each gap has its reason, and a part without a name is pending', () => {
     const gaps = [gap(5, 15, 'page_rejected'), gap(50, 60, 'beyond_plan')];
-    const { gaps: open } = coverageOf(device(), { covered: [span(10, 40)], gaps }, WANTED);
+    const { gaps: open } = determineCoverage(device(), { covered: [span(10, 40)], gaps }, WANTED);
     expect(open).toEqual([
       reported(0, 5, 'pending'),
       reported(5, 10, 'page_rejected'),
@@ -94,7 +97,7 @@ describe('the coverage of a device', () => {
   });
 
   test('gaps of a device that is gone have that reason', () => {
-    const { gaps: open, state } = coverageOf(
+    const { gaps: open, state } = determineCoverage(
       device(true, nsToMs(at(100))),
       { covered: [span(10, 100)], gaps: [] },
       WANTED,
@@ -112,7 +115,7 @@ describe('the coverage of a device', () => {
           .map(([from, length]) => span(from, from + length))
           .reduce<readonly CoveredRange[]>(addRange, []);
         const gaps = named.map(([[from, length], reason]) => gap(from, from + length, reason));
-        const { gaps: open, gapSeconds } = coverageOf(device(), { covered, gaps }, WANTED);
+        const { gaps: open, gapSeconds } = determineCoverage(device(), { covered, gaps }, WANTED);
         const listedEmpty = open.map(({ from, to }) => ({
           from: parseTimestamp(from) ?? 0n,
           to: parseTimestamp(to) ?? 0n,
@@ -131,26 +134,26 @@ describe('the state of a device', () => {
   const held = { covered: [{ ...span(-100, 100), last: edgeOf(reading(90)) }], gaps: [] };
 
   test('is the state that the device reports where nothing is open', () => {
-    expect(coverageOf(device(true), held, WANTED).state).toBe('live');
-    expect(coverageOf(device(false), held, WANTED).state).toBe('silent');
+    expect(determineCoverage(device(true), held, WANTED).state).toBe('live');
+    expect(determineCoverage(device(false), held, WANTED).state).toBe('silent');
   });
 
   test('follows from the newest reading if the device reports no state: a day without one is silence', () => {
-    expect(coverageOf(device(), held, WANTED).state).toBe('live');
+    expect(determineCoverage(device(), held, WANTED).state).toBe('live');
     const later = { from: WANTED.from, to: at(90) + DAY_NS };
     const longHeld = { covered: [{ ...held.covered[0], ...later, first: null, last: edgeOf(reading(90)) }], gaps: [] };
-    expect(coverageOf(device(), longHeld, later).state).toBe('silent');
-    expect(coverageOf(device(), longHeld, { ...later, to: later.to - 1n }).state).toBe('live');
-    expect(coverageOf(device(), { covered: [span(0, 100)], gaps: [] }, WANTED).state).toBe('silent');
+    expect(determineCoverage(device(), longHeld, later).state).toBe('silent');
+    expect(determineCoverage(device(), longHeld, { ...later, to: later.to - 1n }).state).toBe('live');
+    expect(determineCoverage(device(), { covered: [span(0, 100)], gaps: [] }, WANTED).state).toBe('silent');
   });
 
   test('is catching up while any wanted range is open, whatever the device reports', () => {
-    expect(coverageOf(device(true), { covered: [span(1, 100)], gaps: [] }, WANTED).state).toBe('catching-up');
+    expect(determineCoverage(device(true), { covered: [span(1, 100)], gaps: [] }, WANTED).state).toBe('catching-up');
   });
 
   test('is not catching up because of the newest range alone, which is open until the next poll', () => {
     const stateOf = (covered: readonly CoveredRange[], openSeconds: number): string =>
-      coverageOf(device(true), { covered, gaps: [], openSeconds }, WANTED).state;
+      determineCoverage(device(true), { covered, gaps: [], openSeconds }, WANTED).state;
     expect(stateOf([span(0, 90)], 10)).toBe('live');
     expect(stateOf([span(0, 90)], 9)).toBe('catching-up');
     expect(stateOf([span(1, 90)], 10), 'with a gap further back').toBe('catching-up');
@@ -182,7 +185,7 @@ describe('the wanted range of a device', () => {
   test('is empty for a device that was gone before: no gap, no lag', () => {
     const gone = device(null, nsToMs(at(-40)));
     const wanted = wantedOf(gone, WANTED);
-    expect(coverageOf(gone, { covered: [], gaps: [] }, wanted)).toMatchObject({
+    expect(determineCoverage(gone, { covered: [], gaps: [] }, wanted)).toMatchObject({
       lagSeconds: 0,
       gapSeconds: 0,
       gaps: [],

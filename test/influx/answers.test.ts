@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { WriteAnswer } from '../../src/core/ports.ts';
-import { failureOf, readAnswer, type ServerAnswer, settingNames } from '../../src/influx/answers.ts';
+import { describeFailure, readAnswer, type ServerAnswer, settingNames } from '../../src/influx/answers.ts';
 
 const asIs = (text: string): string => text;
 
@@ -344,5 +344,5 @@ test.each([
   ['ECONNRESET', 'the connection was closed before a response came', ''],
   ['EOTHER', 'the request failed (EOTHER)', ''],
 ])('a request that fails with %s names the place to look at', (code, message, hint) => {
-  expect(failureOf(Object.assign(new Error(''), { code }), settingNames('influx'))).toEqual({ message, hint });
+  expect(describeFailure(Object.assign(new Error(''), { code }), settingNames('influx'))).toEqual({ message, hint });
 });

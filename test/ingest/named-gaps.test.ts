@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Gap } from '../../src/core/state/telemetry.ts';
 import { DAY_MS, HOUR_NS, MINUTE_MS } from '../../src/core/time.ts';
-import { isAwaitingRetry, isResting, namedGap, restOf } from '../../src/ingest/named-gaps.ts';
+import { isAwaitingRetry, isResting, namedGap, restingRange } from '../../src/ingest/named-gaps.ts';
 
 const NOW_MS = Date.UTC(2026, 5, 15, 12);
 const RANGE = { deviceId: 'd', from: 0n, to: 10n * HOUR_NS };
@@ -32,9 +32,9 @@ describe('a named gap', () => {
 
   test('that the plan hides rests as far up as the plan still hides it', () => {
     const gap = gapOf('beyond_plan');
-    expect(restOf(gap, null), 'any age is served by now').toEqual({ from: 0n, to: 0n });
-    expect(restOf(gap, 4n * HOUR_NS), 'the plan has grown').toEqual({ from: 0n, to: 4n * HOUR_NS });
-    expect(restOf(gap, 10n * HOUR_NS)).toEqual({ from: 0n, to: RANGE.to });
-    expect(restOf(gapOf('unverified'), 4n * HOUR_NS)).toEqual({ from: 0n, to: RANGE.to });
+    expect(restingRange(gap, null), 'any age is served by now').toEqual({ from: 0n, to: 0n });
+    expect(restingRange(gap, 4n * HOUR_NS), 'the plan has grown').toEqual({ from: 0n, to: 4n * HOUR_NS });
+    expect(restingRange(gap, 10n * HOUR_NS)).toEqual({ from: 0n, to: RANGE.to });
+    expect(restingRange(gapOf('unverified'), 4n * HOUR_NS)).toEqual({ from: 0n, to: RANGE.to });
   });
 });

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { encodeTagValue, identityTag } from '../../src/core/lines/line-protocol.ts';
 import { MAX_SENSORS, SERIES_CELLS, type SensorSeries } from '../../src/core/page-facts.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createSeriesCells, gridOf, lastValues } from '../../src/report/series.ts';
+import { createGrid, createSeriesCells, lastValues } from '../../src/report/series.ts';
 
 const FROM_MS = Date.UTC(2026, 5, 15, 12, 34, 56, 789);
 const NS = 1_000_000n;
@@ -17,7 +17,7 @@ function line(sensor: string, field: string, at: bigint, name = 'd'): string {
 }
 
 function seriesOf(lines: readonly string[], rangeMs = HOUR_MS): { sensors: readonly SensorSeries[]; leftOut: number } {
-  const cells = createSeriesCells(gridOf(FROM_MS, FROM_MS + rangeMs));
+  const cells = createSeriesCells(createGrid(FROM_MS, FROM_MS + rangeMs));
   cells.add(lines);
   return cells.result();
 }
@@ -30,7 +30,7 @@ describe('the grid', () => {
     [7 * DAY_MS, 2016],
     [30 * DAY_MS, 8640],
   ])('of %d ms has cells of whole seconds that hold all of it', (rangeMs, seconds) => {
-    const { fromMs, cellMs, cells } = gridOf(FROM_MS, FROM_MS + rangeMs);
+    const { fromMs, cellMs, cells } = createGrid(FROM_MS, FROM_MS + rangeMs);
     expect(cellMs).toBe(seconds * SECOND_MS);
     expect(fromMs % cellMs).toBe(0);
     expect(fromMs).toBeLessThanOrEqual(FROM_MS);
@@ -42,7 +42,7 @@ describe('the grid', () => {
 
   test('stays where it is while time continues', () => {
     const middles = (later: number) => {
-      const { fromMs, cellMs } = gridOf(FROM_MS + later, FROM_MS + later + DAY_MS);
+      const { fromMs, cellMs } = createGrid(FROM_MS + later, FROM_MS + later + DAY_MS);
       return fromMs % cellMs;
     };
     expect([0, 1, 60_000, 86_399_999].map(middles)).toEqual([0, 0, 0, 0]);
@@ -69,7 +69,7 @@ describe('a series', () => {
   /** Holds a series against the values that it was made of. */
   function expectPlain({ sensor, values, last, times, min, mean, max }: SensorSeries, given: readonly Given[]): void {
     const own = given.filter((each) => String(identityTag(each.sensor)) === sensor);
-    const { fromMs, cellMs, cells } = gridOf(FROM_MS, FROM_MS + HOUR_MS);
+    const { fromMs, cellMs, cells } = createGrid(FROM_MS, FROM_MS + HOUR_MS);
     expect(values).toBe(own.length);
     expect(last.value).toBe(String(own.at(-1)?.value));
     expect([times, min, mean, max].map(({ length }) => length)).toEqual([cells, cells, cells, cells]);

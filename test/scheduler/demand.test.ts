@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {
+  computeDemand,
   type DemandInput,
-  demandOf,
-  shortfallOf,
+  findShortfall,
   shortfallText,
   totalRequests,
   usableBudget,
@@ -38,15 +38,15 @@ const FLEETS = fc.record({
 
 describe('the requests that the schedules need', () => {
   test('counts each lane', () => {
-    const { needed, fits, slowdown, planned, readingsMade } = demandOf(USUAL);
+    const { needed, fits, slowdown, planned, readingsMade } = computeDemand(USUAL);
     expect(needed).toEqual({ live: 40 * 288, alerts: 720, inventory: 288, account: 24, idlePolls: 40 });
     expect({ fits, slowdown, planned }).toEqual({ fits: true, slowdown: 1, planned: needed });
     expect(readingsMade).toBe(40 * 288);
-    const fast = demandOf({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 0 });
+    const fast = computeDemand({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 0 });
     expect(fast.needed.live, 'a device of ten seconds once a minute').toBe(1440);
-    const rare = demandOf({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 400, freshnessMs: DAY_MS });
+    const rare = computeDemand({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 400, freshnessMs: DAY_MS });
     expect(rare.needed.live, 'or when its page is full').toBeCloseTo(8640 / (200 * FULL_PAGE));
-    expect(demandOf({ ...USUAL, alertRequests: 5 }).needed.alerts, 'a poll of five pages').toBe(5 * 720);
+    expect(computeDemand({ ...USUAL, alertRequests: 5 }).needed.alerts, 'a poll of five pages').toBe(5 * 720);
     expect(rare.needed.inventory, 'a list of 401 has three pages').toBe(3 * 288);
   });
 
@@ -56,7 +56,9 @@ describe('the requests that the schedules need', () => {
     expect(usableBudget({ ...USUAL, othersPerDay: 60_000 })).toEqual({ budget: 140_000, boundBy: 'day' });
     expect(usableBudget({ ...USUAL, perMinute: null, perDay: null })).toEqual({ budget: Infinity, boundBy: null });
     expect(usableBudget({ ...USUAL, perDay: 1 }).budget, 'one at least').toBe(1);
-    expect(demandOf({ ...USUAL, perMinute: null, perDay: null }).fits, 'no known limit holds everything').toBe(true);
+    expect(computeDemand({ ...USUAL, perMinute: null, perDay: null }).fits, 'no known limit holds everything').toBe(
+      true,
+    );
   });
 });
 
@@ -64,7 +66,7 @@ describe('where the demand of the schedules exceeds the budget', () => {
   test('all are slowed down evenly until they fit the budget, and no further', () => {
     fc.assert(
       fc.property(FLEETS, (fleet) => {
-        const demand = demandOf({ ...USUAL, ...fleet });
+        const demand = computeDemand({ ...USUAL, ...fleet });
         const spent = totalRequests(demand.planned);
         expect(demand.slowdown).toBeGreaterThanOrEqual(1);
         if (!demand.readingsFit) return;
@@ -82,21 +84,21 @@ describe('where the demand of the schedules exceeds the budget', () => {
     fc.assert(
       fc.property(FLEETS, (fleet) => {
         const input = { ...USUAL, ...fleet };
-        const here = demandOf(input);
-        const larger = demandOf({ ...input, perDay: fleet.perDay * 2, perMinute: fleet.perMinute * 2 });
+        const here = computeDemand(input);
+        const larger = computeDemand({ ...input, perDay: fleet.perDay * 2, perMinute: fleet.perMinute * 2 });
         expect(larger.freshness.medianMs).toBeLessThanOrEqual(here.freshness.medianMs * 1.01);
         expect(larger.readingsCovered).toBeGreaterThanOrEqual(here.readingsCovered);
-        const more = demandOf({ ...input, intervalsMs: [...fleet.intervalsMs, ...fleet.intervalsMs] });
+        const more = computeDemand({ ...input, intervalsMs: [...fleet.intervalsMs, ...fleet.intervalsMs] });
         expect(more.freshness.medianMs).toBeGreaterThanOrEqual(here.freshness.medianMs * 0.99);
       }),
     );
   });
 
   test('history has its floor', () => {
-    const tight = demandOf({ ...USUAL, perDay: 5000 });
+    const tight = computeDemand({ ...USUAL, perDay: 5000 });
     expect(tight.fits).toBe(false);
     expect(tight.leftForHistory).toBeCloseTo(0.15 * 4000);
-    expect(demandOf(USUAL).leftForHistory).toBeCloseTo(160_000 - totalRequests(demandOf(USUAL).needed));
+    expect(computeDemand(USUAL).leftForHistory).toBeCloseTo(160_000 - totalRequests(computeDemand(USUAL).needed));
   });
 });
 
@@ -104,7 +106,7 @@ describe('where the readings alone exceed the budget', () => {
   const crowded = { ...USUAL, intervalsMs: Array.from({ length: 1000 }, () => 10 * SECOND_MS), perDay: 5000 };
 
   test('reports how many readings are made and read, and how long a turn is', () => {
-    const demand = demandOf(crowded);
+    const demand = computeDemand(crowded);
     expect(demand.readingsFit).toBe(false);
     expect(demand.readingsMade).toBe(8_640_000);
     expect(demand.readingsCovered / (4000 * 200)).toBeGreaterThan(0.97);
@@ -116,7 +118,7 @@ describe('where the readings alone exceed the budget', () => {
   test('the readings that are read stay within the budget, in a fleet of any size', () => {
     fc.assert(
       fc.property(FLEETS, fc.integer({ min: 1, max: 50 }), (fleet, perDay) => {
-        const demand = demandOf({ ...USUAL, ...fleet, perDay });
+        const demand = computeDemand({ ...USUAL, ...fleet, perDay });
         expect(demand.readingsCovered).toBeLessThanOrEqual(demand.readingsMade);
         expect(demand.readingsCovered).toBeLessThanOrEqual(demand.budget * 200);
       }),
@@ -127,11 +129,11 @@ describe('where the readings alone exceed the budget', () => {
 describe('the remedies of a shortage', () => {
   /** The changes, each followed: the text names it, and the budget then carries the schedules. */
   function followed(input: DemandInput): string[] {
-    const shortfall = shortfallOf(input);
+    const shortfall = findShortfall(input);
     if (shortfall === null) return [];
     const text = shortfallText(shortfall);
     for (const change of shortfall.remedies.intervals) {
-      expect(demandOf(withIntervals(input, change)).fits).toBe(true);
+      expect(computeDemand(withIntervals(input, change)).fits).toBe(true);
       for (const { key, ms } of change) expect(text).toContain(`a ${key} interval of ${ms / MINUTE_MS} min`);
     }
     return shortfall.remedies.intervals.map((change) => change.map(({ key }) => key).join(' and '));
@@ -140,9 +142,9 @@ describe('the remedies of a shortage', () => {
   test('are a longer sync.telemetry where that alone is enough, and no shorter one is', () => {
     const input = { ...USUAL, perDay: 10_000 };
     expect(followed(input)).toEqual(['sync.telemetry']);
-    const [[change] = []] = shortfallOf(input)?.remedies.intervals ?? [];
+    const [[change] = []] = findShortfall(input)?.remedies.intervals ?? [];
     const shorter = { ...input, freshnessMs: (change?.ms ?? 0) - MINUTE_MS };
-    expect(demandOf(shorter).fits).toBe(false);
+    expect(computeDemand(shorter).fits).toBe(false);
   });
 
   test('are the keys of other schedules where those need too much', () => {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {
+  computeOutlook,
   idlePollDueMs,
   NEVER_MS,
   needsRate,
@@ -12,8 +13,7 @@ import {
   noteSilent,
   type OutlookFacts,
   type OutlookRules,
-  outlookOf,
-  stopOf,
+  stopAtMs,
   turnOrderMs,
   unknownDevice,
 } from '../../src/scheduler/device-outlook.ts';
@@ -44,16 +44,16 @@ const EMPTY = { newReadings: 0, instantsMs: [], liveGap: null };
 describe('the outlook', () => {
   test('of a device that was never polled: only a sign of life makes it due, at once, the newest sign first', () => {
     const never = unknownDevice();
-    expect(outlookOf(never, RULES)).toBeNull();
+    expect(computeOutlook(never, RULES)).toBeNull();
     noteListed(never, NOW - HOUR_MS, NOW);
-    expect(outlookOf(never, RULES)).toEqual({ oldestMs: -(NOW - HOUR_MS), dueMs: NEVER_MS, fullMs: Infinity });
+    expect(computeOutlook(never, RULES)).toEqual({ oldestMs: -(NOW - HOUR_MS), dueMs: NEVER_MS, fullMs: Infinity });
   });
 
   test('of a device that was never polled and that the list does not show as seen: due once, unless it is offline', () => {
     const unseen = (changes: Partial<OutlookFacts>) => {
       const facts = Object.assign(unknownDevice(), changes);
       noteListed(facts, null, NOW);
-      return outlookOf(facts, RULES);
+      return computeOutlook(facts, RULES);
     };
     expect(unseen({}), 'after those with a sign of life').toEqual({ oldestMs: 0, dueMs: NEVER_MS, fullMs: Infinity });
     expect(unseen({ isOffline: true })).toBeNull();
@@ -62,7 +62,7 @@ describe('the outlook', () => {
   });
 
   test('of a device that reports: due after the freshness, full when a page is', () => {
-    expect(outlookOf(reporting(), RULES)).toEqual({
+    expect(computeOutlook(reporting(), RULES)).toEqual({
       oldestMs: NOW + 10 * SECOND_MS,
       dueMs: NOW + MINUTE_MS,
       fullMs: NOW + 0.97 * 200 * 10 * SECOND_MS,
@@ -70,28 +70,28 @@ describe('the outlook', () => {
   });
 
   test('a page counts as full earlier by the slack, but never before it is four fifths full', () => {
-    const fullMs = (slackMs: number) => (outlookOf(reporting(), { ...RULES, slackMs })?.fullMs ?? 0) - NOW;
+    const fullMs = (slackMs: number) => (computeOutlook(reporting(), { ...RULES, slackMs })?.fullMs ?? 0) - NOW;
     expect([fullMs(MINUTE_MS), fullMs(HOUR_MS)]).toEqual([1_940_000 - MINUTE_MS, 1_600_000]);
   });
 
   test('a rare reading is waited for until it is all but certain', () => {
     const rare = reporting({ rate: { intervalMs: HOUR_MS, deviationMs: 0 } });
-    const dueMs = outlookOf(rare, RULES)?.dueMs ?? 0;
+    const dueMs = computeOutlook(rare, RULES)?.dueMs ?? 0;
     expect(dueMs).toBeGreaterThan(NOW + HOUR_MS);
     expect(dueMs).toBeLessThan(NOW + HOUR_MS + MINUTE_MS);
   });
 
   test('a device that is not active or is quiet by its listing has none', () => {
-    expect(outlookOf(reporting({ isActive: false }), RULES)).toBeNull();
+    expect(computeOutlook(reporting({ isActive: false }), RULES)).toBeNull();
     const quiet = reporting({ isQuiet: true });
     noteListed(quiet, NOW, NOW);
-    expect(outlookOf(quiet, RULES)).toBeNull();
+    expect(computeOutlook(quiet, RULES)).toBeNull();
   });
 
   test('a gap below newer readings comes before all predictions, after a rest', () => {
     const liveGap = { fromMs: NOW - HOUR_MS, toMs: NOW };
     const open = reporting({ liveGap, isQuiet: true, restMs: NOW + MINUTE_MS });
-    expect(outlookOf(open, RULES)).toEqual({
+    expect(computeOutlook(open, RULES)).toEqual({
       oldestMs: NOW - HOUR_MS,
       dueMs: NOW + MINUTE_MS,
       fullMs: NOW + MINUTE_MS,
@@ -99,7 +99,8 @@ describe('the outlook', () => {
   });
 
   test('a quiet device without a listing is due at doubling distances, up to its idle poll', () => {
-    const due = (emptiesInARow: number) => outlookOf(reporting({ isQuiet: true, emptiesInARow }), RULES)?.dueMs ?? null;
+    const due = (emptiesInARow: number) =>
+      computeOutlook(reporting({ isQuiet: true, emptiesInARow }), RULES)?.dueMs ?? null;
     const [one = 0, two = 0] = [due(4), due(5)];
     expect((two ?? 0) - NOW).toBe(2 * ((one ?? 0) - NOW));
     expect(due(20)).toBeNull();
@@ -111,12 +112,12 @@ describe('a device that the listing does not follow', () => {
     reporting({ newestMs: NOW - MINUTE_MS, rate: UNKNOWN_RATE, ...changes });
 
   test('is polled at once after a start, as nothing else shows when its next reading is due', () => {
-    expect(outlookOf(started(), RULES)?.dueMs).toBe(NOW + RULES.freshnessMs);
-    expect(outlookOf(started({ newestMs: NOW - POLLS.idlePollMs }), RULES), 'silent for an idle poll').toBeNull();
-    expect(outlookOf(started({ isActive: false }), RULES), 'paused').toBeNull();
+    expect(computeOutlook(started(), RULES)?.dueMs).toBe(NOW + RULES.freshnessMs);
+    expect(computeOutlook(started({ newestMs: NOW - POLLS.idlePollMs }), RULES), 'silent for an idle poll').toBeNull();
+    expect(computeOutlook(started({ isActive: false }), RULES), 'paused').toBeNull();
     const listed = started();
     noteListed(listed, NOW - MINUTE_MS, NOW);
-    expect(outlookOf(listed, RULES), 'the listing shows the next one').toBeNull();
+    expect(computeOutlook(listed, RULES), 'the listing shows the next one').toBeNull();
   });
 
   test('is not quiet where the first page after a start has nothing new and shows the rate', () => {
@@ -139,7 +140,7 @@ describe('a device that the listing does not follow', () => {
     const facts = reporting({ rate: { intervalMs: 24 * HOUR_MS, deviationMs: 0 } });
     for (const polledMs of [NOW, NOW + POLLS.idlePollMs]) {
       expect(facts.polledMs).toBe(polledMs);
-      expect(outlookOf(facts, RULES), 'left to the idle poll').toBeNull();
+      expect(computeOutlook(facts, RULES), 'left to the idle poll').toBeNull();
       expect(nextReadingMs(facts, POLLS)).toBe(polledMs + POLLS.idlePollMs);
       notePollAnswer(facts, EMPTY, polledMs + POLLS.idlePollMs);
       expect(facts).toMatchObject({ isQuiet: false, emptiesInARow: 0, rate: { intervalMs: 24 * HOUR_MS } });
@@ -228,7 +229,7 @@ describe('answers and failures', () => {
     const newer = Array.from({ length: 17 }, (_, ago) => NOW - ago * MINUTE_MS);
     const older = Array.from({ length: 100 }, (_, ago) => NOW - (1 + ago) * 17 * MINUTE_MS);
     notePollAnswer(facts, { newReadings: 17, instantsMs: [...newer, ...older], liveGap: null }, NOW);
-    expect((outlookOf(facts, RULES)?.dueMs ?? 0) - NOW).toBeLessThan(every.intervalMs);
+    expect((computeOutlook(facts, RULES)?.dueMs ?? 0) - NOW).toBeLessThan(every.intervalMs);
   });
 
   test('failures of its own rest it for a minute, then twice as long each time, for 20 minutes at most', () => {
@@ -244,9 +245,9 @@ describe('answers and failures', () => {
     const facts = reporting();
     noteSilent(facts);
     noteListed(facts, NOW + HOUR_MS, NOW + HOUR_MS);
-    expect(outlookOf(facts, RULES)).toBeNull();
+    expect(computeOutlook(facts, RULES)).toBeNull();
     notePollAnswer(facts, { newReadings: 1, instantsMs: [NOW + HOUR_MS], liveGap: null }, NOW + HOUR_MS);
-    expect(outlookOf(facts, RULES)).not.toBeNull();
+    expect(computeOutlook(facts, RULES)).not.toBeNull();
   });
 });
 
@@ -262,8 +263,8 @@ describe('where a request stops', () => {
     ['not where a gap is open', 1.2, { liveGap: { fromMs: 0, toMs: NOW } }, null],
     ['not without a rate', 1.2, { rate: { intervalMs: null, deviationMs: 0 } }, null],
   ])('%s', (_what, pages, changes, expected) => {
-    expect(stopOf(reporting(changes), RULES, later(pages))).toBe(expected);
-    expect(stopOf(reporting(changes), { ...RULES, isInTurn: true }, later(pages))).toBeNull();
+    expect(stopAtMs(reporting(changes), RULES, later(pages))).toBe(expected);
+    expect(stopAtMs(reporting(changes), { ...RULES, isInTurn: true }, later(pages))).toBeNull();
   });
 });
 
@@ -272,17 +273,17 @@ describe('a page that repeats readings since the watermark', () => {
   const later = NOW + 1.2 * 200 * 10 * SECOND_MS;
 
   test('reaches less far: it stops sooner, and counts as full sooner', () => {
-    expect(stopOf(reporting(), rules, later)).toBe(NOW + 1_940_000 - 2 * MINUTE_MS);
-    expect(outlookOf(reporting(), rules)?.fullMs).toBe(NOW + 1_940_000 - 2 * MINUTE_MS);
+    expect(stopAtMs(reporting(), rules, later)).toBe(NOW + 1_940_000 - 2 * MINUTE_MS);
+    expect(computeOutlook(reporting(), rules)?.fullMs).toBe(NOW + 1_940_000 - 2 * MINUTE_MS);
   });
 
   test('has room for half a page of new readings, however many it repeats', () => {
-    expect(stopOf(reporting(), { ...rules, gracePeriodMs: HOUR_MS }, later)).toBe(NOW + 970_000);
-    expect(outlookOf(reporting(), { ...rules, gracePeriodMs: HOUR_MS })?.fullMs).toBe(NOW + 970_000);
+    expect(stopAtMs(reporting(), { ...rules, gracePeriodMs: HOUR_MS }, later)).toBe(NOW + 970_000);
+    expect(computeOutlook(reporting(), { ...rules, gracePeriodMs: HOUR_MS })?.fullMs).toBe(NOW + 970_000);
   });
 
   test('is full of new readings where only the newest are wanted', () => {
-    expect(outlookOf(reporting(), { ...rules, isInTurn: true })?.fullMs).toBe(NOW + 1_940_000);
+    expect(computeOutlook(reporting(), { ...rules, isInTurn: true })?.fullMs).toBe(NOW + 1_940_000);
   });
 });
 
@@ -307,7 +308,7 @@ describe('without a device list', () => {
   const waitMs = (changes: Partial<OutlookFacts>): number | null => {
     const facts = reporting(changes);
     noteListed(facts, facts.newestMs, NOW);
-    const dueMs = outlookOf(Object.assign(facts, changes), rules)?.dueMs ?? null;
+    const dueMs = computeOutlook(Object.assign(facts, changes), rules)?.dueMs ?? null;
     return dueMs && dueMs - NOW;
   };
 
@@ -327,6 +328,6 @@ describe('without a device list', () => {
     const facts = reporting(unknown);
     noteListed(facts, facts.newestMs, NOW);
     expect([needsRate(facts, RULES), needsRate(facts, rules)]).toEqual([false, true]);
-    expect(outlookOf(facts, RULES), 'with a list, that shows its next reading').toBeNull();
+    expect(computeOutlook(facts, RULES), 'with a list, that shows its next reading').toBeNull();
   });
 });

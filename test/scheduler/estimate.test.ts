@@ -4,8 +4,8 @@ import { maxWidthNs } from '../../src/ingest/page-request.ts';
 import {
   type BackfillInput,
   backfillNeed,
-  beginningOf,
   besideSupply,
+  findBeginning,
   loadPerMs,
   meanPeriodMs,
   scaleNeed,
@@ -86,14 +86,14 @@ describe('the cost of a range', () => {
     const read = (at: number, first: number | null) => {
       const edge = first === null ? null : { at: days(first), digest: '' };
       const covered = [{ from: days(at), to: NOW_NS, first: edge, last: edge }];
-      return { ...device, covered, beginsNs: beginningOf(covered, days(30)) };
+      return { ...device, covered, beginsNs: findBeginning(covered, days(30)) };
     };
     // As far back as it was read; three days without a reading; covered down to the beginning.
     expect(read(7, 5).beginsNs).toBeNull();
     expect(read(7, null).beginsNs).toBeNull();
     expect(read(7, 4).beginsNs).toBe(days(4));
     expect(read(30, 29).beginsNs).toBe(days(29));
-    expect(beginningOf([], days(30))).toBeNull();
+    expect(findBeginning([], days(30))).toBeNull();
     const others = [{ ...device, covered: [{ from: days(1), to: NOW_NS }] }];
     expect(need({ devices: [read(7, 4), read(7, 4), ...others] })).toMatchObject({
       readings: expect.closeTo(3 * 1440, -1),

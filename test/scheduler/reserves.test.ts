@@ -7,12 +7,12 @@ import {
   createCommitment,
   createCredit,
   dueLane,
+  findLeast,
   type Load,
-  leastOf,
   NARROW_RESERVES,
   RESERVED_LANES,
   renewCommitment,
-  rulesOf,
+  rulesInForce,
   staleLimitMs,
   USUAL_RESERVES,
 } from '../../src/scheduler/reserves.ts';
@@ -79,13 +79,13 @@ describe('when a page is worth a request', () => {
   test('the least value of a condition is found to a few millionths', () => {
     fc.assert(
       fc.property(fc.double({ min: 1, max: 1e9, noNaN: true }), (edge) => {
-        const found = leastOf({ from: 1, to: 1e9 }, (value) => value >= edge);
+        const found = findLeast({ from: 1, to: 1e9 }, (value) => value >= edge);
         expect(found).toBeGreaterThanOrEqual(edge);
         expect(found / edge).toBeLessThan(1.00001);
       }),
     );
-    expect(leastOf({ from: 2, to: 8 }, () => true)).toBe(2);
-    expect(leastOf({ from: 2, to: 8 }, () => false)).toBe(8);
+    expect(findLeast({ from: 2, to: 8 }, () => true)).toBe(2);
+    expect(findLeast({ from: 2, to: 8 }, () => false)).toBe(8);
   });
 });
 
@@ -109,7 +109,7 @@ describe('whether the readings fit the budget', () => {
     expect(renewCommitment(commitment, load(500, 1000), 0), 'first: the slack is known now').toBe(true);
     expect(renewCommitment(commitment, load(980, 1000), 1), 'it does not fit any more').toBe(true);
     expect(commitment.isOver).toBe(true);
-    expect(rulesOf(commitment, usual)).toMatchObject({
+    expect(rulesInForce(commitment, usual)).toMatchObject({
       isInTurn: true,
       slackMs: 0,
       polls: POLLS,
@@ -118,7 +118,7 @@ describe('whether the readings fit the budget', () => {
     expect(commitment.isOver).toBe(true);
     expect(renewCommitment(commitment, load(890, 1000), 3)).toBe(true);
     expect(commitment.isOver).toBe(false);
-    expect(rulesOf(commitment, usual)).toMatchObject({ isInTurn: false, staleMs: Number.POSITIVE_INFINITY });
+    expect(rulesInForce(commitment, usual)).toMatchObject({ isInTurn: false, staleMs: Number.POSITIVE_INFINITY });
   });
 
   test('a small change does not reorder the devices, a large one does once an hour', () => {

@@ -13,7 +13,7 @@ import { counted } from '../../core/text.ts';
 import { DAY_NS, msToNs, parseTimestamp } from '../../core/time.ts';
 import { type CommandRun, chosenDevices, printAnswer } from '../shared/command.ts';
 import { doOrFollow, showProgress } from '../shared/do-or-follow.ts';
-import { argsOf, readBackfillOptions } from '../shared/options.ts';
+import { backfillArgs, readBackfillOptions } from '../shared/options.ts';
 import { ratesOfState } from '../shared/state-report.ts';
 import { type BackfillSummary, backfillEndText, readBackfillSummary } from './result.ts';
 import { type BackfillRun, runBackfill } from './run.ts';
@@ -33,7 +33,7 @@ export async function runBackfillCommand(
 ): Promise<number> {
   const { command, config, terminal } = parts;
   const options = readBackfillOptions(command, realClock.nowMs());
-  const args = argsOf(options, chosenDevices(config.dataDir, command.devices, false), command);
+  const args = backfillArgs(options, chosenDevices(config.dataDir, command.devices, false), command);
   const request = async (wanted: BackfillArgs, onFound?: () => void): Promise<BackfillSummary> =>
     await doOrFollow(
       {

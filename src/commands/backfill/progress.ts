@@ -4,7 +4,7 @@
  */
 
 import { coveredIntervals } from '../../core/coverage.ts';
-import { CLOSED_BY_NONE, coverageOf, PENDING, wantedOf } from '../../core/device-coverage.ts';
+import { CLOSED_BY_NONE, determineCoverage, PENDING, wantedOf } from '../../core/device-coverage.ts';
 import type { FleetRates } from '../../core/fleet.ts';
 import { type Intervals, lengthNs, subtract } from '../../core/intervals.ts';
 import { REPORTED_FROM_MS } from '../../core/quota.ts';
@@ -28,9 +28,9 @@ import { type Backfill, hasReadings, oldestReading } from '../../scheduler/backf
 import {
   aloneFinishMs,
   backfillNeed,
-  beginningOf,
   besideFinishMs,
   besideSupply,
+  findBeginning,
   LOAD_OVER_MS,
   loadPerMs,
 } from '../../scheduler/estimate.ts';
@@ -75,7 +75,7 @@ export function backfillView({ store, settings }: SyncContext, backfill: Backfil
     const { covered } = store.telemetry(deviceId);
     const wanted = wantedOf(device, backfill.wanted(deviceId));
     const isExcluded = settings.filter.excludes(device.record);
-    const { gaps } = coverageOf({ ...device, isExcluded }, { covered, gaps: store.gaps(deviceId) }, wanted);
+    const { gaps } = determineCoverage({ ...device, isExcluded }, { covered, gaps: store.gaps(deviceId) }, wanted);
     const unread = device.goneSinceMs === null ? (backfill.recheck?.unread(deviceId) ?? []) : [];
     return [
       {
@@ -164,7 +164,7 @@ export interface EtaParts {
  * @returns `null` where there is nothing left to send, or no budget is
  * known.
  */
-export function etaOf(
+export function backfillEta(
   parts: EtaParts,
   backfill: Backfill,
   estimated: EstimatedLeft | null,
@@ -246,7 +246,7 @@ export function createEstimator({ context, rates }: EstimateParts, backfill: Bac
         const { deviceId } = device;
         const unread = backfill.recheck?.unread(deviceId) ?? [];
         const { covered } = store.telemetry(deviceId);
-        const beginsNs = beginningOf(covered, BigInt(backfill.args.from));
+        const beginsNs = findBeginning(covered, BigInt(backfill.args.from));
         return { ...device, beginsNs, covered: subtract(coveredIntervals(covered), unread) };
       });
     begun = devices.filter(({ beginsNs }) => beginsNs !== null).length;

@@ -34,12 +34,12 @@ import {
 import { missingScopeText } from '../shared/command.ts';
 import {
   type BackfillView,
+  backfillEta,
   backfillView,
   createEstimator,
   dayWaitText,
   type EstimateParts,
   type EtaParts,
-  etaOf,
   waitsFor,
 } from './progress.ts';
 import { type BackfillSummary, summarizeBackfill } from './result.ts';
@@ -134,7 +134,7 @@ async function waitUntilClosed(
     const waits = isWaiting(parts, { isQueued: view.openFor.has(PENDING), lanes: ['backfill'] });
     if (watch.record({ left: view.leftMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     const left = estimate();
-    seen.eta = etaOf(parts, backfill, left);
+    seen.eta = backfillEta(parts, backfill, left);
     if (backfill.args.finishByMs !== null) backfill.rate.setLeft(left?.requests ?? 0);
     reopen(view);
     return null;

@@ -13,8 +13,8 @@ import type { ServerClock } from '../../core/server-clock.ts';
 import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { type EpochMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
-import { assumedText, type DemandInput, demandOf, type Shortfall, totalRequests } from '../../scheduler/demand.ts';
-import { periodsOf } from '../../scheduler/estimate.ts';
+import { assumedText, computeDemand, type DemandInput, type Shortfall, totalRequests } from '../../scheduler/demand.ts';
+import { measurePeriods } from '../../scheduler/estimate.ts';
 import { historyText, planHistoryAdvice } from '../shared/command.ts';
 import type { CheckLine, CheckNotes } from './report.ts';
 
@@ -86,7 +86,7 @@ export function noteSchedules(
   const pageSize = pageSizeOf({ maxDevicesPerPage: figureOf('max_devices_per_page') });
   const { assumed, ...devices } = assumedDevices(fleet, figureOf('devices') ?? listed);
   const input = {
-    ...periodsOf(schedules, nowMs),
+    ...measurePeriods(schedules, nowMs),
     ...devices,
     polls,
     share,
@@ -96,7 +96,7 @@ export function noteSchedules(
     alertRequests: alertPollRequests(openAlerts, pageSize),
     othersPerDay: 0,
   };
-  const { needed, budget, fits, readingsFit } = demandOf(input);
+  const { needed, budget, fits, readingsFit } = computeDemand(input);
   if (fits) return;
   const total = Math.ceil(totalRequests(needed));
   const parts = SCHEDULE_KEYS.map(([lane, key]) => `${key} ${grouped(Math.ceil(needed[lane]))}`);

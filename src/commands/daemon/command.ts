@@ -41,7 +41,7 @@ export async function runDaemonCommand(
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
     const onServed = (statusPage: string): void =>
       terminal.logger.write({ type: 'started', version: VERSION, statusPage });
-    const jobs = jobPartsOf(sync, terminal, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
+    const jobs = createJobParts(sync, terminal, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
     const wantsAll = config.sync.history.kind === 'age' && config.sync.history.isAll === true;
     const all = wantsAll ? createAllHistory({ ...sync.context, queue: sync.jobs }) : null;
     const beside = [(stop: AbortSignal) => runJobs({ ...jobs, onEnd: all?.noteEnded }, stop)];
@@ -60,7 +60,7 @@ interface JobSettings {
 }
 
 /** The functions that the daemon offers to commands. */
-function jobPartsOf(sync: Sync, { scrub }: TerminalOutput, place: JobSettings): JobParts {
+function createJobParts(sync: Sync, { scrub }: TerminalOutput, place: JobSettings): JobParts {
   const { observe } = sync.context;
   const clock = beatingClock(sync.context.clock, sync.heartbeats.openPulse('jobs'));
   const rates = ratesOfState(place.dataDir, sync.context.settings.filter);

@@ -157,7 +157,7 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history, lis
   const settings = join(folder, name);
   const file = join(settings, 'tidemark.env');
   const variables = {
-    ...variablesOf(apiUrl, database, history),
+    ...workspaceVariables(apiUrl, database, history),
     TIDEMARK_API_KEY_FILE: `/etc/tidemark/${name}/${KEY_FILE}`,
     // An empty file means no token: what is written into it later counts.
     TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}`,
@@ -194,7 +194,10 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
   const ofBase = databaseOfBase(folder, database?.bucket ?? '');
   const own = join(folder, name);
   const file = join(own, 'kustomization.yaml');
-  const text = kustomization(name, { ...(isOfBase ? {} : NO_DATABASE), ...variablesOf(apiUrl, database, history) });
+  const text = kustomization(name, {
+    ...(isOfBase ? {} : NO_DATABASE),
+    ...workspaceVariables(apiUrl, database, history),
+  });
   const before = read(list);
   const entry = `  - ${yamlName(name)}`;
   const isListed = before.split('\n').includes(entry);
@@ -385,7 +388,11 @@ const NO_DATABASE = {
   TIDEMARK_INFLUX_KIND: '',
 };
 
-function variablesOf(apiUrl: string, database: NewWorkspace['database'], history: string): Record<string, string> {
+function workspaceVariables(
+  apiUrl: string,
+  database: NewWorkspace['database'],
+  history: string,
+): Record<string, string> {
   return {
     TIDEMARK_API_URL: apiUrl,
     ...(database === null

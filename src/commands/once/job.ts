@@ -22,7 +22,7 @@ import {
   beginOnceRun,
   createOnceRun,
   createRunState,
-  endingOf,
+  describeEnding,
   type OnceRun,
   type WatchParts,
 } from './run.ts';
@@ -60,10 +60,10 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
   const run = createOnceRun(parts.context);
   try {
     const outcome = await watch(parts, run, signal);
-    return summarize(parts, endingOf(parts, run, await outcomeAfterDelivery(parts, outcome, signal)));
+    return summarize(parts, describeEnding(parts, run, await outcomeAfterDelivery(parts, outcome, signal)));
   } catch (error) {
     if (!signal.aborted || (error instanceof UserError && error === signal.reason)) throw error;
-    return summarize(parts, endingOf(parts, run, 'interrupted'));
+    return summarize(parts, describeEnding(parts, run, 'interrupted'));
   } finally {
     setGoal(parts.planning, 'first-history', null);
   }

@@ -3,7 +3,7 @@
  * lines.
  */
 
-import { CLOSED_BY_NONE, coverageOf, gapText, missingText, wantedOf } from '../../core/device-coverage.ts';
+import { CLOSED_BY_NONE, determineCoverage, gapText, missingText, wantedOf } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, ProgressReport, StatusGap, StatusReport } from '../../core/status.ts';
@@ -150,7 +150,7 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
     const wanted = wantedOf(device, { from, to: limitFor(coverable, state) });
     const known = { covered: state.covered, gaps: store.gaps(deviceId) };
     const isExcluded = settings.filter.excludes(device.record);
-    const gaps = coverageOf({ ...device, isExcluded }, known, wanted).gaps.filter((gap) => !isPast(gap));
+    const gaps = determineCoverage({ ...device, isExcluded }, known, wanted).gaps.filter((gap) => !isPast(gap));
     return gaps.map((gap) => ({ device_id: deviceId, ...gap }));
   });
 }

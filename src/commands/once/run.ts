@@ -85,15 +85,19 @@ export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<On
   const run = createOnceRun(parts.context);
   try {
     const outcome = await runBesideDeliveries(parts, async (both) => await workOff(parts, run, both), signal);
-    return summarize(parts, endingOf(parts, run, outcome));
+    return summarize(parts, describeEnding(parts, run, outcome));
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
-    return summarize(parts, endingOf(parts, run, 'interrupted'));
+    return summarize(parts, describeEnding(parts, run, 'interrupted'));
   }
 }
 
 /** Adds to an outcome the streams that the key may not read and the range that was wanted. */
-export function endingOf({ apiState }: { readonly apiState: ApiState }, run: OnceRun, outcome: Outcome): OnceEnding {
+export function describeEnding(
+  { apiState }: { readonly apiState: ApiState },
+  run: OnceRun,
+  outcome: Outcome,
+): OnceEnding {
   const off = (['account', 'alerts', 'telemetry'] as const).filter(
     (stream) => apiState.streams[stream].missingScope !== null,
   );
@@ -190,7 +194,7 @@ export function advanceRun(parts: WatchParts, run: OnceRun, state: RunState): Ou
   const open = gaps.reduce((sum, gap) => sum + rangeNs(gap), BigInt(unread(parts, run).length));
   const left = run.hasStarted ? open : Number.POSITIVE_INFINITY;
   const before = state.yields;
-  state.yields = yieldsOf(context, gaps);
+  state.yields = measureYields(context, gaps);
   const idleMs = state.watch.record({ left, waits: waits(parts, run, isFruitless(before, state.yields) ? [] : gaps) });
   if (hasStalled({ apiState, outMs: state.outMs }, idleMs, nowMs)) return 'stalled';
   if (nowMs - state.reopenedMs >= REOPEN_EVERY_MS) resume({ planning: parts.planning, state, run }, gaps, nowMs);
@@ -204,7 +208,7 @@ interface Yields {
   readonly pending: bigint;
 }
 
-function yieldsOf({ store, answeredAtMs }: SyncContext, gaps: readonly DeviceGap[]): Yields {
+function measureYields({ store, answeredAtMs }: SyncContext, gaps: readonly DeviceGap[]): Yields {
   const unnamed = gaps.filter(({ reason }) => reason === PENDING);
   return {
     answeredMs: answeredAtMs(),

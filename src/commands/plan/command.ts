@@ -109,7 +109,7 @@ export async function computePlan(parts: PlanParts, signal: AbortSignal): Promis
     polls: config.sync.polls,
     gracePeriodMs: config.sync.gracePeriodMs,
   };
-  return costPlan({ facts, settings, whatIf, rate, range: planRangeOf(parts, facts) });
+  return costPlan({ facts, settings, whatIf, rate, range: resolvePlanRange(parts, facts) });
 }
 
 async function fetchFacts(parts: PlanParts, signal: AbortSignal): Promise<PlanFacts> {
@@ -190,7 +190,7 @@ function readSpent(dataDir: string, nowMs: EpochMs): StateView | null {
 const EXAMPLE_NS = 365n * DAY_NS;
 
 /** The requested range, and whether it belongs to existing devices. */
-function planRangeOf({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
+function resolvePlanRange({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
   const options = readPlanOptions(command, facts.nowMs);
   const to = options.to ?? msToNs(facts.nowMs);
   const from = options.isAll ? maxNs(to - EXAMPLE_NS, 0n) : (options.from ?? wantedFrom(config.sync, facts.nowMs));

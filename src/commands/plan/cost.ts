@@ -13,11 +13,11 @@ import { capitalized, counted } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
 import {
+  computeDemand,
   type Demand,
   type DemandByLane,
   type DemandInput,
-  demandOf,
-  shortfallOf,
+  findShortfall,
   shortfallText,
 } from '../../scheduler/demand.ts';
 import { idlePollDueMs } from '../../scheduler/device-outlook.ts';
@@ -27,9 +27,9 @@ import {
   backfillNeed,
   besideFinishMs,
   besideSupply,
-  daySupplyOf,
   loadPerMs,
-  periodsOf,
+  measureDaySupply,
+  measurePeriods,
   scaleNeed,
 } from '../../scheduler/estimate.ts';
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../scheduler/reserves.ts';
@@ -115,7 +115,7 @@ interface PlanInput {
 }
 
 /** Collects the input of the computation. */
-function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInput {
+function buildPlanInput({ facts, settings, whatIf, range }: PlanQuestion): PlanInput {
   const schedules: Schedules = { ...settings.schedules, ...whatIf.schedules };
   const { limits, assumptions } = assumedLimits(facts, whatIf);
   const fleet = fleetRates(facts.devices, facts.nowMs);
@@ -132,7 +132,7 @@ function planInputOf({ facts, settings, whatIf, range }: PlanQuestion): PlanInpu
     input: {
       intervalsMs: mix.intervalsMs,
       quietDevices: mix.quiet,
-      ...periodsOf(schedules, facts.nowMs, LONGEST_PERIOD_MS),
+      ...measurePeriods(schedules, facts.nowMs, LONGEST_PERIOD_MS),
       polls: settings.polls,
       pageSize,
       alertRequests: alertPollRequests(facts.openAlerts, pageSize),
@@ -189,9 +189,9 @@ export type CostPlan = ReturnType<typeof costPlan>;
 /** Computes the JSON of `--plan --json`: demand, quota, lag, and the cost of a range of history. */
 export function costPlan(question: PlanQuestion) {
   const { facts, whatIf, range, rate = NO_RATE } = question;
-  const planInput = planInputOf(question);
+  const planInput = buildPlanInput(question);
   const { input, assumptions } = planInput;
-  const demand = demandOf(input);
+  const demand = computeDemand(input);
   const { readingsMade, readingsCovered, readingsFit, freshness } = demand;
   return {
     basis: {
@@ -226,7 +226,7 @@ export function costPlan(question: PlanQuestion) {
 const NO_RATE: PlanRate = { maxShare: null, finishByMs: null };
 
 function warningOf(input: DemandInput): string | null {
-  const shortfall = shortfallOf(input);
+  const shortfall = findShortfall(input);
   return shortfall === null ? null : capitalized(shortfallText(shortfall));
 }
 
@@ -335,7 +335,7 @@ function backfillPlan({
   );
   const { requests } = need;
   const { nowMs } = facts;
-  const aloneMs = aloneFinishMs(requests, budgetsOf(limits, input.share, facts.spentDay));
+  const aloneMs = aloneFinishMs(requests, budgetsAt(limits, input.share, facts.spentDay));
   const besideMs = besideFinishMs(requests, planSupply(facts, demand, { input, limits }));
   const isOld = maxDays !== null && Number((now - from) / MS_NS) > maxDays * DAY_MS;
   return {
@@ -351,12 +351,12 @@ function backfillPlan({
       ...timeLeft(besideMs, nowMs),
     },
     alone: { ...timeLeft(aloneMs, nowMs), requests_per_day: Math.round(demand.budget) },
-    rate: rateOf(rate, { requests, demand, nowMs, aloneMs, besideMs, budgets: budgetsOf(limits, input.share, 0) }),
-    note: noteOf(need.assumesFullHistory, range.isAll === true, isOld ? maxDays : null),
+    rate: rateEffect(rate, { requests, demand, nowMs, aloneMs, besideMs, budgets: budgetsAt(limits, input.share, 0) }),
+    note: backfillNote(need.assumesFullHistory, range.isAll === true, isOld ? maxDays : null),
   };
 }
 
-function noteOf(assumesFullHistory: boolean, isAll: boolean, hiddenDays: number | null): string | null {
+function backfillNote(assumesFullHistory: boolean, isAll: boolean, hiddenDays: number | null): string | null {
   const all =
     'The age of the oldest reading is not known yet: these figures assume 365 days of history. The backfill of a device ends after 400 days in a row without a reading.';
   const old = `The plan limits the range of a request to ${hiddenDays} days (history_max_days); whether the API also hides older readings is not known.`;
@@ -366,7 +366,7 @@ function noteOf(assumesFullHistory: boolean, isAll: boolean, hiddenDays: number 
 }
 
 /** The share of the limits, and what of the day's is spent. */
-function budgetsOf({ perMinute, perDay }: PlanInput['limits'], share: number, spent: number) {
+function budgetsAt({ perMinute, perDay }: PlanInput['limits'], share: number, spent: number) {
   return { perMinute: budgetOf(perMinute, share), perDay: perDay === null ? null : budgetOf(perDay, share), spent };
 }
 
@@ -376,8 +376,8 @@ function planSupply(
   demand: Demand,
   { input: { share }, limits }: Pick<PlanInput, 'input' | 'limits'>,
 ): BesideSupply {
-  const { perMinute, perDay } = budgetsOf(limits, share, 0);
-  const day = daySupplyOf({ share, limit: limits.perDay, budget: perDay, others: othersPerDay, sentMs }, nowMs);
+  const { perMinute, perDay } = budgetsAt(limits, share, 0);
+  const day = measureDaySupply({ share, limit: limits.perDay, budget: perDay, others: othersPerDay, sentMs }, nowMs);
   const backfillReserve = (demand.readingsFit ? USUAL_RESERVES : NARROW_RESERVES).backfill;
   // Without a daemon that has run for long enough, live work takes what is planned.
   const measured = loadPerMs((sinceMs) => liveSentMs.filter((atMs) => atMs > sinceMs).length, nowMs);
@@ -393,11 +393,11 @@ interface RateInput {
   readonly aloneMs: number | null;
   /** The time beside live work, in ms; `null` if unknown. */
   readonly besideMs: number | null;
-  readonly budgets: ReturnType<typeof budgetsOf>;
+  readonly budgets: ReturnType<typeof budgetsAt>;
 }
 
 /** The effect of a rate; `null` if none was requested. */
-function rateOf(
+function rateEffect(
   { maxShare, finishByMs }: PlanRate,
   { requests, demand, nowMs, aloneMs, besideMs, budgets }: RateInput,
 ) {

@@ -17,7 +17,7 @@ import { endWith } from '../../core/state/jobs.ts';
 import type { QuarantinedItem } from '../../core/state/quarantine.ts';
 import type { Store } from '../../core/state/state.ts';
 import { type DestinationOptions, findReachable, type Reachable } from '../../delivery/destination.ts';
-import { deviceOf } from '../../delivery/send-batch.ts';
+import { findDeviceId } from '../../delivery/send-batch.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { JobWork } from '../../scheduler/jobs.ts';
 import {
@@ -178,7 +178,7 @@ export async function dropQuarantine(
   const { store, clock } = parts;
   const ids = new Map<string, string>();
   const deviceBy = (tag: string): string => {
-    const deviceId = ids.get(tag) ?? deviceOf(store, tag);
+    const deviceId = ids.get(tag) ?? findDeviceId(store, tag);
     ids.set(tag, deviceId);
     return deviceId;
   };

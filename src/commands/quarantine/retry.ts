@@ -19,7 +19,7 @@ import type { QuarantinedItem } from '../../core/state/quarantine.ts';
 import type { Store } from '../../core/state/state.ts';
 import { ForgottenError, StaleStateError } from '../../core/state/telemetry.ts';
 import type { Blocked, Reachable } from '../../delivery/destination.ts';
-import { type ControlLines, deviceOf, otherKind, type Sent, sendBatch } from '../../delivery/send-batch.ts';
+import { type ControlLines, findDeviceId, otherKind, type Sent, sendBatch } from '../../delivery/send-batch.ts';
 import { timeOf } from '../../delivery/too-old.ts';
 import { storedAround } from '../../ingest/commit.ts';
 import { composeCommit } from '../../ingest/commit-rules.ts';
@@ -129,7 +129,7 @@ function newestCount(store: Store, line: string): string {
   if (!isHourLine(line)) return line;
   const [at, series] = [timeOf(line), seriesOf(line)];
   const tag = readSeries(series).find(([key]) => key === 'device_id')?.[1] ?? '';
-  const deviceId = deviceOf(store, tag);
+  const deviceId = findDeviceId(store, tag);
   const range = { from: at, to: at + 1n, devices: [deviceId], kinds: 'all' } as const;
   const { lines } = store.replays.archiveReader.read(range, { deviceId, from: at }, AROUND_BYTES);
   return lines.find((each) => seriesOf(each) === series) ?? line;

@@ -85,7 +85,7 @@ export function wrap(line: string, indent = (/^ */.exec(line)?.[0].length ?? 0) 
   let rest = line;
   let text = '';
   while (columnsOf(rest) > width) {
-    const cut = cutOf(rest, { indent, width });
+    const cut = wrapColumn(rest, { indent, width });
     text += `${rest.slice(0, cut).trimEnd()}\n`;
     rest = `${' '.repeat(indent)}${rest.slice(cut).trimStart()}`;
   }
@@ -93,7 +93,7 @@ export function wrap(line: string, indent = (/^ */.exec(line)?.[0].length ?? 0) 
 }
 
 /** Where a line is cut: at the last space that fits, else where it is full. */
-function cutOf(line: string, { indent, width }: { readonly indent: number; readonly width: number }): number {
+function wrapColumn(line: string, { indent, width }: { readonly indent: number; readonly width: number }): number {
   let [columns, space, end] = [0, -1, 0];
   for (const sign of line) {
     columns += columnsOf(sign);

@@ -141,7 +141,7 @@ export function readBackfillOptions(
  * @param devices their ids.
  * @param typed the times as typed.
  */
-export function argsOf(
+export function backfillArgs(
   options: ParsedBackfill,
   devices: readonly string[],
   { from: typedFrom, to: typedTo, finishBy }: NonNullable<BackfillArgs['typed']>,

@@ -20,7 +20,7 @@ import { noState } from '../../store/open/read-only.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { chosenDevices, printAnswer } from '../shared/command.ts';
 import { type RequestedRange, readRange } from '../shared/options.ts';
-import { compareDestination, daysOf, type Progress, type VerifyRange } from './compare.ts';
+import { compareDestination, daysToCompare, type Progress, type VerifyRange } from './compare.ts';
 import { createResender, fetchCost, repairDestination } from './repair.ts';
 import { recordMissing, runSample, type VerifyRun } from './request.ts';
 import {
@@ -52,7 +52,7 @@ export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Pro
   try {
     const deviceIds =
       command.devices.length === 0 ? state.deviceIds() : chosenDevices(config.dataDir, command.devices, true);
-    const days = daysOf(state, requested, realClock);
+    const days = daysToCompare(state, requested, realClock);
     const range = days === null ? null : { ...days, deviceIds, isAll: command.devices.length === 0 };
     const destinations: DestinationVerdict[] = [];
     for (const database of databases) destinations.push(await verify(run, { state, database, range }, ports));

@@ -151,7 +151,7 @@ async function compareDevice(
   signal: AbortSignal,
 ): Promise<ReadProblem | null> {
   const days = comparison.state.days(deviceId, fromDay, toDay);
-  for (const [from, to] of batchesOf(days, fromDay, toDay)) {
+  for (const [from, to] of queryBatches(days, fromDay, toDay)) {
     const range = { device: identityTag(deviceId), from: dayStart(from), to: dayStart(to) };
     const sums = await queryPatiently(comparison, range, beginSums, signal);
     if ('message' in sums) return sums;
@@ -252,7 +252,7 @@ async function unknownDevices(
  *
  * @returns `null` for none.
  */
-export function daysOf(
+export function daysToCompare(
   state: Pick<VerifyState, 'extent'>,
   range: { readonly from: EpochNs | null; readonly to: EpochNs | null },
   clock: Pick<Clock, 'nowMs'>,
@@ -291,7 +291,7 @@ const FLAGS: Readonly<Record<string, string>> = { 'flag=1': 'flag=true', 'flag=0
 const BATCH_POINTS = 250_000;
 
 /** Consecutive days, `[from, to)`, that are requested by one query. */
-function batchesOf(days: readonly ArchivedDay[], fromDay: number, toDay: number): [number, number][] {
+function queryBatches(days: readonly ArchivedDay[], fromDay: number, toDay: number): [number, number][] {
   const batches: [number, number][] = [];
   let [start, points] = [fromDay, 0];
   for (const day of days) {

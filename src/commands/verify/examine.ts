@@ -149,7 +149,7 @@ export interface RangeInput {
 /** Compares a range. Each range of a day is passed once; `returned` is consumed. */
 export function examineRange(day: Examination, input: RangeInput): void {
   const { archived, returned, covered, range } = input;
-  for (const point of expectedOf(input).values()) {
+  for (const point of collectExpected(input).values()) {
     if (point.at < range.from || point.at >= range.to) continue;
     const isInside = includes(archived.cleared, point.at);
     if (isInside) day.archivedInside += 1;
@@ -183,7 +183,7 @@ interface Expected {
 }
 
 /** The points that the destination should have, as it stores them. */
-function expectedOf({ kind, archived, findMoved }: RangeInput): Map<string, Expected> {
+function collectExpected({ kind, archived, findMoved }: RangeInput): Map<string, Expected> {
   const quarantined = new Set(archived.quarantined);
   const acknowledged = archived.lines.map(({ isAcknowledged }) => isAcknowledged);
   const known = new Set(archived.lines.map(({ line }) => line));
@@ -199,20 +199,24 @@ function expectedOf({ kind, archived, findMoved }: RangeInput): Map<string, Expe
       : (acknowledged[origin] ?? true)
         ? 'acknowledged'
         : 'pending';
-    const point = pointOf(text, { line, delivery, isInMs: kind === 'victoriametrics' });
+    const point = expectedPoint(text, { line, delivery, isInMs: kind === 'victoriametrics' });
     const before = expected.get(point.key);
     if (before === undefined) expected.set(point.key, point);
-    else expected.set(point.key, { ...weakerOf(before, point), values: new Set([...before.values, ...point.values]) });
+    else
+      expected.set(point.key, {
+        ...weakerExpected(before, point),
+        values: new Set([...before.values, ...point.values]),
+      });
   });
   return expected;
 }
 
 /** Of two lines of one point, the one whose delivery state requires less of the database. */
-function weakerOf(a: Expected, b: Expected): Expected {
+function weakerExpected(a: Expected, b: Expected): Expected {
   return a.delivery === 'acknowledged' ? a : b;
 }
 
-function pointOf(
+function expectedPoint(
   text: string,
   { line, delivery, isInMs }: Pick<Expected, 'line' | 'delivery'> & { readonly isInMs: boolean },
 ): Expected {

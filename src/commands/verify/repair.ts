@@ -85,7 +85,7 @@ export async function repairDestination(
     return verdict(null);
   }
   const left = sumTally(tally).cleared;
-  const missed = missedOf(left);
+  const missed = missedPoints(left);
   if (others.found.length + missed.length + hidden.days.length > 0) {
     const args = { windows: [], destination: source.name, found: others.found, missed, hidden: hidden.days };
     await recordMissing(repair.run, args, { destinationId: destination.id }, ports);
@@ -104,7 +104,7 @@ function foundNow({ comparison: { state, destination }, range }: Repair, { byDev
     const missing = state.missing(destination.id, deviceId, bounds);
     const days = missing.length === 0 ? [] : state.days(deviceId, range.fromDay, range.toDay);
     const differing = byDevice.get(deviceId)?.differing ?? [];
-    return foundOf(missing, { days, differing, compared: range, clearedOthers: state.clearedOthers });
+    return foundPoints(missing, { days, differing, compared: range, clearedOthers: state.clearedOthers });
   });
 }
 
@@ -187,7 +187,7 @@ function rangesToFetch(cleared: readonly ClearedRange[]): RepairArgs['windows'] 
 }
 
 /** The lost points, for the record of missing points: the points of a day by its first range. */
-function missedOf(cleared: readonly ClearedRange[]): RepairArgs['missed'] {
+function missedPoints(cleared: readonly ClearedRange[]): RepairArgs['missed'] {
   const days = new Set<string>();
   return cleared.map(({ deviceId, from, to, points }) => {
     const day = `${from / DAY_NS} ${deviceId}`;
@@ -204,7 +204,7 @@ function missedOf(cleared: readonly ClearedRange[]): RepairArgs['missed'] {
  * Points that are no readings are not compared: if a destination was skipped and the archive has cleared some of them,
  * they stay missing.
  */
-export function foundOf(
+export function foundPoints(
   missing: readonly MissingPoints[],
   { days, differing, compared, clearedOthers }: FoundParts,
 ): readonly PointsText[] {

@@ -63,7 +63,7 @@ interface Parting {
 }
 
 /** Where missing and found points part; `null` where they do not part at one instant. */
-function partingOf(
+function findParting(
   { days, oldestFound, oldestEqualDay }: AgeSearch,
   { beganMs, endedMs, isResent }: Pick<AgeFacts, 'beganMs' | 'endedMs' | 'isResent'>,
 ): Parting | null {
@@ -136,7 +136,7 @@ export interface AgeFacts {
 
 /** Counts the pending days: points that are surely hidden for their age as known to be missing. */
 export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
-  const parting = facts.isSearched ? partingOf(search, facts) : null;
+  const parting = facts.isSearched ? findParting(search, facts) : null;
   const before = parting?.before ?? null;
   const estimate = parting?.estimate ?? null;
   const earlier = estimate === null ? null : agreeing(facts, estimate);

@@ -69,7 +69,7 @@ export async function compareSample(
     sums.windows += 1;
     sums.missing += found.missing;
     sums.gone += found.notServed;
-    if (found.missing + found.notServed > 0) differences.push(differenceOf(drawn, found));
+    if (found.missing + found.notServed > 0) differences.push(rangeDifference(drawn, found));
     done.ranges += 1;
   }
   return end(null);
@@ -105,7 +105,7 @@ async function auditOrReason(parts: SampleParts, audit: Audit, signal: AbortSign
   }
 }
 
-function differenceOf({ deviceId, range }: Drawn, { missing, notServed }: Compared): RangeDifference {
+function rangeDifference({ deviceId, range }: Drawn, { missing, notServed }: Compared): RangeDifference {
   return { device_id: deviceId, from: formatExact(range.from), to: formatExact(range.to), missing, gone: notServed };
 }
 
@@ -154,7 +154,7 @@ async function auditRange(
   if (!isRead) return null;
   sums.readings += instants.size;
   if (isSum) return compareSum(served, archived, stored.offsets);
-  const { values, at } = valuesOf(stored.lines, { offsets: stored.offsets, filter });
+  const { values, at } = collectValues(stored.lines, { offsets: stored.offsets, filter });
   const own = new Set([...values].filter((key) => at(key) >= range.from && at(key) < range.to));
   return compareValues(served, own);
 }
@@ -236,7 +236,7 @@ function addReading(values: ValueSet, reading: Reading, filter: Pick<DeviceFilte
 }
 
 /** The values of archived lines, each at the instant at which it was recorded. */
-function valuesOf(
+function collectValues(
   lines: readonly string[],
   {
     offsets,

@@ -207,7 +207,7 @@ export function observeAlert(
   }
   const identity = known ?? alertIdentity(alert, seen.deviceName);
   const stateNs = known === null ? atNs : laterThan(known.stateNs, atNs);
-  const tags = tagsOf(identity, workspaceTag);
+  const tags = alertTags(identity, workspaceTag);
   const first = known === null ? factLine(alert, tags) : null;
   const state = encodeLine({ measurement: 'alert_state', tags, fields: stateFields(alert, open), at: stateNs });
   const lines = [first, state].filter((line) => line !== null);
@@ -237,7 +237,7 @@ function alertIdentity({ alertId, deviceId, kind, sensor }: AlertRecord, deviceN
   return { alertId, deviceId, deviceName: deviceName ?? deviceId, kind, sensor };
 }
 
-function tagsOf({ alertId, deviceId, deviceName, kind, sensor }: AlertIdentity, workspaceTag: string): Tag[] {
+function alertTags({ alertId, deviceId, deviceName, kind, sensor }: AlertIdentity, workspaceTag: string): Tag[] {
   const identifying = (value: string | null): Tag[1] =>
     value === null || value === '' ? descriptiveTag('') : identityTag(value);
   return [

@@ -234,7 +234,7 @@ function readBatch(
     }
     if (start + lines < all) break;
   }
-  return batchOf(parts, { count, times, segments });
+  return joinBatch(parts, { count, times, segments });
 }
 
 /** The lines of a text from one on, as many as there is room for; at least one into an empty batch. */
@@ -261,7 +261,7 @@ function endOfLine(text: Buffer, from: number): number {
   return end === -1 ? text.length : end;
 }
 
-function batchOf(
+function joinBatch(
   parts: readonly Buffer[],
   {
     count,

@@ -169,14 +169,14 @@ export function chooseRun(blocks: readonly HotBlock[], nowMs: EpochMs): Compacti
   const gathered = fitting(fresh);
   const isLarge = whole.length < ofDay.length && whole.length < RUN_BLOCKS;
   const isCrowded = whole.length === RUN_BLOCKS && whole.every(({ level }) => level > 0);
-  if (isLarge || isCrowded) return runOf(whole, 2);
+  if (isLarge || isCrowded) return compactionRun(whole, 2);
   // Many small ones are gathered first, so that each step stays small.
-  if (gathered.length === RUN_BLOCKS || gathered.length < fresh.length) return runOf(gathered, 1);
+  if (gathered.length === RUN_BLOCKS || gathered.length < fresh.length) return compactionRun(gathered, 1);
   const isOver = ofDay.length < blocks.length || dayOf(first) < dayOf({ atMs: nowMs });
-  return isOver ? runOf(whole, 2) : null;
+  return isOver ? compactionRun(whole, 2) : null;
 }
 
-function runOf(blocks: readonly HotBlock[], level: CompactionRun['level']): CompactionRun {
+function compactionRun(blocks: readonly HotBlock[], level: CompactionRun['level']): CompactionRun {
   return { seqs: blocks.map(({ seq }) => seq), level };
 }
 

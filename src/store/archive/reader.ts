@@ -256,7 +256,7 @@ function onceEach(sorted: readonly Timed[]): string[] {
     if (timed.near !== sorted[index - 1]?.near) start = lines.length;
     const same = indexOfSame(lines, start, timed.line);
     if (same === null) lines.push(timed.line);
-    else lines[same] = laterOf(lines[same] ?? timed.line, timed.line);
+    else lines[same] = laterCount(lines[same] ?? timed.line, timed.line);
   }
   return lines;
 }
@@ -279,7 +279,7 @@ function hourText(line: string): string | null {
 }
 
 /** The later one of two counts of an hour, or of two equal lines: a late reading adds to it, and nothing reduces it. */
-function laterOf(one: string, other: string): string {
+function laterCount(one: string, other: string): string {
   const [count, otherCount] = [one, other].map((line) => Number(COUNT.exec(line)?.[1]));
   return count !== undefined && otherCount !== undefined && count < otherCount ? other : one;
 }

@@ -119,7 +119,7 @@ function openLocked(
     requireOurs(db, path);
     chmodSync(path, 0o600);
     requireDurable(db);
-    const upgrade = upgradeOf(db, path);
+    const upgrade = neededUpgrade(db, path);
     copyBeforeMigration(db, path, upgrade);
     guardCommits(db, lock.requireOwn);
     migrate(db, path);
@@ -290,7 +290,7 @@ function limit(db: Database.Database, maxBytes: number | null): void {
 export const copyBefore = (path: string, version: number): string => `${path}.version-${version}`;
 
 /** The upgrade that a state needs; `null` for none. */
-function upgradeOf(db: Database.Database, path: string): StateUpgrade | null {
+function neededUpgrade(db: Database.Database, path: string): StateUpgrade | null {
   const from = versionOf(db);
   if (from === 0 || from >= MIGRATIONS.length) return null;
   return { from, to: MIGRATIONS.length, copy: copyBefore(path, from) };

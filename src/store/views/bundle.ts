@@ -80,7 +80,7 @@ export function readForBundle(directory: string): BundleState | null {
       Object.entries(QUESTIONS).map(([name, sql]) => [name, attempt(() => rows(sql))]),
     ) as Questions;
     const shape = attempt(() => databaseShape(db));
-    return { shape, tables: attempt(() => tablesOf(db, path)), ...answers, named: namedIn(db) };
+    return { shape, tables: attempt(() => listTables(db, path)), ...answers, named: namedIn(db) };
   } finally {
     db.close();
   }
@@ -121,7 +121,7 @@ function databaseShape(db: Database.Database): Row {
   return { sqlite: version, ...Object.fromEntries(names.map((name) => [name, pragma(name)])) };
 }
 
-function tablesOf(db: Database.Database, path: string): Row[] {
+function listTables(db: Database.Database, path: string): Row[] {
   const names = db
     .prepare<[], string>("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1")
     .pluck()

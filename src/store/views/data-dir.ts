@@ -53,7 +53,7 @@ export interface DataDirFacts {
 export function inspectDataDir(dataDir: string): DataDirFacts {
   const directory = resolve(dataDir);
   const { uid } = userInfo();
-  const { path, isDirectory, code } = nearestOf(directory);
+  const { path, isDirectory, code } = findNearest(directory);
   const found = placed(path);
   // Where this user may not look, `nearest` has the refusal.
   const isOther = !isDirectory || !(code === null || code === 'ENOENT' || code === 'EACCES') || isOfKernel(directory);
@@ -68,7 +68,7 @@ export function inspectDataDir(dataDir: string): DataDirFacts {
 }
 
 /** The deepest existing part of a path, and why the rest does not exist. */
-function nearestOf(whole: string): { path: string; isDirectory: boolean; code: string | null } {
+function findNearest(whole: string): { path: string; isDirectory: boolean; code: string | null } {
   let failed: string | null = null;
   for (let path = whole; ; path = dirname(path)) {
     const { stats, code } = statOf(path);

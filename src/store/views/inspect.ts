@@ -89,7 +89,7 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
   if (!isOurs) throw foreignDatabase(path);
   if (version > MIGRATIONS.length) throw newerState(path, version);
   const size = createVacuum(db, path).size();
-  const damage = damageOf(db, size.usedBytes);
+  const damage = findDamage(db, size.usedBytes);
   const fact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
   return {
     version,
@@ -102,7 +102,7 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
   };
 }
 
-function damageOf(db: Database.Database, usedBytes: number): string[] {
+function findDamage(db: Database.Database, usedBytes: number): string[] {
   const tables =
     usedBytes <= WHOLE_UP_TO_BYTES
       ? [null]

@@ -48,11 +48,11 @@ export function openToRead(directory: string): ReadState | null {
     db.pragma('cache_size = -4096');
     // One read transaction for everything; it does not block a writer.
     db.exec('BEGIN');
-    return hasShape(db, path) ? readStateOf(db, directory, path) : null;
+    return hasShape(db, path) ? createReadState(db, directory, path) : null;
   });
 }
 
-function readStateOf(db: Database.Database, directory: string, path: string): ReadState {
+function createReadState(db: Database.Database, directory: string, path: string): ReadState {
   const { store, facts, maintenance, ledger } = assemble(db, { path });
   const newest = db
     .prepare<[], bigint | null>(
@@ -119,7 +119,7 @@ function read(db: Database.Database, path: string, since: { day: number; request
   return {
     account: account === undefined ? null : JSON.parse(account),
     devices: rows.map((row) => ({ record: readRecord(row.record), lastListedMs: Number(row.last_listed_ms) })),
-    telemetry: telemetryOf(db, since.day),
+    telemetry: readTelemetry(db, since.day),
     openAlerts: openAlertsIn(db),
     sentMs: requests.all(Math.floor(since.requestsMs)).map(Number),
     liveSentMs: ofLive.all(Math.floor(since.requestsMs)).map(Number),
@@ -191,7 +191,7 @@ interface CoverageRow {
   readonly last_ns: bigint | null;
 }
 
-function telemetryOf(db: Database.Database, sinceDay: number): Map<string, CoveredTelemetry> {
+function readTelemetry(db: Database.Database, sinceDay: number): Map<string, CoveredTelemetry> {
   const all = new Map<string, Seen>();
   const entryFor = (deviceId: string) => {
     const known: Seen = all.get(deviceId) ?? { covered: [], newestMs: null, beginsNs: null, days: [] };

@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../../src/core/time.ts';
-import { demandOf } from '../../../src/scheduler/demand.ts';
+import { computeDemand } from '../../../src/scheduler/demand.ts';
 import { figuresOf, PLANS, runCell } from './cells.ts';
 import { runPlanner, SETTINGS } from './clients.ts';
 import { createFleet, MIXED } from './fleet.ts';
@@ -50,7 +50,7 @@ describe('a virtual day through planner and pace', () => {
       .map(({ intervalMs }) => intervalMs);
     const quietDevices = cell.devices - intervalsMs.length;
     const limits = { ...PLANS[cell.plan], othersPerDay: 0 };
-    const demand = demandOf({ ...SETTINGS, ...limits, alertRequests: 1, intervalsMs, quietDevices });
+    const demand = computeDemand({ ...SETTINGS, ...limits, alertRequests: 1, intervalsMs, quietDevices });
     expect(demand.readingsFit).toBe(true);
     expect(run.figures.liveLagMs / demand.freshness.p95Ms).toBeGreaterThan(0.8);
     expect(run.figures.liveLagMs / demand.freshness.p95Ms).toBeLessThan(1.25);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createResender, foundOf } from '../../../src/commands/verify/repair.ts';
+import { createResender, foundPoints } from '../../../src/commands/verify/repair.ts';
 import type { Sink, WriteAnswer } from '../../../src/core/ports.ts';
 import type { MissingPoints } from '../../../src/core/state/log.ts';
 import type { ArchivedDay } from '../../../src/core/state/verify.ts';
@@ -30,7 +30,7 @@ describe('points that were missing at a destination and were found there', () =>
 
   test('is all that was compared except the days with a difference; empty days do not interrupt it', () => {
     const lacks = [lack(at(9), at(18) + NOON)];
-    const found = foundOf(lacks, {
+    const found = foundPoints(lacks, {
       days,
       differing: [12],
       compared,
@@ -45,13 +45,13 @@ describe('points that were missing at a destination and were found there', () =>
   test('is nothing where nothing is kept, and of nothing that cannot be repaired', () => {
     const none = { days, differing: [], compared, clearedOthers };
     const lacks = [lack(at(16), at(18)), lack(at(11), at(12), 'beyond_retention'), lack(at(11), at(12), 'dropped')];
-    expect(foundOf(lacks, none)).toEqual([]);
-    expect(foundOf([lack(at(11) + NOON, at(12), 'skipped_destination')], none)).toHaveLength(1);
+    expect(foundPoints(lacks, none)).toEqual([]);
+    expect(foundPoints([lack(at(11) + NOON, at(12), 'skipped_destination')], none)).toHaveLength(1);
   });
 
   test('is a part of it where the archive has let go of points that are no readings', () => {
     const parts = { days, differing: [], compared, clearedOthers: () => 24 };
-    expect(foundOf([lack(at(11), at(13), 'skipped_destination')], parts)).toEqual([
+    expect(foundPoints([lack(at(11), at(13), 'skipped_destination')], parts)).toEqual([
       ['d', `${at(11)}`, `${at(13)}`, 200, 24],
     ]);
   });
@@ -59,7 +59,7 @@ describe('points that were missing at a destination and were found there', () =>
   test('that part is reported for every range that removes it, whatever the reason for which it was missing', () => {
     const parts = { days, differing: [], compared, clearedOthers: () => 24 };
     const lacks = [lack(at(11), at(12)), lack(at(15), at(16)), lack(at(11), at(13), 'skipped_destination')];
-    expect(foundOf(lacks, parts).map(([, from, , , left]) => [from, left])).toEqual([
+    expect(foundPoints(lacks, parts).map(([, from, , , left]) => [from, left])).toEqual([
       [`${at(11)}`, 24],
       [`${at(15)}`, undefined],
       [`${at(11)}`, 24],

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { SyncOptions } from '../../../src/app/open-sync.ts';
 import { realClock } from '../../../src/app/real-clock.ts';
-import { compareDestination, daysOf, type OnProgress } from '../../../src/commands/verify/compare.ts';
+import { compareDestination, daysToCompare, type OnProgress } from '../../../src/commands/verify/compare.ts';
 import { createResender } from '../../../src/commands/verify/repair.ts';
 import {
   type Compared,
@@ -89,7 +89,7 @@ export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = 
     const destination = state.destination(place.options.name, [{ kind: place.kind, identity: identityOfPlace(place) }]);
     const sleep = options.sleeps === false ? { sleep: () => Promise.resolve() } : {};
     const clock: Clock = { ...realClock, nowMs: rig.clock.nowMs, ...sleep };
-    const days = daysOf(state, { from: options.from ?? null, to: options.to ?? null }, clock);
+    const days = daysToCompare(state, { from: options.from ?? null, to: options.to ?? null }, clock);
     if (destination === null || days === null) throw new Error('nothing was sent to it');
     const tag = identityTag(state.workspaceTag ?? '');
     const source = (options.source ?? ((same) => same))(createPointSource(place.options, place.kind, tag));
