@@ -1,7 +1,7 @@
 /**
  * `--check` as a process: beside a daemon, which sends the requests, and the form of its output.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -77,6 +77,21 @@ test('a bundle beside a daemon has the state that the daemon reports, and no sec
   expect(configuration.values['api.key']).toBe('(set, not shown)   (environment)');
   expect(state.requests.length).toBeGreaterThan(5);
   for (const word of ['CANARY', 'walk', 'tied', 'burst']) expect(text).not.toContain(word);
+  daemon.child.kill('SIGTERM');
+  expect((await daemon.ended).code).toBe(0);
+});
+
+test('beside a daemon, a key that was just written into the file is the one that is checked', async () => {
+  await using stage = await openStage();
+  const file = join(stage.directory, 'key');
+  writeFileSync(file, 'tmk_CANARYrevoked\n');
+  const env = { ...ENV, TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: file };
+  const daemon = stage.start([], { env });
+  await until('the key is refused', () => daemon.stderr().includes('"event":"key-refused"'));
+  writeFileSync(file, `${KEY}\n`);
+  const check = await stage.run(['--check', '--json'], { env });
+  expect(check.code, check.stderr).toBe(0);
+  expect(line(JSON.parse(check.stdout) as CheckReport, 'key').message).toMatch(/^accepted/);
   daemon.child.kill('SIGTERM');
   expect((await daemon.ended).code).toBe(0);
 });

@@ -10,7 +10,7 @@
  */
 
 import type { Sync } from '../../app/open-sync.ts';
-import { linkAbort } from '../../core/async.ts';
+import { linkAbort, pollUntil } from '../../core/async.ts';
 import { ApiFault, type ApiFaultKind, RequestsSpentError, type Scope } from '../../core/faults.ts';
 import type { Api, Clock, Purpose, Reply } from '../../core/ports.ts';
 import { type LongWaits, WAIT_TEXTS, type WaitReason } from '../../core/quota.ts';
@@ -50,14 +50,22 @@ interface CheckApiParts extends Pick<Sync, 'limitedApi' | 'learnt' | 'waits'> {
 
 const CANCELLED: JobEnd = { state: 'cancelled', exitCode: 1, summary: null, message: 'the check was cancelled' };
 
+/** How long to wait for the daemon to use the key that its file has now: it reads the file every ten seconds. */
+const NEW_KEY_MS = 15 * SECOND_MS;
+
 /** The worker for `runJobs`: its summary is the findings at the API. */
-export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal: AbortSignal) => JobWork {
+export function createCheckWorker(
+  parts: CheckApiParts & {
+    /** Whether the file of the key has another key than the one in use. */
+    readonly hasOtherKey: () => boolean;
+  },
+): (args: unknown, signal: AbortSignal) => JobWork {
   return (_args, signal) => {
     let current: string | null = null;
     const onRequest = (scope: string): void => {
       current = scope;
     };
-    const end = checkApi(parts, onRequest, signal).then(
+    const end = checkWithNewKey(parts, onRequest, signal).then(
       (summary) => endWith(summary, checkExit(summary.checks)),
       (error: unknown): JobEnd => {
         if (signal.aborted) return CANCELLED;
@@ -66,6 +74,19 @@ export function createCheckWorker(parts: CheckApiParts): (args: unknown, signal:
     );
     return { end, progress: () => ({ asking: current }) };
   };
+}
+
+/** Sends the requests of the check once the daemon uses the key of its file: the one before may be revoked. */
+async function checkWithNewKey(
+  parts: Parameters<typeof createCheckWorker>[0],
+  onRequest: (scope: Scope) => void,
+  signal: AbortSignal,
+): Promise<ApiFindings> {
+  const { clock } = parts.context;
+  const untilMs = clock.monoMs() + NEW_KEY_MS;
+  const isReady = (): true | null => (!parts.hasOtherKey() || clock.monoMs() >= untilMs ? true : null);
+  await pollUntil(clock, isReady, { everyMs: SECOND_MS / 2 }, signal);
+  return await checkApi(parts, onRequest, signal);
 }
 
 /**

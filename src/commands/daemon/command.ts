@@ -41,7 +41,8 @@ export async function runDaemonCommand(
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
     const onServed = (statusPage: string): void =>
       terminal.logger.write({ type: 'started', version: VERSION, statusPage });
-    const jobs = createJobParts(sync, terminal, { timeoutMs: config.api.timeoutMs, dataDir: config.dataDir });
+    const { timeoutMs } = config.api;
+    const jobs = createJobParts(sync, terminal, { timeoutMs, dataDir: config.dataDir, hasOtherKey: key.hasChanged });
     const wantsAll = config.sync.history.kind === 'age' && config.sync.history.isAll === true;
     const all = wantsAll ? createAllHistory({ ...sync.context, queue: sync.jobs }) : null;
     const beside = [(stop: AbortSignal) => runJobs({ ...jobs, onEnd: all?.noteEnded }, stop)];
@@ -57,6 +58,8 @@ export async function runDaemonCommand(
 interface JobSettings {
   readonly timeoutMs: number;
   readonly dataDir: string;
+  /** Whether the file of the API key has another key than the one in use. */
+  readonly hasOtherKey: () => boolean;
 }
 
 /** The functions that the daemon offers to commands. */
@@ -66,7 +69,7 @@ function createJobParts(sync: Sync, { scrub }: TerminalOutput, place: JobSetting
   const rates = ratesOfState(place.dataDir, sync.context.settings.filter);
   const workers = {
     once: createOnceWorker(sync),
-    check: createCheckWorker({ ...sync, timeoutMs: place.timeoutMs }),
+    check: createCheckWorker({ ...sync, ...place }),
     backfill: createBackfillWorker({ ...sync, rates }),
     repair: lazily(async () => (await import('../verify/job.ts')).createRepairWorker(sync)),
     sample: lazily(async () => (await import('../verify/job.ts')).createSampleWorker(sync, place.dataDir)),
