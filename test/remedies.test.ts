@@ -322,7 +322,7 @@ describe('the state', () => {
   test('not there yet: started once', () => {
     using place = scratch();
     expect(refusal(() => requireState(place.path))).toMatch(
-      /Start the daemon or run --once first, or set data_dir to the directory that the daemon uses/,
+      /add it by --config FILE \(or set the same data_dir\)\. Else start the daemon, or run --once, first/,
     );
     openStore(other(place)).close();
     expect(refusal(() => requireState(other(place)))).toBe('');

@@ -99,7 +99,7 @@ function destinationRow(
       : html`<div class="soft">${oldest_live_pending_at === null ? 'of history' : html`oldest ${ago(oldest_pending_at, now)}`}</div>`;
   const state =
     blocked_reason === null
-      ? html`<span class="state s-live">delivering</span>`
+      ? html`<span class="state s-live">${pending_points === 0 ? 'all delivered' : 'delivering'}</span>`
       : html`<span class="state s-unreachable">blocked</span>`;
   return html`<tr><th scope="row">${name(title)}</th><td>${state}</td><td class="number">${lag_seconds === null ? html`initial<div>sync</div>` : duration(lag_seconds)}</td><td class="number">${delivered_points === null ? '' : grouped(delivered_points)}</td><td class="number">${grouped(pending_points)}${waits}</td><td class="number${quarantined > 0 ? ' bad' : ''}">${grouped(quarantined)}</td></tr>`;
 }

@@ -208,7 +208,7 @@ describe('its arguments', () => {
     await using stage = await openStage();
     const { code, stdout, stderr } = await stage.run(['--export', 'csv'], { env: NO_KEY });
     expect([code, stdout]).toEqual([1, '']);
-    expect(stderr).toMatch(/There is no state in .* yet\. Start/);
+    expect(stderr).toMatch(/There is no state in .* yet\. If a daemon/);
     expect(stderr).toContain(join(stage.directory, 'state'));
   });
 });

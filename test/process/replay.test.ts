@@ -118,7 +118,7 @@ describe.runIf(influxdAvailable())('--replay', () => {
     await using stage = await openStage({ bench });
     const { code, stderr } = await stage.run(['--replay'], { env: NO_KEY });
     expect(code).toBe(1);
-    expect(stderr).toMatch(/There is no state in .* yet\. Start/);
+    expect(stderr).toMatch(/There is no state in .* yet\. If a daemon/);
   });
 });
 

@@ -23,7 +23,7 @@ describe('--status', () => {
     await using stage = await openStage();
     const ended = await statusOf(stage);
     expect(ended).toMatchObject({ code: 1, stdout: '' });
-    expect(ended.stderr).toMatch(/^tidemark: There is no state in .*state yet\. Start/);
+    expect(ended.stderr).toMatch(/^tidemark: There is no state in .*state yet\. If a daemon/);
     expect((await statusOf(stage, '--json')).code).toBe(1);
     expect((await stage.run(['--status', '--device', 'x', '--config', 'none.yaml'])).code).toBe(78);
   });

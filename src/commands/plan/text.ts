@@ -4,7 +4,7 @@
 import { LIVE_LAG_SECONDS } from '../../core/device-coverage.ts';
 import { laneText } from '../../core/quota.ts';
 import { counted, duration, grouped, percent, plainText, rateText } from '../../core/text.ts';
-import { HOUR_MS, SECOND_MS } from '../../core/time.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../../core/time.ts';
 import { wrap } from '../shared/layout.ts';
 import type { CostPlan } from './cost.ts';
 
@@ -33,7 +33,7 @@ function headLines({ basis, what_if, workspace, devices, readings_per_day: readi
   return [
     `Workspace ${name} (${sourceOf(basis)})`,
     ...(changes.length === 0 ? [] : [`What if: ${changes.join(', ')}`]),
-    `Devices: ${grouped(devices.total)} (${grouped(devices.reporting)} reporting, ${grouped(devices.quiet)} quiet)${leftOut}`,
+    `Devices: ${grouped(devices.total)} (${grouped(devices.reporting)} reporting, ${grouped(devices.quiet)} silent or out of service)${leftOut}`,
     `Readings: about ${grouped(readings.made)} a day (report rates${'devices' in what_if ? ' of the existing devices' : ''}: ${grouped(devices.rates_measured)} measured, ${grouped(devices.rates_assumed)} assumed)`,
   ];
 }
@@ -58,25 +58,32 @@ function tableOf({ requests_per_day: { needed, planned, left_for_history }, sche
   };
   const row = (cells: readonly [string, string, string, string]): string =>
     `  ${cells[0].padEnd(24)}${cells[1].padStart(12)}${cells[2].padStart(14)}${cells[3].padStart(14)}`;
+  const alertRequests = Math.round((needed.alerts * schedules.alerts.mean_seconds * SECOND_MS) / DAY_MS);
   return [
     row(['Requests a day', 'interval', 'needed', 'planned']),
     ...LANES.map(([lane, name]) => {
       const due = every[lane];
-      return row([name, due === null ? '' : duration(due), grouped(needed[lane]), grouped(planned[lane])]);
+      const label = lane === 'alerts' && alertRequests > 1 ? `${name} (${alertRequests} requests)` : name;
+      return row([label, due === null ? '' : duration(due), grouped(needed[lane]), grouped(planned[lane])]);
     }),
     row(['left for history', '', '', grouped(left_for_history)]),
   ];
 }
 
+/** A used share of a budget, rounded: it is an estimate, not progress. */
+function usedText(share: number): string {
+  return percent(Math.round(share * 1000) / 1000);
+}
+
 function quotaLines({ allowance: { share, minute, day } }: CostPlan): string[] {
   const part = percent(share);
-  const ofMinute = `per minute: ${grouped(minute.limit)} requests, budget ${grouped(minute.budget)} (${part}); planned ${minute.planned} (${percent(minute.used_share)})`;
+  const ofMinute = `per minute: ${grouped(minute.limit)} requests, budget ${grouped(minute.budget)} (${part}); planned ${minute.planned} (${usedText(minute.used_share)})`;
   const spent = `last 24 hours: ${counted(day.spent_last_24h, 'own request')}`;
   const others = day.used_by_others === null ? '' : `, other clients ${grouped(day.used_by_others)}`;
   const ofDay =
     day.limit === null || day.budget === null || day.used_share === null
       ? 'per day: the limit is unknown'
-      : `per day: ${grouped(day.limit)} requests, budget ${grouped(day.budget)} (${part}); planned ${grouped(day.planned)} (${percent(day.used_share)})`;
+      : `per day: ${grouped(day.limit)} requests, budget ${grouped(day.budget)} (${part}); planned ${grouped(day.planned)} (${usedText(day.used_share)})`;
   return [`Quota ${ofMinute}`, `Quota ${ofDay}; ${spent}${others}`];
 }
 

@@ -45,7 +45,7 @@ export function statusText(report: StatusReport, width = WIDTH): string {
 
 function head({ workspace_id, generated_at, summary, process: work, version }: StatusReport, { wrap }: Layout): string {
   // The summary reports it if no process runs.
-  const works = `Tidemark is running: last request ${sinceText(generated_at, work.last_request_at)}, last stored point ${sinceText(generated_at, work.last_archived_at)}.`;
+  const works = `Tidemark is running: last request ${sinceText(generated_at, work.last_request_at)}, last archived point ${sinceText(generated_at, work.last_archived_at)}.`;
   return [
     wrap(`Tidemark ${version}: ${nameText(workspace_id ?? 'no workspace yet')}, as of ${moment(generated_at)}`, 0),
     wrap(plainText(summary, 400), 0),

@@ -113,7 +113,7 @@ function noDifferences({
     ...(partly === 0
       ? []
       : [
-          `  ${counted(partly, 'device day')} ${partly === 1 ? 'is' : 'are'} not complete (first day, today, gaps); stored points were compared`,
+          `  ${counted(partly, 'device day')} ${partly === 1 ? 'is' : 'are'} covered in part (first day, today, or with gaps): what is stored of ${partly === 1 ? 'it' : 'them'} was compared`,
         ]),
     ...(unknown.length === 0
       ? []

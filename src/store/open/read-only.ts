@@ -56,7 +56,8 @@ export function noState(directory: string): UserError {
   return new UserError(
     {
       what: `There is no state in ${plainText(directory)} yet`,
-      remedy: 'Start the daemon or run --once first, or set data_dir to the directory that the daemon uses.',
+      remedy:
+        'If a daemon uses another configuration, add it by --config FILE (or set the same data_dir). Else start the daemon, or run --once, first.',
     },
     1,
   );
