@@ -308,21 +308,21 @@ describe('for Kubernetes', () => {
     expect(read(folder, 'barn', 'tidemark_influx_token')).toBe('');
   });
 
-  test('warns of an address of the pod itself, and of a port that the network policy blocks, with the line to change', async () => {
+  test('has a step for an address of the pod itself, and for a port that the network policy blocks, with the line to change', async () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     const add = async (...flags: readonly string[]): Promise<string[]> => {
       const given = ['--workspace', 'office', '--for', 'kubernetes', '--overwrite', ...flags];
       const { code, text } = await init(folder, ...given);
       expect(code).toBe(0);
-      const warnings = shown.split('\n').filter((line) => line.startsWith('Warning: '));
-      // The output repeats each as a step before the start, numbered with the others.
+      // Each stands once in the output: as a step before the start, numbered with the others.
+      expect(shown).not.toContain('Warning: ');
       const [, first = ''] = /^First: {5}([\s\S]*)\nStart it: {2}/m.exec(text) ?? [];
       const steps = first.split('\n').map((line) => line.trim());
-      const numbered = warnings.map((line, index) => `${index + 1}. ${line.slice('Warning: '.length)}`);
+      const advised = steps.filter((step) => /^\d+\. (?:in a pod|the network policy)/.test(step));
       // The last step is the missing key of "home"; `--influx-url` without a token has one more.
-      expect([warnings.length > 0, steps.slice(0, warnings.length)]).toEqual([true, numbered]);
+      expect(steps.slice(0, advised.length)).toEqual(advised);
       expect(steps.at(-1)).toMatch(new RegExp(`^${steps.length}\\. these workspaces of the list have no key: home`));
-      return warnings;
+      return advised.map((step, index) => step.replace(`${index + 1}. `, ''));
     };
     const own = join(folder, 'office', 'kustomization.yaml');
     const policy = join(folder, '..', 'base', 'networkpolicy.yaml');
@@ -333,10 +333,10 @@ describe('for Kubernetes', () => {
         .findLastIndex((line) => line.includes(text)) + 1;
     const { port } = new URL(api.url);
     const blocked = (number: string, variable: string): string =>
-      `Warning: the network policy blocks port ${number} (${variable}). Add the port to the list in ${policy}, line ${lineIn(policy, 'port:')}.`;
+      `the network policy blocks port ${number} (${variable}). Add the port to the list in ${policy}, line ${lineIn(policy, 'port:')}.`;
     const itself = await add('--influx-url', 'none');
     expect(itself).toEqual([
-      `Warning: in a pod, 127.0.0.1 (TIDEMARK_API_URL) is the pod itself, in which only Tidemark runs. Give an address that the pods reach in ${own}, line ${lineIn(own, 'TIDEMARK_API_URL')}.`,
+      `in a pod, 127.0.0.1 (TIDEMARK_API_URL) is the pod itself, in which only Tidemark runs. Give an address that the pods reach in ${own}, line ${lineIn(own, 'TIDEMARK_API_URL')}.`,
       blocked(port, 'TIDEMARK_API_URL'),
     ]);
     // As advised.
@@ -347,7 +347,7 @@ describe('for Kubernetes', () => {
     expect(await add('--influx-url', 'none')).toEqual(itself.slice(0, 1));
     expect((await add('--influx-url', 'http://localhost:1', '--influx-bucket', 'b')).slice(1)).toEqual([
       expect.stringMatching(
-        /^Warning: in a pod, localhost \(TIDEMARK_INFLUX_URL\) is .* reach in .*kustomization\.yaml, line \d+\.$/,
+        /^in a pod, localhost \(TIDEMARK_INFLUX_URL\) is .* reach in .*kustomization\.yaml, line \d+\.$/,
       ),
       blocked('1', 'TIDEMARK_INFLUX_URL'),
     ]);
@@ -374,12 +374,15 @@ describe('for Kubernetes', () => {
     writeFileSync(base, 'resources: [../../tidemark/config/kubernetes/base]\n');
     const blocked = async (): Promise<string[]> => {
       const given = ['--workspace', 'office', '--for', 'kubernetes', '--overwrite', '--influx-url', 'none'];
-      expect((await init(join(fleet, 'workspaces'), ...given)).code).toBe(0);
-      return shown.split('\n').filter((line) => line.includes('network policy'));
+      const { code, text } = await init(join(fleet, 'workspaces'), ...given);
+      expect(code).toBe(0);
+      return text.split('\n').filter((line) => line.includes('network policy'));
     };
     const { port } = new URL(api.url);
     expect(await blocked()).toEqual([
-      `Warning: the network policy blocks port ${port} (TIDEMARK_API_URL). Add the port by a patch of the policy in ${base}, as docs/container.md (Network) shows.`,
+      expect.stringContaining(
+        `the network policy blocks port ${port} (TIDEMARK_API_URL). Add the port by a patch of the policy in ${base}, as docs/container.md (Network) shows.`,
+      ),
     ]);
     const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(read(ROOT, 'docs', 'container.md')) ?? [];
     writeFileSync(base, `${read(base)}${patch.replace('9999', port)}`);

@@ -148,10 +148,8 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   writeFiles([...files.own, ...files.shared]);
   const written = files.own.map(({ path }) => `Wrote ${path}\n`);
   const changed = files.shared.map(({ path }) => `Changed ${path}\n`);
-  for (const advice of [...keyWarnings({ name, target, folder, key: api.key.text }), ...files.warnings])
-    printWarning(init, advice);
-  const steps = [...files.warnings.map(({ what, remedy }) => `${what}. ${remedy}`), ...files.first];
-  const next = `Database:  ${files.database}\n${firstText(steps)}Start it:  ${files.start}\n`;
+  for (const advice of keyWarnings({ name, target, folder, key: api.key.text })) printWarning(init, advice);
+  const next = `Database:  ${files.database}\n${firstText(files.first)}Start it:  ${files.start}\n`;
   ports.print(`${[...written, ...changed].join('')}\n${next}`);
   return 0;
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { InitTarget } from '../../cli/command.ts';
 import { yaml } from '../../config/sources.ts';
 import { isLoopback } from '../../config/values.ts';
-import { type Advice, UserError } from '../../core/faults.ts';
+import { UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
 
 /** A file that `--init` writes. */
@@ -66,8 +66,6 @@ export interface WorkspaceFiles {
   readonly first: readonly string[];
   /** The database that it will write to, in words. */
   readonly database: string;
-  /** Addresses that do not work from where the daemon will run (Kubernetes). */
-  readonly warnings: readonly Advice[];
 }
 
 /** Where the files of workspaces are unless `--config` names a directory. */
@@ -135,7 +133,6 @@ secrets:
     shared: [withComposeFile(folder, own)],
     start: 'docker compose up -d',
     first: [],
-    warnings: [],
     database: 'the one of compose.yaml',
   };
 }
@@ -174,7 +171,6 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history, lis
     shared: [],
     start: `sudo config/systemd/install.sh ${name} && sudo systemctl enable --now tidemark@${name}`,
     first: [],
-    warnings: [],
     database: databaseText(database),
   };
 }
@@ -211,6 +207,10 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
     shared: [{ path: list, text: after, mode: 0o644 }],
     start: `kubectl apply -k ${folder}`,
     first: [
+      ...podSteps(folder, [
+        { variable: 'TIDEMARK_API_URL', file, text },
+        { variable: 'TIDEMARK_INFLUX_URL', ...(isOfBase ? baseOf(folder) : { file, text }) },
+      ]),
       ...(token === null && !isTried && database !== null
         ? tokenStep(join(own, TOKEN_FILE), isOfBase ? ofBase : database)
         : []),
@@ -219,10 +219,6 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
     database: isOfBase
       ? `that of the Kustomize base${ofBase.url === '' ? '' : ` (${databaseText(ofBase)})`}; to change it: --influx-url URL, or --influx-url none`
       : databaseText(database),
-    warnings: podWarnings(folder, [
-      { variable: 'TIDEMARK_API_URL', file, text },
-      { variable: 'TIDEMARK_INFLUX_URL', ...(isOfBase ? baseOf(folder) : { file, text }) },
-    ]),
   };
 }
 
@@ -259,8 +255,8 @@ interface SettingFile {
   readonly text: string;
 }
 
-/** Warns of each address that leads to the pod itself, or to a port that the network policy of the base blocks. */
-function podWarnings(folder: string, settings: readonly SettingFile[]): Advice[] {
+/** The steps for addresses that lead to the pod itself, or to a port that the network policy of the base blocks. */
+function podSteps(folder: string, settings: readonly SettingFile[]): string[] {
   const policy = policyOf(folder);
   return settings.flatMap(({ variable, file, text }) => {
     const line = findLine(text, (each) => each.includes(`${variable}=`));
@@ -268,14 +264,8 @@ function podWarnings(folder: string, settings: readonly SettingFile[]): Advice[]
     if (!URL.canParse(url)) return [];
     const { hostname, port: given, protocol } = new URL(url);
     const port = given === '' ? (protocol === 'https:' ? 443 : 80) : Number(given);
-    const own: Advice = {
-      what: `in a pod, ${hostname} (${variable}) is the pod itself, in which only Tidemark runs`,
-      remedy: `Give an address that the pods reach in ${file}, line ${line}.`,
-    };
-    const blocked: Advice = {
-      what: `the network policy blocks port ${port} (${variable})`,
-      remedy: policy?.remedy ?? '',
-    };
+    const own = `in a pod, ${hostname} (${variable}) is the pod itself, in which only Tidemark runs. Give an address that the pods reach in ${file}, line ${line}.`;
+    const blocked = `the network policy blocks port ${port} (${variable}). ${policy?.remedy ?? ''}`;
     return [...(isLoopback(url) ? [own] : []), ...(policy === null || policy.lets(port) ? [] : [blocked])];
   });
 }

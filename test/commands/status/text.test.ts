@@ -411,7 +411,9 @@ describe('odd cases', () => {
     const clock = createVirtualClock(NOW_MS);
     const config = configOfDirectory(place.path);
     for (const device of [null, 'hub']) {
-      expect(() => textOf(config, clock, device)).toThrow(/There is no state in .* yet\. If a daemon uses another configuration/);
+      expect(() => textOf(config, clock, device)).toThrow(
+        /There is no state in .* yet\. If a daemon uses another configuration/,
+      );
     }
     using open = scratchStore();
     const seen = lookAt(open);

@@ -137,10 +137,14 @@ describe('the findings about a destination', () => {
     };
     const several = textOf('2026-11-29T00:00:00Z', 58);
     expect(several).toMatch(/^Telemetry: 2026-11-27 to 2026-11-28 \(whole days, UTC\) /);
-    expect(several).toContain('58 device days are covered in part (first day, today, or with gaps): what is stored of them was compared');
+    expect(several).toContain(
+      '58 device days are covered in part (first day, today, or with gaps): what is stored of them was compared',
+    );
     const one = textOf('2026-11-28T00:00:00Z', 1);
     expect(one).toMatch(/^Telemetry: 2026-11-27 \(whole day, UTC\) /);
-    expect(one).toContain('1 device day is covered in part (first day, today, or with gaps): what is stored of it was compared');
+    expect(one).toContain(
+      '1 device day is covered in part (first day, today, or with gaps): what is stored of it was compared',
+    );
   });
 
   test('one that was not read is unfinished, or equal where nothing is kept either', () => {
