@@ -18,13 +18,13 @@ import {
 
 /** Calls between parts, for parts that are created after their caller. */
 export interface Hooks
-  extends Pick<SyncContext, 'planChanged' | 'deviceLeft' | 'nextReadingMs' | 'committed' | 'archived'> {
+  extends Pick<SyncContext, 'notePlanChanged' | 'noteDeviceLeft' | 'nextReadingMs' | 'noteCommitted' | 'noteArchived'> {
   /** Called when a request was booked. */
-  readonly booked: (purpose: Purpose) => void;
+  readonly noteBooked: (purpose: Purpose) => void;
   /** Called with the result of each attempt. */
-  readonly done: (fault: ApiFaultKind | null, purpose: Purpose) => void;
-  readonly limitMismatch: () => void;
-  readonly refused: (signal: AbortSignal) => Promise<void>;
+  readonly noteDone: (fault: ApiFaultKind | null, purpose: Purpose) => void;
+  readonly noteLimitMismatch: () => void;
+  readonly noteRefused: (signal: AbortSignal) => Promise<void>;
 }
 
 /** The parts that are created after those that call them. */
@@ -49,18 +49,18 @@ export function createHooks(later: DeferredParts): Hooks {
     return later.planned;
   };
   return {
-    booked: (purpose) => noteBooked(planned().planning, purpose),
-    done: (fault, purpose) => {
+    noteBooked: (purpose) => noteBooked(planned().planning, purpose),
+    noteDone: (fault, purpose) => {
       const { planning, checkForFall } = planned();
       checkForFall();
       noteDone(planning, fault, purpose);
     },
-    limitMismatch: () => noteLimitMismatch(planned().planning),
-    refused: async (signal) => await planned().checkPlan(signal),
-    planChanged: () => notePlanChanged(planned().planning),
-    deviceLeft: (deviceId) => removeDevice(planned().planning, deviceId),
+    noteLimitMismatch: () => noteLimitMismatch(planned().planning),
+    noteRefused: async (signal) => await planned().checkPlan(signal),
+    notePlanChanged: () => notePlanChanged(planned().planning),
+    noteDeviceLeft: (deviceId) => removeDevice(planned().planning, deviceId),
     nextReadingMs: (deviceId) => planned().planning.planner.nextReadingMs(deviceId),
-    committed: (page) => noteCommitted(planned().planning, page),
-    archived: () => later.deliverers.forEach(({ notify }) => void notify()),
+    noteCommitted: (page) => noteCommitted(planned().planning, page),
+    noteArchived: () => later.deliverers.forEach(({ notify }) => void notify()),
   };
 }

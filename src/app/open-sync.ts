@@ -12,7 +12,7 @@
  * check    api/parse ─► ingest/judge-page ─► covers a range? no: ingest/rejected-answers ─► gap-scan requests again
  *                                                                             ▼ yes
  * archive  ingest/commit-rules ─► ingest/commit ─► store: archive and coverage in one transaction
- *                                                                             ▼ hooks: `archived`
+ *                                                                             ▼ hooks: `noteArchived`
  * deliver  delivery/deliver ─► delivery/send-batch ─► influx/sink ─► influx/answers ─► delivery/resolve
  *                                                                             ▼
  *          store: the position of the destination, its quarantine and its missing points
@@ -192,7 +192,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     planning,
     apiState: base.apiState,
     waitUntilTurn: limiter.waitUntilTurn,
-    onRest: () => void runUnlessFull(ledger.writeRest, context.stateFull),
+    onRest: () => void runUnlessFull(ledger.writeRest, context.noteStateFull),
     heartbeats,
     pulse,
     ...reports,
@@ -268,10 +268,10 @@ export function openApi(
     onCheck: requests.onCheck,
     onBooked: (purpose) => {
       requests.onBooked();
-      hooks.booked(purpose);
+      hooks.noteBooked(purpose);
     },
-    onLimitMismatch: hooks.limitMismatch,
-    onRefused: hooks.refused,
+    onLimitMismatch: hooks.noteLimitMismatch,
+    onRefused: hooks.noteRefused,
     onRetry: (waitMs, fault) => {
       requests.onRetry(waitMs);
       outage.noteRetried(fault, waitMs);
@@ -281,7 +281,7 @@ export function openApi(
       outage.noteAnswered(fault);
       if (fault === null) noteAnswered(apiState, purpose.stream);
       requests.onDone();
-      hooks.done(fault, purpose);
+      hooks.noteDone(fault, purpose);
     },
   });
   return { ...connection, requestsDone: () => done };
@@ -331,17 +331,17 @@ export function createContext(
     takeTurn: createTurns(),
     room: room.answer,
     checkRoom: room.check,
-    stateFull: room.noteRefused,
-    committed: hooks.committed,
-    archived: hooks.archived,
-    workspaceKnown: () => {
+    noteStateFull: room.noteRefused,
+    noteCommitted: hooks.noteCommitted,
+    noteArchived: hooks.noteArchived,
+    noteWorkspaceKnown: () => {
       confirmation.confirm();
       observe({ type: 'workspace-known' });
     },
-    workspaceUnknown: confirmation.skip,
-    streamOff: (stream, scope) => noteOff(apiState, stream, scope),
-    deviceLeft: hooks.deviceLeft,
-    planChanged: hooks.planChanged,
+    noteWorkspaceUnknown: confirmation.skip,
+    noteStreamOff: (stream, scope) => noteOff(apiState, stream, scope),
+    noteDeviceLeft: hooks.noteDeviceLeft,
+    notePlanChanged: hooks.notePlanChanged,
     nextReadingMs: hooks.nextReadingMs,
   };
 }

@@ -31,20 +31,20 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     const { value: account, answeredAtMs } = await api.account({ lane: 'inventory', stream: 'account' }, signal);
     const tag = settings.workspaceTag ?? store.workspaceTag() ?? account.workspaceId;
     store.pinWorkspace({ apiId: account.workspaceId, tag });
-    context.workspaceKnown();
+    context.noteWorkspaceKnown();
     const isChanged = reportPlanChange(context, store.account()?.plan ?? null, account.plan);
     store.saveAccount(account, []);
-    if (isChanged) context.planChanged();
+    if (isChanged) context.notePlanChanged();
     // After the plan is kept: what is left of the quota follows from it.
     store.append(recordWorkspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }), 'live');
-    context.archived();
+    context.noteArchived();
     return true;
   } catch (error) {
     const scope = findMissingScope(error, 'account');
     if (scope === null) throw error;
-    context.streamOff('account', scope);
+    context.noteStreamOff('account', scope);
     store.pinWorkspace({ apiId: null, tag: settings.workspaceTag ?? store.workspaceTag() ?? DEFAULT_TAG });
-    context.workspaceKnown();
+    context.noteWorkspaceKnown();
     return false;
   }
 }

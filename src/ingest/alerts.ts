@@ -69,18 +69,18 @@ async function syncAlertList(context: SyncContext, signal: AbortSignal): Promise
     const included = newlyIncluded(context);
     const depth = included.length > 0 ? { to: null, isWhole: true } : depthFor(context, openBefore.length);
     const seen = await list(context, depth, signal);
-    readAnew(context, included);
+    noteReadAnew(context, included);
     await followById(
       context,
       openBefore.filter((alertId) => !seen.has(alertId)),
       signal,
     );
-    if (countDiffers(context)) await list(context, { to: null, isWhole: true }, signal);
+    if (noteCountDiffers(context)) await list(context, { to: null, isWhole: true }, signal);
     return true;
   } catch (error) {
     const scope = findMissingScope(error, 'alerts');
     if (scope === null) throw error;
-    context.streamOff('alerts', scope);
+    context.noteStreamOff('alerts', scope);
     return false;
   }
 }
@@ -185,7 +185,7 @@ function storeAlerts(context: SyncContext, alerts: readonly AlertRecord[], atNs:
     changed.map(({ known }) => known),
     lines,
   );
-  if (lines.length > 0) context.archived();
+  if (lines.length > 0) context.noteArchived();
   context.observe({ type: 'list-page-committed', stream: 'alerts', records: alerts.length, newPoints: lines.length });
 }
 
@@ -201,8 +201,12 @@ async function followById(context: SyncContext, open: readonly number[], signal:
   }
 }
 
-/** Whether the account counts another number of open alerts than is known, and that was not examined yet. */
-function countDiffers({ store, serverClock }: SyncContext): boolean {
+/**
+ * Compares the number of open alerts that the account has with the known one, once for each reading of the account.
+ *
+ * @returns whether they differ, and a listing was not tried for that difference lately; then one is recorded as tried.
+ */
+function noteCountDiffers({ store, serverClock }: SyncContext): boolean {
   const counted = store.account()?.openAlerts ?? null;
   const reading = accountReadAt(store);
   if (counted === null || reading === null || reading === store.fact(COUNTED_BY)) return false;
@@ -240,7 +244,7 @@ function newlyIncluded(parts: FilterParts): readonly string[] {
 }
 
 /** Records that the alerts of these devices were read again, to the end of the listing. */
-function readAnew(parts: FilterParts, deviceIds: readonly string[]): void {
+function noteReadAnew(parts: FilterParts, deviceIds: readonly string[]): void {
   if (deviceIds.length === 0) return;
   const left = leftOut(parts);
   for (const deviceId of deviceIds) left.delete(deviceId);

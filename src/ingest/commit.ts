@@ -83,8 +83,8 @@ export function commitJudged(context: SyncContext, page: JudgedPage): Committed 
     readings: newReadings,
     newPoints: lines.length,
   });
-  context.committed({ lane: page.lane, newReadings, newPoints: lines.length });
-  context.archived();
+  context.noteCommitted({ lane: page.lane, newReadings, newPoints: lines.length });
+  context.noteArchived();
   reportRejected(context, deviceId, rejected);
   // The clock may have fallen back since the page was requested.
   withdrawCoverage(context, deviceId);
@@ -313,7 +313,7 @@ export function createFallWatch(context: SyncContext, onWithdrawn: () => void): 
       const isWithdrawn = withdrawAll(context, store.devices());
       coveredToMs = passedMs;
       if (isWithdrawn) onWithdrawn();
-    }, context.stateFull);
+    }, context.noteStateFull);
   };
 }
 
@@ -332,13 +332,13 @@ function withdrawAll(context: SyncContext, devices: readonly KnownDevice[]): boo
 
 /** Has the gaps of a device that rest for a reason tried again now. */
 export function liftGaps(context: SyncContext, deviceId: string, reason: GapReason): void {
-  const { store, serverClock, stateFull } = context;
+  const { store, serverClock, noteStateFull } = context;
   const nowMs = serverClock.nowMs();
   runUnlessFull(() => {
     for (const gap of store.gaps(deviceId)) {
       if (gap.reason === reason && gap.retryAtMs > nowMs) store.nameGap({ ...gap, retryAtMs: nowMs });
     }
-  }, stateFull);
+  }, noteStateFull);
 }
 
 /**

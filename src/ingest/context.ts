@@ -49,28 +49,28 @@ export interface SyncContext {
   /** Checks whether the archive may grow: without room nothing is requested that would be archived. Cheap. */
   readonly checkRoom: () => RoomAnswer;
   /** Records that a write failed for lack of disk space; for a while none counts as available. */
-  readonly stateFull: (error: StateFullError) => void;
+  readonly noteStateFull: (error: StateFullError) => void;
   /** Called when something was archived: wakes the deliveries. */
-  readonly archived: () => void;
-  /** Called when a page of telemetry was committed, before `archived`. */
-  readonly committed: (page: CommittedPage) => void;
+  readonly noteArchived: () => void;
+  /** Called when a page of telemetry was committed, before `noteArchived`. */
+  readonly noteCommitted: (page: CommittedPage) => void;
   /**
    * Called when the workspace behind the key is known to be the right one: reports that, and lets the deliveries begin.
    */
-  readonly workspaceKnown: () => void;
+  readonly noteWorkspaceKnown: () => void;
   /** Called where the API does not name the workspace: the deliveries wait for it no longer. */
-  readonly workspaceUnknown: () => void;
+  readonly noteWorkspaceUnknown: () => void;
   /** Called when the key does not have the scope of a stream: reports that once. */
-  readonly streamOff: (stream: Stream, scope: string) => void;
+  readonly noteStreamOff: (stream: Stream, scope: string) => void;
   /** Called when a device is gone, or was removed: it is not polled any more. */
-  readonly deviceLeft: (deviceId: string) => void;
+  readonly noteDeviceLeft: (deviceId: string) => void;
   /**
    * Until when no reading of a device is overdue that the device list does not follow, by the rate of its readings:
    * until its next poll is due. `null` for any other device, and where that is not known.
    */
   readonly nextReadingMs: (deviceId: string) => EpochMs | null;
   /** Called when the account shows another plan: requests that were refused under the old one may succeed now. */
-  readonly planChanged: () => void;
+  readonly notePlanChanged: () => void;
   /** Keeps work of one kind from overlapping: the daemon's own and a job's. */
   readonly takeTurn: Turns;
   /** Records the devices and sensors that the filter was applied to, and reports its patterns that match nothing. */

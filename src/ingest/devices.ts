@@ -62,7 +62,7 @@ async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promis
   const missing = unreadable > 0 ? [] : [...known.keys()].filter((deviceId) => !records.has(deviceId));
   store.saveInventory({ listed, missing, atMs: answeredAtMs, listedToMs });
   const newPoints = listed.filter(({ line }) => line !== null).length;
-  if (newPoints > 0) context.archived();
+  if (newPoints > 0) context.noteArchived();
   observe({ type: 'list-page-committed', stream: 'devices', records: listed.length, newPoints });
   context.filterNotes.noteDevicesListed(listed.map(({ record }) => record));
   reportAppeared(
@@ -75,7 +75,7 @@ async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promis
     if (before === undefined) continue;
     const { deviceId } = device.record;
     if (device.goneSinceMs !== null && before.goneSinceMs === null) {
-      context.deviceLeft(deviceId);
+      context.noteDeviceLeft(deviceId);
       observe({ type: 'device-gone', deviceId });
     }
     if (device.goneSinceMs === null && before.goneSinceMs !== null) observe({ type: 'device-returned', deviceId });

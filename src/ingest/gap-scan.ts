@@ -435,7 +435,7 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: WindowRefusa
     }
     case 'gone':
       context.store.markGone(deviceId, context.serverClock.nowMs());
-      context.deviceLeft(deviceId);
+      context.noteDeviceLeft(deviceId);
       context.observe({ type: 'device-gone', deviceId });
       return 'gone';
     case 'unreachable':

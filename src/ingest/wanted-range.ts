@@ -156,7 +156,7 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
   } catch (error) {
     const scope = findMissingScope(error, 'telemetry');
     if (scope === null) throw error;
-    context.streamOff('telemetry', scope);
+    context.noteStreamOff('telemetry', scope);
   }
 }
 

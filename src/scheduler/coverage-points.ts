@@ -47,7 +47,7 @@ export async function writeCoveragePoints(context: SyncContext, signal: AbortSig
     const wantedRange = wantedNow(context);
     if (wantedRange === null) return UNTIL_TIME_IS_KNOWN_MS;
     if (!context.checkRoom().ok) return COVERAGE_CHECK_MS;
-    runUnlessFull(() => noteCoverage(context, wantedRange, checks), context.stateFull);
+    runUnlessFull(() => noteCoverage(context, wantedRange, checks), context.noteStateFull);
     checks += 1;
     return COVERAGE_CHECK_MS;
   };
@@ -76,7 +76,7 @@ export function noteCoverage(context: SyncContext, wantedRange: WantedRange, che
     const { deviceId } = device.record;
     // By a hash, so that a device that appears moves no other one to another turn.
     if (parts > 1 && hash64(deviceId).lo % parts !== turn) continue;
-    const { state, watermarkNs, lagSeconds, gapSeconds } = currentCoverage(context, device, {
+    const { state, watermarkNs, lagSeconds, gapSeconds } = refreshCoverage(context, device, {
       wantedRange,
       wantedFrom,
       mostOpen,
@@ -98,7 +98,7 @@ export function noteCoverage(context: SyncContext, wantedRange: WantedRange, che
   }
   if (points.length === 0) return;
   store.saveCoveragePoints(points);
-  context.archived();
+  context.noteArchived();
 }
 
 interface CoverageMoment {
@@ -108,8 +108,8 @@ interface CoverageMoment {
   readonly atNs: EpochNs;
 }
 
-/** The current coverage of a device; deletes its named gaps if they are closed. */
-function currentCoverage(context: SyncContext, device: KnownDevice, moment: CoverageMoment) {
+/** Deletes the named gaps of a device if they are closed, and returns its current coverage. */
+function refreshCoverage(context: SyncContext, device: KnownDevice, moment: CoverageMoment) {
   const { store, settings } = context;
   const { wantedRange, wantedFrom, mostOpen, atNs } = moment;
   const { deviceId } = device.record;

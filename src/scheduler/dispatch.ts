@@ -215,9 +215,9 @@ function recordError(parts: Running, failed: Failed<unknown>, fail: (isOwn: bool
  * @returns the fault that a session survives; `null` if the state was full, which is recorded.
  * @throws every error that ends a session.
  */
-export function surviveFault({ stateFull }: Pick<SyncContext, 'stateFull'>, error: unknown): ApiFault | null {
+export function surviveFault({ noteStateFull }: Pick<SyncContext, 'noteStateFull'>, error: unknown): ApiFault | null {
   if (error instanceof StateFullError) {
-    stateFull(error);
+    noteStateFull(error);
     return null;
   }
   if (!(error instanceof ApiFault) || endsSession(error)) throw error;
@@ -266,7 +266,7 @@ function nameUnreachable({ context, planning }: DispatchParts, decision: PollDec
   runUnlessFull(() => {
     const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
     for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'unreachable' }, longestMs);
-  }, context.stateFull);
+  }, context.noteStateFull);
 }
 
 async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal: AbortSignal): Promise<void> {

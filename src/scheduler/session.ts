@@ -92,13 +92,13 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
 
 async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<never> {
   const { key, apiState, context } = parts;
-  const { observe, workspaceUnknown, clock, random } = context;
+  const { observe, noteWorkspaceUnknown, clock, random } = context;
   for (let refusals = 1; ; refusals += 1) {
     const { end, wasAnswered } = await runSessionToEnd(parts, signal);
     if (wasAnswered) refusals = 1;
     if (end !== 'key exchanged') {
       const waitMs = backoffMs({ failures: refusals, policy: KEY_RETRY, random, leastMs: end.facts.waitMs ?? 0 });
-      workspaceUnknown();
+      noteWorkspaceUnknown();
       noteRefused(apiState, end, refusalText(end), waitMs);
       const waits = [
         async (stop: AbortSignal): Promise<unknown> => await clock.sleep(waitMs, stop),
@@ -162,7 +162,7 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
   await persist(parts, { stream: 'telemetry', work: everyMinute }, signal);
   beginPlanning(planning, { areListed });
   // A shortage is reported at once, before the rates are measured.
-  runUnlessFull(() => checkDemand(planning), context.stateFull);
+  runUnlessFull(() => checkDemand(planning), context.noteStateFull);
   onStarted();
   const rereading = createRereading(context);
   return await runUntilFirst(
@@ -338,7 +338,7 @@ async function persist(
 function recordFailure({ context, outage, apiState }: SessionParts, stream: Stream, error: unknown): void {
   const fault = surviveFault(context, error);
   if (fault === null) return;
-  context.workspaceUnknown();
+  context.noteWorkspaceUnknown();
   noteStreamFailed(apiState, stream, fault.message);
   noteFailed(apiState, { lane: 'inventory', fault, isService: true });
   outage.note(fault);

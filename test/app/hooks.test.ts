@@ -8,13 +8,13 @@ describe('calls to parts that are created later', () => {
     const hooks = createHooks(later);
     const { signal } = new AbortController();
     const early = 'a part of the sync was called before it was created';
-    expect(() => hooks.limitMismatch()).toThrow(early);
-    expect(() => hooks.done(null, { lane: 'live', stream: 'telemetry' })).toThrow(early);
-    await expect(hooks.refused(signal)).rejects.toThrow(early);
+    expect(() => hooks.noteLimitMismatch()).toThrow(early);
+    expect(() => hooks.noteDone(null, { lane: 'live', stream: 'telemetry' })).toThrow(early);
+    await expect(hooks.noteRefused(signal)).rejects.toThrow(early);
     const asked: AbortSignal[] = [];
     const checkPlan = (given: AbortSignal): Promise<void> => Promise.resolve(void asked.push(given));
     later.planned = { planning: {} as Planning, checkPlan, checkForFall: () => undefined };
-    await hooks.refused(signal);
+    await hooks.noteRefused(signal);
     expect(asked).toEqual([signal]);
   });
 
@@ -25,16 +25,16 @@ describe('calls to parts that are created later', () => {
     };
     const planned = { planning: {} as Planning, checkPlan: () => Promise.resolve(), checkForFall };
     const hooks = createHooks({ planned, deliverers: [] });
-    expect(() => hooks.done(null, { lane: 'live', stream: 'telemetry' })).toThrow(fallen);
+    expect(() => hooks.noteDone(null, { lane: 'live', stream: 'telemetry' })).toThrow(fallen);
   });
 
   test('wake every delivery, also one that was opened since', () => {
     const woken: string[] = [];
     const deliverers = [{ notify: () => void woken.push('one') }];
     const hooks = createHooks({ planned: null, deliverers });
-    hooks.archived();
+    hooks.noteArchived();
     deliverers.push({ notify: () => void woken.push('two') });
-    hooks.archived();
+    hooks.noteArchived();
     expect(woken).toEqual(['one', 'one', 'two']);
   });
 });

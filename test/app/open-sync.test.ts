@@ -80,15 +80,15 @@ function hooks(): Hooks {
     (...values: readonly unknown[]): void =>
       void calls.push([name, ...values.map((value) => JSON.stringify(value))].join(' '));
   return {
-    booked: ({ stream }) => call('booked')(stream),
-    done: (fault, { stream }) => call('done')(fault, stream),
-    limitMismatch: call('limit mismatch'),
-    refused: async () => await Promise.resolve(call('refused')()),
-    planChanged: call('plan changed'),
-    deviceLeft: call('left'),
+    noteBooked: ({ stream }) => call('booked')(stream),
+    noteDone: (fault, { stream }) => call('done')(fault, stream),
+    noteLimitMismatch: call('limit mismatch'),
+    noteRefused: async () => await Promise.resolve(call('refused')()),
+    notePlanChanged: call('plan changed'),
+    noteDeviceLeft: call('left'),
     nextReadingMs: () => null,
-    committed: call('committed'),
-    archived: call('archived'),
+    noteCommitted: call('committed'),
+    noteArchived: call('archived'),
   };
 }
 
@@ -251,24 +251,28 @@ describe('the room', () => {
 describe('the context', () => {
   test('confirms a known workspace, and skips an unknown one', async () => {
     const { context, base } = openParts();
-    context.workspaceUnknown();
+    context.noteWorkspaceUnknown();
     await base.confirmation.wait(NEVER);
     expect([base.confirmation.timesConfirmed(), events]).toEqual([0, []]);
-    context.workspaceKnown();
+    context.noteWorkspaceKnown();
     expect([base.confirmation.timesConfirmed(), events]).toEqual([1, [{ type: 'workspace-known' }]]);
   });
 
   test('passes on the facts that other parts need', () => {
     const { context, base, hooks: given, room } = openParts();
-    context.streamOff('alerts', 'alerts:read');
+    context.noteStreamOff('alerts', 'alerts:read');
     expect(base.apiState.streams.alerts.missingScope).toBe('alerts:read');
-    expect([context.committed, context.archived, context.deviceLeft, context.planChanged]).toEqual([
-      given.committed,
-      given.archived,
-      given.deviceLeft,
-      given.planChanged,
+    expect([context.noteCommitted, context.noteArchived, context.noteDeviceLeft, context.notePlanChanged]).toEqual([
+      given.noteCommitted,
+      given.noteArchived,
+      given.noteDeviceLeft,
+      given.notePlanChanged,
     ]);
-    expect([context.room, context.checkRoom, context.stateFull]).toEqual([room.answer, room.check, room.noteRefused]);
+    expect([context.room, context.checkRoom, context.noteStateFull]).toEqual([
+      room.answer,
+      room.check,
+      room.noteRefused,
+    ]);
     expect(context.answeredAtMs).toBe(base.outage.answeredAtMs);
     expect(context.settings.filter, 'with notes about what it leaves out').not.toBe(options.settings.filter);
   });

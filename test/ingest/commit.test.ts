@@ -50,9 +50,9 @@ beforeEach(() => {
     observe: (event: AppEvent) => void events.push(event),
     settings: { gracePeriodMs: GRACE_MS, polls: { idlePollMs: HOUR_MS } },
     filterNotes: { touchesSensors: false, noteSensorsRead: () => {} },
-    committed: ({ newPoints }: { newPoints: number }) => void calls.push(`committed ${newPoints}`),
-    archived: () => void calls.push('archived'),
-    stateFull: () => void calls.push('full'),
+    noteCommitted: ({ newPoints }: { newPoints: number }) => void calls.push(`committed ${newPoints}`),
+    noteArchived: () => void calls.push('archived'),
+    noteStateFull: () => void calls.push('full'),
   } as unknown as SyncContext;
 });
 

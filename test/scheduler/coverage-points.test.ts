@@ -41,9 +41,9 @@ function daemon(state: ScratchStore, { excluded = [] as readonly string[] } = {}
     settings,
     serverClock: { ...time, passedMs: () => (has.time ? clock.nowMs() : null) },
     nextReadingMs: () => null,
-    archived: () => undefined,
+    noteArchived: () => undefined,
     checkRoom: () => (has.room ? { ok: true } : { ok: false, reason: 'full' }),
-    stateFull: (error: StateFullError) => void refused.push(error),
+    noteStateFull: (error: StateFullError) => void refused.push(error),
   } as unknown as Parameters<typeof noteCoverage>[0];
   state.store.pinWorkspace({ apiId: 'w', tag: 'w' });
   return { clock, context, refused, has };

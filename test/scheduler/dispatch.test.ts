@@ -70,7 +70,7 @@ async function live({
     store: { account: () => null },
     settings: { concurrency },
     checkRoom: () => ({ ok: clock.monoMs() < fullFromMs }),
-    stateFull: () => log.push('state full'),
+    noteStateFull: () => log.push('state full'),
     answeredAtMs: outage.answeredAtMs,
   };
   const wakeUp = createWakeUp(clock);

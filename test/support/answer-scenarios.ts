@@ -189,7 +189,7 @@ export const endlessAlertList: BorderScenario = async ({ syncAlerts }) => {
       deviceId: nth > 5 ? null : `${nth}-${index}`.padEnd(2000, 'x'),
     }));
   const context = {
-    archived: () => undefined,
+    noteArchived: () => undefined,
     takeTurn: async <T>(_: string, work: () => Promise<T>) => await work(),
     api: {
       alerts: async () => {
@@ -275,9 +275,9 @@ export const factsOfAnUnconfirmedDate: BorderScenario = async ({ syncAccount }) 
       settings: { workspaceTag: null },
       serverClock: { unconfirmed: () => unconfirmed },
       quota: () => ({ minute: {}, day: {} }),
-      workspaceKnown: nothing,
-      planChanged: nothing,
-      archived: nothing,
+      noteWorkspaceKnown: nothing,
+      notePlanChanged: nothing,
+      noteArchived: nothing,
       observe: nothing,
     } as unknown as SyncContext;
     await syncAccount(context, SIGNAL);

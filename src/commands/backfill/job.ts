@@ -131,7 +131,7 @@ const RESUBMIT_MS = HOUR_MS;
  * job of `--backfill --from all` for itself, and leaves it again each hour until that job has been completed once. A
  * restart, a refused key, a job that stalled in an outage or a cancelled job only delays it.
  */
-interface AllHistoryParts extends Pick<SyncContext, 'stateFull'> {
+interface AllHistoryParts extends Pick<SyncContext, 'noteStateFull'> {
   readonly queue: Pick<JobQueue, 'submit' | 'open'>;
   readonly store: Pick<Store, 'fact' | 'saveFact'>;
   readonly clock: Clock;
@@ -149,7 +149,7 @@ interface AllHistory {
 }
 
 /** Creates the loop, and the function that records the end of its job. */
-export function createAllHistory({ queue, store, clock, stateFull }: AllHistoryParts): AllHistory {
+export function createAllHistory({ queue, store, clock, noteStateFull }: AllHistoryParts): AllHistory {
   const args = { from: 'all', to: null, devices: [], maxShare: null, finishByMs: null };
   const submit = (): void =>
     void queue.submit({ kind: 'backfill', args, requestedBy: REQUESTED_BY, requestedMs: clock.nowMs() });
@@ -163,7 +163,7 @@ export function createAllHistory({ queue, store, clock, stateFull }: AllHistoryP
         const isDue =
           store.fact(ALL_HISTORY_READ) === null &&
           !queue.open().some(({ requestedBy }) => requestedBy === REQUESTED_BY);
-        if (isDue) runUnlessFull(submit, stateFull);
+        if (isDue) runUnlessFull(submit, noteStateFull);
         return RESUBMIT_MS;
       };
       return await repeat(clock, submitWhereDue, signal);

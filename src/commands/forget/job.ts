@@ -33,7 +33,7 @@ export interface ForgetSummary extends ForgottenCounts {
 }
 
 /** The input of {@link forgetDevice}. */
-export interface ForgetParts extends Pick<SyncContext, 'store' | 'clock' | 'observe' | 'deviceLeft'> {
+export interface ForgetParts extends Pick<SyncContext, 'store' | 'clock' | 'observe' | 'noteDeviceLeft'> {
   readonly filter: Pick<DeviceFilter, 'excludes'>;
   /** Called to remove what is stored about a device outside of the state. */
   readonly forgotten: (deviceId: string) => void;
@@ -50,12 +50,12 @@ interface WorkOf {
 
 /** Collects the parts that the removal needs, in a daemon and alone. */
 export function forgetParts({ context, destinations, forgotten }: WorkOf): ForgetParts {
-  const { store, clock, observe, deviceLeft, settings } = context;
+  const { store, clock, observe, noteDeviceLeft, settings } = context;
   return {
     store,
     clock,
     observe,
-    deviceLeft,
+    noteDeviceLeft,
     forgotten,
     filter: settings.filter,
     configured: () => findReachable(store.quarantine.destinations(), destinations),
@@ -99,7 +99,7 @@ export async function forgetDevice(
   { deviceId, progress = { share: 0, points: 0 } }: { readonly deviceId: string; readonly progress?: Progress },
   signal: AbortSignal,
 ): Promise<ForgetSummary> {
-  const { store, observe, deviceLeft, forgotten } = parts;
+  const { store, observe, noteDeviceLeft, forgotten } = parts;
   const { forgetting } = store;
   const device = knownDevice(parts, deviceId);
   const isExcluded = requireLeft(parts, device);
@@ -110,7 +110,7 @@ export async function forgetDevice(
     const is_listed = device !== null && device.goneSinceMs === null;
     const state = await removeLines(parts, { deviceId, sum, progress }, signal);
     if (state === 'done') {
-      deviceLeft(deviceId);
+      noteDeviceLeft(deviceId);
       forgotten(deviceId);
       observe({ type: 'device-forgotten', deviceId, points: sum.points });
     }

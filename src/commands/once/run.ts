@@ -129,7 +129,7 @@ async function runSession(parts: OnceParts, run: OnceRun, signal: AbortSignal): 
 function saveCoverageNotes(context: SyncContext, { wantedRange }: OnceRun): void {
   if (wantedRange === null) return;
   context.filterNotes.noteTelemetryRead();
-  runUnlessFull(() => noteCoverage(context, wantedRange), context.stateFull);
+  runUnlessFull(() => noteCoverage(context, wantedRange), context.noteStateFull);
 }
 
 /** The input of {@link advanceRun}. */

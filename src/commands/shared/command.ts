@@ -83,7 +83,7 @@ export function missingScopeText(scope: string): string {
  * @throws ApiFault UserError
  */
 export async function fetchAccount(
-  { api, store, streamOff }: SyncContext,
+  { api, store, noteStreamOff }: SyncContext,
   signal: AbortSignal,
 ): Promise<Account | null> {
   try {
@@ -96,7 +96,7 @@ export async function fetchAccount(
   } catch (error) {
     const scope = findMissingScope(error, 'account');
     if (scope === null) throw error;
-    streamOff('account', scope);
+    noteStreamOff('account', scope);
     // The stored account, which the rate limiter uses as well.
     return store.account();
   }

@@ -146,7 +146,7 @@ async function withApi<T>(
 async function confirmWorkspace({ context }: Sync, signal: AbortSignal): Promise<void> {
   try {
     await fetchAccount(context, signal);
-    context.workspaceKnown();
+    context.noteWorkspaceKnown();
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (endsSession(error)) throw refusalOf(error);

@@ -93,7 +93,7 @@ test('a full state only delays the job', async () => {
   const queue = fakeQueue();
   const full: unknown[] = [];
   const store = { fact: () => null, saveFact: () => {} };
-  const { run } = createAllHistory({ queue, store, clock, stateFull: (error) => full.push(error) });
+  const { run } = createAllHistory({ queue, store, clock, noteStateFull: (error) => full.push(error) });
   const stop = new AbortController();
   const running = run(stop.signal).catch(() => 'stopped');
   await clock.sleep(61 * MINUTE_MS);
