@@ -49,7 +49,7 @@ export function cronStepMistake(text: string): string | null {
 export function readCron(text: string): Schedule | CronMistake {
   const { valid, errors } = validateDetailed(text);
   if (!valid) return { mistake: mistakeIn(text, errors[0]?.field ?? '') };
-  const schedule = scheduleOf(text);
+  const schedule = parseSchedule(text);
   return schedule.next(0) === null ? { mistake: NO_TIME } : schedule;
 }
 
@@ -76,7 +76,7 @@ const RANGES: ReadonlyMap<string, string> = new Map([
   ['weekday', '0 to 7, or a name such as mon'],
 ]);
 
-function scheduleOf(text: string): Schedule {
+function parseSchedule(text: string): Schedule {
   const matcher = createTask(text, () => {}, { timezone: 'UTC' });
   const { hour, minute, second, dayOfMonth, month, dayOfWeek } = parse(text);
   const times = timesOfDay({ hour, minute, second });

@@ -262,7 +262,7 @@ export function coveredShare(covered: readonly CoveredRange[], wanted: Interval,
 }
 
 /** The wanted range of a device: it ends at the coverage limit, or when the device was gone. */
-export function wantedOf({ goneSinceMs }: Pick<KnownDevice, 'goneSinceMs'>, range: Interval): Interval {
+export function wantedPart({ goneSinceMs }: Pick<KnownDevice, 'goneSinceMs'>, range: Interval): Interval {
   if (goneSinceMs === null) return range;
   const end: EpochNs = BigInt(Math.floor(goneSinceMs)) * (SECOND_NS / 1000n);
   return { from: range.from, to: end < range.to ? end : range.to };

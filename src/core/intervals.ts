@@ -27,7 +27,7 @@ export function normalize(intervals: Iterable<Interval>): Intervals {
 }
 
 /** The shortest interval that contains both. */
-export function hullOf(a: Interval | null, b: Interval): Interval {
+export function hull(a: Interval | null, b: Interval): Interval {
   return a === null ? b : { from: minNs(a.from, b.from), to: maxNs(a.to, b.to) };
 }
 

@@ -7,7 +7,7 @@
  * early is taken back: reading a range again is better than calling it complete when it is not.
  */
 import { addRange, type CoveredRange, type Edge } from '../core/coverage.ts';
-import { hullOf, type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
+import { hull, type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
 import { readingDigest } from '../core/lines/points.ts';
 import type { Reading } from '../core/records.ts';
 import {
@@ -148,7 +148,7 @@ export function coverageAfter(
   const added = covers === null ? before : addRange(before, covers);
   const lateGap = findLateGap(added, input, late);
   const covered = lateGap === null ? added : withoutRange(added, lateGap, oldestReading(readings));
-  const reopened = [...silent, ...(lateGap === null ? [] : [lateGap])].reduce<Interval | null>(hullOf, null);
+  const reopened = [...silent, ...(lateGap === null ? [] : [lateGap])].reduce<Interval | null>(hull, null);
   const isLonger =
     gracePeriodMs > gracePeriodOf(input.gracePeriodMs, state.late) ||
     (covers !== null && gracePeriodMs > input.gracePeriodMs);

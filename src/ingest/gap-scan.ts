@@ -7,7 +7,7 @@
  * requests of one gap.
  */
 import { type CoveredRange, type Edge, overlapsOf } from '../core/coverage.ts';
-import { hullOf, type Interval } from '../core/intervals.ts';
+import { hull, type Interval } from '../core/intervals.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { GapReason, MissedOverlap } from '../core/state/telemetry.ts';
@@ -221,7 +221,7 @@ async function handlePage(
   const { newReadings, reopened } = await commitInTurns(context, known);
   context.checkRoom();
   // More may lie there: the scan continues, wherever its range ends.
-  if (reopened !== null) scan.whole.reopened = hullOf(scan.whole.reopened, reopened);
+  if (reopened !== null) scan.whole.reopened = hull(scan.whole.reopened, reopened);
   scan.whole.result = addScans(scan.whole.result, {
     pages: 1,
     lastReadings: readings,

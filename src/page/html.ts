@@ -365,7 +365,7 @@ function navigation({ here, links }: Pick<Frame, 'here' | 'links'>): Html {
 }
 
 /** Builds the complete HTML document around the content of a page. */
-export function documentOf({
+export function renderDocument({
   title,
   workspace,
   version,

@@ -10,7 +10,7 @@ import type { PageFacts } from '../core/page-facts.ts';
 import { type Served, servedJson } from '../core/ports.ts';
 import { deviceMain, PERIODS, readPeriod } from './device.ts';
 import { devicesSection, readDevicesQuery } from './devices.ts';
-import { documentOf, type Frame, type Html, html, MARK } from './html.ts';
+import { type Frame, type Html, html, MARK, renderDocument } from './html.ts';
 import {
   destinationsNow,
   type OverviewParts,
@@ -137,7 +137,7 @@ function pageFrame(
 }
 
 function servePage(status: number, frame: Frame): Served {
-  return { status, type: 'text/html; charset=utf-8', body: documentOf(frame) };
+  return { status, type: 'text/html; charset=utf-8', body: renderDocument(frame) };
 }
 
 async function jsonAt(facts: PageFacts, path: string, params: URLSearchParams): Promise<Served | null> {

@@ -3,7 +3,7 @@
  * problems it has. It applies the rules of the planner and of coverage; it cannot see the planner's own plans.
  */
 import { coveredIntervals } from '../core/coverage.ts';
-import { emptyByListing, gapText, PENDING, wantedOf } from '../core/device-coverage.ts';
+import { emptyByListing, gapText, PENDING, wantedPart } from '../core/device-coverage.ts';
 import { faultText } from '../core/faults.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
@@ -119,7 +119,7 @@ function wantedAndBar(
   wantedRange: WantedRange,
 ): Pick<DeviceReport, 'wanted' | 'bar'> {
   const { device, telemetry } = known;
-  const wanted: Interval = wantedOf(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, telemetry) });
+  const wanted: Interval = wantedPart(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, telemetry) });
   // The newest end is always open: without lag it is no gap.
   const to = isFresh(known) ? minNs(wanted.to, telemetry.covered.at(-1)?.to ?? wanted.to) : wanted.to;
   const drawn: Interval = { from: maxNs(wanted.from, to - BAR_NS), to };

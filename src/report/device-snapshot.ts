@@ -3,7 +3,7 @@
  * each device once, because there may be ten thousand of them.
  */
 
-import { coveredShare, determineCoverage, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
+import { coveredShare, determineCoverage, emptyByListing, hasLag, wantedPart } from '../core/device-coverage.ts';
 import { percentile } from '../core/fleet.ts';
 import type { Interval } from '../core/intervals.ts';
 import { RESTING } from '../core/records.ts';
@@ -46,7 +46,7 @@ export function snapshotDevice(
   now: CoverageNow,
 ): DeviceSnapshot {
   const { covered, gaps } = now;
-  const wanted = wantedOf(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, now) });
+  const wanted = wantedPart(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, now) });
   const isExcluded = context.settings.filter.excludes(device.record);
   const listedEmpty = emptyByListing(context, device, now);
   const coverage = determineCoverage({ ...device, isExcluded }, { covered, gaps, listedEmpty, openSeconds }, wanted);

@@ -16,7 +16,7 @@
 
 import { createTurns, NEVER_ABORTED } from '../core/async.ts';
 import { coveredIntervals } from '../core/coverage.ts';
-import { emptyByListing, wantedOf } from '../core/device-coverage.ts';
+import { emptyByListing, wantedPart } from '../core/device-coverage.ts';
 import { union } from '../core/intervals.ts';
 import type { KnownAlert } from '../core/lines/fact-lines.ts';
 import type { DeviceReport } from '../core/page-facts.ts';
@@ -203,7 +203,7 @@ function coverageCells(
   if (known === null) return ' '.repeat(days);
   const now = { ...telemetryNow(context.store, deviceId), newestNs };
   const all = union(coveredIntervals(now.covered), emptyByListing(context, known, now));
-  const whole = wantedOf(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, now) });
+  const whole = wantedPart(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, now) });
   // The newest end is always open: without lag it is no gap.
   const wanted = isCurrent ? { ...whole, to: minNs(whole.to, all.at(-1)?.to ?? whole.to) } : whole;
   const withReadings = new Set(parts.facts.daysOf(deviceId, fromDay).map(({ day }) => day));

@@ -9,7 +9,7 @@
 import { runUnlessFull } from '../core/archive-room.ts';
 import { repeat } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
-import { determineCoverage, emptyByListing, hasLag, wantedOf } from '../core/device-coverage.ts';
+import { determineCoverage, emptyByListing, hasLag, wantedPart } from '../core/device-coverage.ts';
 import { hash64 } from '../core/hash.ts';
 import { coverageLine } from '../core/lines/fact-lines.ts';
 import type { CoveragePoint, KnownDevice, NewCoveragePoint } from '../core/state/inventory.ts';
@@ -119,7 +119,7 @@ function refreshCoverage(context: SyncContext, device: KnownDevice, moment: Cove
   const isExcluded = settings.filter.excludes(device.record);
   const listedEmpty = emptyByListing(context, device, now);
   if (gaps.length > 0 && gapsIn({ from: wantedRange.wantedFrom, to }, covered).length === 0) store.clearGaps(deviceId);
-  const wanted = wantedOf(device, { from: wantedFrom, to });
+  const wanted = wantedPart(device, { from: wantedFrom, to });
   const coverage = determineCoverage(
     { ...device, isExcluded },
     { covered, gaps, listedEmpty, openSeconds: mostOpen },

@@ -373,7 +373,7 @@ export function pickIdle({ heaps, bySlot }: DeviceQueue, nowMs: number): string 
 }
 
 /** Until when no reading of a device is overdue that the listing does not follow; `null` where none is known. */
-export function nextReadingOf({ devices, rules }: DeviceQueue, deviceId: string): number | null {
+export function nextDeviceReadingMs({ devices, rules }: DeviceQueue, deviceId: string): number | null {
   const device = devices.get(deviceId);
   return device === undefined ? null : nextReadingMs(device.facts, rules.polls);
 }

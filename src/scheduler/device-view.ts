@@ -25,7 +25,7 @@ interface DeviceView {
   readonly open: OpenHistory;
 }
 
-/** The facts about one device that {@link viewOf} works from. */
+/** The facts about one device that {@link buildView} works from. */
 export interface ViewInput {
   readonly covered: readonly CoveredRange[];
   /** The wanted range, up to the coverage limit. */
@@ -41,7 +41,7 @@ const CATCH_UP_NS = DAY_NS;
 const WEEK_NS = 7n * DAY_NS;
 
 /** Returns the view of a device. Time above the newest covered range is no gap: the next live request reads it. */
-export function viewOf({ covered, wanted, resting, named = [] }: ViewInput): DeviceView {
+export function buildView({ covered, wanted, resting, named = [] }: ViewInput): DeviceView {
   const top = covered.at(-1);
   // Never polled: the newest page comes before any history.
   if (top === undefined) return { newestMs: null, coveredToMs: null, liveGap: null, open: NOTHING_OPEN };

@@ -27,7 +27,7 @@ import {
   beginDevice,
   dropDevice,
   endDeviceRest,
-  nextReadingOf,
+  nextDeviceReadingMs,
   noteDeviceAnswer,
   noteDeviceFailure,
   noteDeviceListed,
@@ -325,7 +325,7 @@ export function createPlanner(state: PlannerState): Planner {
     turnOff: (stream, untilMs) => turnOff(state, stream, untilMs),
     figures: () => figuresOf(state),
     daySupply: (nowMs) => plannerDaySupply(state, nowMs),
-    nextReadingMs: (deviceId) => nextReadingOf(state.devices, deviceId),
+    nextReadingMs: (deviceId) => nextDeviceReadingMs(state.devices, deviceId),
     rates: () => ratesOf(state.devices),
   };
 }

@@ -29,7 +29,7 @@ import { wantedNow } from '../ingest/wanted-range.ts';
 import type { DayFigures } from './day-budget.ts';
 import { createPlannerState } from './decide.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
-import { fromBefore, ownRanges, recencyRange, toListed, type Viewed, viewOf } from './device-view.ts';
+import { buildView, fromBefore, ownRanges, recencyRange, toListed, type Viewed } from './device-view.ts';
 import { measurePeriods } from './estimate.ts';
 import type { Goal, GoalGap } from './goal.ts';
 import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
@@ -316,7 +316,7 @@ export function viewDevice({ parts, polled, isolated }: Planning, deviceId: stri
   const named = rangesOf((gap) => !isAwaitingRetry(gap, nowMs));
   const from = ownWantedFrom(isolated(), state, wantedRange.wantedFrom);
   const wanted = { from, to: maxNs(limitFor(wantedRange, state), from) };
-  return { state, wanted, view: viewOf({ covered: state.covered, wanted, resting, named }) };
+  return { state, wanted, view: buildView({ covered: state.covered, wanted, resting, named }) };
 }
 
 /** Returns the missing history of a device in a lane: its own, and that of the lane's goal. */

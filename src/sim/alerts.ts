@@ -63,7 +63,7 @@ interface AlertModel extends DeviceContext {
 /** Alerts by the seed. Ids ascend with time, so that any alert is found without looking at the others. */
 export function seededAlerts(model: AlertModel): AlertList {
   const described = new Map<number, AlertSpec | null>();
-  const specOf = (index: number, openedAtMs: EpochMs): AlertSpec | null => {
+  const describeOnce = (index: number, openedAtMs: EpochMs): AlertSpec | null => {
     const known = described.get(index);
     if (known !== undefined) return known;
     const spec = describe(model, index, openedAtMs);
@@ -78,7 +78,7 @@ export function seededAlerts(model: AlertModel): AlertList {
     for (; index >= 0; index -= 1) {
       const opened = openedAtMs(index);
       if (opened > atMs) continue;
-      const spec = specOf(index, opened);
+      const spec = describeOnce(index, opened);
       if (spec !== null) yield alertAt(spec, atMs, model.precision);
     }
   };
@@ -98,14 +98,14 @@ const DEVICES_TRIED = 16;
 
 /** A rule and a device of which it fires at a moment; `null` where none is found. */
 function firingAt(model: AlertModel, seed: Seed, atMs: EpochMs): Watch | null {
-  const thresholdOf = (rule: Rule, spec: SensorSpec, device: AlertDevice): number =>
+  const drawThreshold = (rule: Rule, spec: SensorSpec, device: AlertDevice): number =>
     model.isRare === true ? rareThreshold(rule, spec, device.levelOf(spec)) : dailyThreshold(rule, spec);
   for (let attempt = 0; attempt < DEVICES_TRIED; attempt += 1) {
     const device = model.deviceAt(mix(seed, 64 + attempt), atMs);
     if (device === null) return null;
     const firing = RULES.flatMap((rule): Watch[] => {
       const spec = device.sensors.find(({ key }) => key === rule.sensor);
-      return spec === undefined ? [] : [{ rule, device, threshold: thresholdOf(rule, spec, device) }];
+      return spec === undefined ? [] : [{ rule, device, threshold: drawThreshold(rule, spec, device) }];
     }).filter((watch) => firedValue(watch, atMs) !== null);
     if (firing.length > 0) return pick(mix(seed, 1), firing);
   }

@@ -19,7 +19,7 @@ import {
   truncate,
 } from './instants.ts';
 import { mix, mixText, type Seed, unit, whole } from './random.ts';
-import { createMeasure, levelOf, sensorsOf } from './sensors.ts';
+import { baseLevel, createMeasure, sensorsOf } from './sensors.ts';
 import {
   type DeviceSpec,
   type Lifecycle,
@@ -89,7 +89,7 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
     series,
     intervalMs,
     sensors,
-    levelOf: (sensor) => levelOf(sensor, own),
+    levelOf: (sensor) => baseLevel(sensor, own),
     valueAt: (sensor, atMs) => newestValue(series, sensor, atMs),
     isPresent: (atMs) => atMs >= appearsAtMs && !absence.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs),
     snapshot: (atMs) => snapshot({ spec, series, intervalMs, precision, startMs }, atMs),

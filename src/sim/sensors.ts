@@ -41,7 +41,7 @@ export function sensorsOf(count: number): SensorSpec[] {
 }
 
 /** The level around which a sensor of a device goes up and down, by the seed of the device. */
-export function levelOf({ key, base, swing }: SensorSpec, seed: Seed): number {
+export function baseLevel({ key, base, swing }: SensorSpec, seed: Seed): number {
   return base + (unit(mix(mixText(seed, key), 1)) - 0.5) * swing;
 }
 
@@ -55,7 +55,7 @@ export function createMeasure(sensors: readonly SensorSpec[], seed: Seed): Measu
     return {
       spec,
       own,
-      level: levelOf(spec, seed),
+      level: baseLevel(spec, seed),
       phase: unit(mix(own, 2)) * 0.2,
       driftDays: whole(mix(own, 3), 5, 30),
       scale: 10 ** spec.decimals,

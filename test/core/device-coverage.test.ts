@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addRange, type CoveredRange, gapsIn } from '../../src/core/coverage.ts';
-import { coveredShare, determineCoverage, emptyByListing, hasLag, wantedOf } from '../../src/core/device-coverage.ts';
+import { coveredShare, determineCoverage, emptyByListing, hasLag, wantedPart } from '../../src/core/device-coverage.ts';
 import { type CoverageNow, type Gap, type GapReason, NEVER_LATE } from '../../src/core/state/telemetry.ts';
 import { DAY_NS, formatExact, HOUR_MS, MINUTE_MS, nsToMs, parseTimestamp } from '../../src/core/time.ts';
 import { at, BARE_DEVICE, bare, edgeOf, reading } from './support/readings.ts';
@@ -177,14 +177,14 @@ describe('the share that is covered', () => {
 
 describe('the wanted range of a device', () => {
   test('ends at the coverage limit, or when the device was gone, whichever comes first', () => {
-    expect(wantedOf(device(), WANTED)).toBe(WANTED);
-    expect(wantedOf(device(null, nsToMs(at(40)) + 0.7), WANTED)).toEqual({ from: at(0), to: at(40) });
-    expect(wantedOf(device(null, nsToMs(at(400))), WANTED)).toEqual(WANTED);
+    expect(wantedPart(device(), WANTED)).toBe(WANTED);
+    expect(wantedPart(device(null, nsToMs(at(40)) + 0.7), WANTED)).toEqual({ from: at(0), to: at(40) });
+    expect(wantedPart(device(null, nsToMs(at(400))), WANTED)).toEqual(WANTED);
   });
 
   test('is empty for a device that was gone before: no gap, no lag', () => {
     const gone = device(null, nsToMs(at(-40)));
-    const wanted = wantedOf(gone, WANTED);
+    const wanted = wantedPart(gone, WANTED);
     expect(determineCoverage(gone, { covered: [], gaps: [] }, wanted)).toMatchObject({
       lagSeconds: 0,
       gapSeconds: 0,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { CoveredRange } from '../../src/core/coverage.ts';
 import { lengthNs, normalize, subtract } from '../../src/core/intervals.ts';
 import { DAY_MS, HOUR_MS, msToNs, nsToMs } from '../../src/core/time.ts';
-import { viewOf } from '../../src/scheduler/device-view.ts';
+import { buildView } from '../../src/scheduler/device-view.ts';
 
 const NOW = 100 * DAY_MS;
 
@@ -15,7 +15,7 @@ function span(fromMs: number, toMs: number, lastMs: number | null = toMs - 1000)
 
 function view(covered: readonly CoveredRange[], { fromMs = NOW - 30 * DAY_MS, resting = [span(0, 0)] } = {}) {
   const wanted = { from: msToNs(fromMs), to: msToNs(NOW) };
-  return viewOf({ covered, wanted, resting: normalize(resting) });
+  return buildView({ covered, wanted, resting: normalize(resting) });
 }
 
 describe('the facts of a device for the planner', () => {

@@ -4,7 +4,7 @@
  */
 
 import { coveredIntervals } from '../../core/coverage.ts';
-import { CLOSED_BY_NONE, determineCoverage, PENDING, wantedOf } from '../../core/device-coverage.ts';
+import { CLOSED_BY_NONE, determineCoverage, PENDING, wantedPart } from '../../core/device-coverage.ts';
 import type { FleetRates } from '../../core/fleet.ts';
 import { type Intervals, lengthNs, subtract } from '../../core/intervals.ts';
 import { REPORTED_FROM_MS } from '../../core/quota.ts';
@@ -73,7 +73,7 @@ export function backfillView({ store, settings }: SyncContext, backfill: Backfil
     const device = known.get(deviceId);
     if (device === undefined) return [];
     const { covered } = store.telemetry(deviceId);
-    const wanted = wantedOf(device, backfill.wanted(deviceId));
+    const wanted = wantedPart(device, backfill.wanted(deviceId));
     const isExcluded = settings.filter.excludes(device.record);
     const { gaps } = determineCoverage({ ...device, isExcluded }, { covered, gaps: store.gaps(deviceId) }, wanted);
     const unread = device.goneSinceMs === null ? (backfill.recheck?.unread(deviceId) ?? []) : [];

@@ -190,7 +190,7 @@ export function backfillEndText(summary: BackfillSummary): string {
     storedLines(summary),
     ...emptyOf(summary),
     ...recheckText(summary),
-    ...missingOf(summary),
+    ...missingLines(summary),
     ...newestOf(summary),
     ...deliveryOf(summary),
   ];
@@ -266,7 +266,7 @@ function newestOf({ missing, to }: BackfillSummary): string[] {
   ];
 }
 
-function missingOf({ missing: all, to: end }: BackfillSummary): string[] {
+function missingLines({ missing: all, to: end }: BackfillSummary): string[] {
   const missing = all.filter((range) => !isNewest(range, end));
   if (missing.length === 0) return [];
   const reasons = new Map<string, MissingRange[]>();

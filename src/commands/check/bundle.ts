@@ -117,11 +117,11 @@ function status(config: State, names: Pseudonyms): unknown {
 function pseudonymousDevices(devices: StatusReport['devices'], names: Pseudonyms) {
   const byState: Record<string, number> = {};
   for (const { state } of devices) byState[state] = (byState[state] ?? 0) + 1;
-  const worst = [...devices].sort((a, b) => priorityOf(b) - priorityOf(a)).slice(0, MOST_DEVICES);
+  const worst = [...devices].sort((a, b) => devicePriority(b) - devicePriority(a)).slice(0, MOST_DEVICES);
   return { devices_by_state: byState, devices_worst: worst.map((device) => deviceReport(device, names)) };
 }
 
-function priorityOf({ lag_seconds, gaps }: DeviceStatus): number {
+function devicePriority({ lag_seconds, gaps }: DeviceStatus): number {
   return (lag_seconds ?? Number.MAX_SAFE_INTEGER) + gaps.length;
 }
 

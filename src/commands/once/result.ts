@@ -3,7 +3,7 @@
  * lines.
  */
 
-import { CLOSED_BY_NONE, determineCoverage, gapText, missingText, wantedOf } from '../../core/device-coverage.ts';
+import { CLOSED_BY_NONE, determineCoverage, gapText, missingText, wantedPart } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, ProgressReport, StatusGap, StatusReport } from '../../core/status.ts';
@@ -147,7 +147,7 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
   return store.devices().flatMap((device) => {
     const { deviceId } = device.record;
     const state = store.telemetry(deviceId);
-    const wanted = wantedOf(device, { from, to: limitFor(coverable, state) });
+    const wanted = wantedPart(device, { from, to: limitFor(coverable, state) });
     const known = { covered: state.covered, gaps: store.gaps(deviceId) };
     const isExcluded = settings.filter.excludes(device.record);
     const gaps = determineCoverage({ ...device, isExcluded }, known, wanted).gaps.filter((gap) => !isPast(gap));

@@ -14,7 +14,7 @@ const HOUR_SECONDS = HOUR_MS / SECOND_MS;
 export function planText(plan: CostPlan): string {
   const parts = [
     headLines(plan),
-    tableOf(plan),
+    requestTable(plan),
     quotaLines(plan),
     verdictLines(plan),
     backfillLines(plan),
@@ -47,7 +47,7 @@ const LANES = [
   ['total', 'total'],
 ] as const;
 
-function tableOf({ requests_per_day: { needed, planned, left_for_history }, schedules }: CostPlan): string[] {
+function requestTable({ requests_per_day: { needed, planned, left_for_history }, schedules }: CostPlan): string[] {
   const every: Readonly<Record<(typeof LANES)[number][0], number | null>> = {
     live: schedules.telemetry.mean_seconds,
     alerts: schedules.alerts.mean_seconds,

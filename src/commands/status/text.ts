@@ -121,7 +121,7 @@ function devices(
 ): string {
   const bad = all
     .filter(({ state }) => state !== 'excluded')
-    .map((device) => ({ device, seconds: priorityOf(device) }))
+    .map((device) => ({ device, seconds: deviceUrgency(device) }))
     .filter(({ seconds }) => seconds >= 1)
     .sort((a, b) => b.seconds - a.seconds);
   if (bad.length === 0) return '';
@@ -132,7 +132,7 @@ function devices(
 }
 
 /** The order of devices: by their gaps in seconds; a device without any coverage counts as infinite. */
-function priorityOf({ covered, gaps }: DeviceStatus): number {
+function deviceUrgency({ covered, gaps }: DeviceStatus): number {
   return covered.length === 0 ? Number.MAX_SAFE_INTEGER : secondsOf(gaps);
 }
 

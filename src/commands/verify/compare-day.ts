@@ -92,7 +92,7 @@ export async function examineDay(
   const acknowledged = target.acknowledged ?? state.positions(destination.id);
   let sent = 0;
   for (let attempt = 1; ; attempt += 1) {
-    const archivedBefore = archivedDayOf(state, target);
+    const archivedBefore = readArchivedDay(state, target);
     const knownMissing = state
       .missing(destination.id, target.deviceId, wholeDay(target.day))
       .filter((range) => staysMissing(range, parts))
@@ -110,7 +110,7 @@ export async function examineDay(
     const problem = await examineRanges(parts, work, signal);
     if (problem !== null) return problem;
     sent += work.sent;
-    const archived = archivedDayOf(state, target);
+    const archived = readArchivedDay(state, target);
     const cleared = normalize(work.cleared);
     const { newestMissing, oldestFound } = work.examination;
     const end = {
@@ -216,7 +216,7 @@ async function compareRange(
   return null;
 }
 
-function archivedDayOf(state: VerifyState, { deviceId, day }: DayOf): ArchivedDay {
+function readArchivedDay(state: VerifyState, { deviceId, day }: DayOf): ArchivedDay {
   return state.days(deviceId, day, day + 1)[0] ?? emptyDay(day);
 }
 

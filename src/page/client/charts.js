@@ -115,7 +115,7 @@ function widthOfValues(_plot, values) {
 }
 
 /** @param {Element} figure @param {number} count how many values are drawn */
-function optionsOf(figure, count) {
+function chartOptions(figure, count) {
   const { uPlot } = /** @type {any} */ (globalThis);
   const axis = {
     stroke: colour('--soft'),
@@ -175,7 +175,7 @@ function draw(figure, series) {
     return;
   }
   known?.plot.destroy();
-  drawn.set(figure, { sensor: series.sensor, plot: new uPlot(optionsOf(figure, data[0].length), data, place) });
+  drawn.set(figure, { sensor: series.sensor, plot: new uPlot(chartOptions(figure, data[0].length), data, place) });
 }
 
 function drawAll() {

@@ -24,10 +24,12 @@ import { hasShape, openReading } from '../open/read-only.ts';
  * @throws UserError (exit 1) where it cannot be read.
  */
 export function openVerifyState(directory: string): VerifyState | null {
-  return openReading(directory, (db, path) => (hasShape(db, path) ? explainedCalls(path, verifyStateOf(db)) : null));
+  return openReading(directory, (db, path) =>
+    hasShape(db, path) ? explainedCalls(path, createVerifyState(db)) : null,
+  );
 }
 
-function verifyStateOf(db: Database.Database): VerifyState {
+function createVerifyState(db: Database.Database): VerifyState {
   const fact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
   const account = fact.get('account');
   const missing = createMissingTable(db);
