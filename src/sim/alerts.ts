@@ -16,8 +16,13 @@ export interface AlertPosition {
   readonly alertId: number;
 }
 
-/** The alerts as of a moment, newest first (by `openedAtMs`, then by id). */
-type AlertList = (atMs: EpochMs, behind: AlertPosition | null) => Iterable<SimAlert>;
+/** The alerts of a workspace. */
+interface Alerts {
+  /** Those as of a moment, newest first (by `openedAtMs`, then by id). */
+  behind(atMs: EpochMs, behind: AlertPosition | null): Iterable<SimAlert>;
+  /** How many are not resolved at a moment. */
+  unresolved(atMs: EpochMs): number;
+}
 
 interface Rule {
   readonly name: string;
@@ -50,7 +55,7 @@ function rareThreshold({ above }: Rule, { swing, noise, decimals }: SensorSpec, 
 }
 
 /** A device that a rule can watch. */
-export type AlertDevice = Pick<WorldDevice, 'sensors' | 'levelOf' | 'valueAt'> & { readonly deviceId: string };
+export type AlertDevice = Pick<WorldDevice, 'sensors' | 'levelOf' | 'valuesAt'> & { readonly deviceId: string };
 
 interface AlertModel extends DeviceContext {
   readonly everyMs: number;
@@ -61,7 +66,7 @@ interface AlertModel extends DeviceContext {
 }
 
 /** Alerts by the seed. Ids ascend with time, so that any alert is found without looking at the others. */
-export function seededAlerts(model: AlertModel): AlertList {
+export function seededAlerts(model: AlertModel): Alerts {
   const described = new Map<number, AlertSpec | null>();
   const describeOnce = (index: number, openedAtMs: EpochMs): AlertSpec | null => {
     const known = described.get(index);
@@ -72,16 +77,44 @@ export function seededAlerts(model: AlertModel): AlertList {
   };
   const openedAtMs = (index: number): number =>
     Math.floor(model.startMs + (index + unit(mix(model.seed, index)) * 0.9) * model.everyMs);
-  return function* (atMs, behind) {
-    const newest = Math.floor((atMs - model.startMs) / model.everyMs);
-    let index = behind === null ? newest : Math.min(newest, behind.alertId - FIRST_ID - 1);
-    for (; index >= 0; index -= 1) {
+  /** The alerts from an index down to the first one; a condition on index and time leaves some out. */
+  const downFrom = function* (first: number, atMs: EpochMs, isWanted: (index: number, openedMs: EpochMs) => boolean) {
+    for (let index = first; index >= 0; index -= 1) {
       const opened = openedAtMs(index);
-      if (opened > atMs) continue;
+      if (opened > atMs || !isWanted(index, opened)) continue;
       const spec = describeOnce(index, opened);
       if (spec !== null) yield alertAt(spec, atMs, model.precision);
     }
   };
+  const newest = (atMs: EpochMs): number => Math.floor((atMs - model.startMs) / model.everyMs);
+  return {
+    behind: (atMs, behind) =>
+      downFrom(
+        behind === null ? newest(atMs) : Math.min(newest(atMs), behind.alertId - FIRST_ID - 1),
+        atMs,
+        () => true,
+      ),
+    // A device and its values are not needed to see that an old one is resolved.
+    unresolved: (atMs) => {
+      const mayBeOpen = (index: number, openedMs: EpochMs): boolean =>
+        atMs - openedMs <= LONGEST_LIFE_MS || staysOpen(mix(model.seed, index));
+      return countUnresolved(downFrom(newest(atMs), atMs, mayBeOpen));
+    },
+  };
+}
+
+function countUnresolved(alerts: Iterable<SimAlert>): number {
+  let count = 0;
+  for (const { status } of alerts) if (status !== 'resolved') count += 1;
+  return count;
+}
+
+/** No alert that is ever resolved is open for so long, with all that `alertLife` adds up. */
+const LONGEST_LIFE_MS = 60 * HOUR_MS;
+
+/** Whether an alert is never resolved. */
+function staysOpen(seed: Seed): boolean {
+  return chance(mix(seed, 7), 0.02);
 }
 
 const FIRST_ID = 1000;
@@ -103,19 +136,21 @@ function firingAt(model: AlertModel, seed: Seed, atMs: EpochMs): Watch | null {
   for (let attempt = 0; attempt < DEVICES_TRIED; attempt += 1) {
     const device = model.deviceAt(mix(seed, 64 + attempt), atMs);
     if (device === null) return null;
-    const firing = RULES.flatMap((rule): Watch[] => {
+    const watches = RULES.flatMap((rule): Watch[] => {
       const spec = device.sensors.find(({ key }) => key === rule.sensor);
       return spec === undefined ? [] : [{ rule, device, threshold: drawThreshold(rule, spec, device) }];
-    }).filter((watch) => firedValue(watch, atMs) !== null);
+    });
+    const values = device.valuesAt(new Set(watches.map(({ rule }) => rule.sensor)), atMs);
+    const firing = watches.filter((watch) => firedValue(watch, values) !== null);
     if (firing.length > 0) return pick(mix(seed, 1), firing);
   }
   return null;
 }
 
 /** The measured value beyond the threshold; `null` while it measures nothing, or a value within it. */
-function firedValue({ rule, device, threshold }: Watch, atMs: EpochMs): number | null {
-  const value = device.valueAt(rule.sensor, atMs);
-  if (value === null) return null;
+function firedValue({ rule, threshold }: Watch, values: ReadonlyMap<string, number>): number | null {
+  const value = values.get(rule.sensor);
+  if (value === undefined) return null;
   return (rule.above ? value > threshold : value < threshold) ? value : null;
 }
 
@@ -147,8 +182,9 @@ function alertLife(watch: Watch, seed: Seed, openedAtMs: EpochMs): Change<AlertS
     state = { ...state, ...next };
     changes.push({ atMs, value: state });
   };
+  const watched = new Set([watch.rule.sensor]);
   const fire = (afterMs: number): boolean => {
-    const value = firedValue(watch, atMs + afterMs);
+    const value = firedValue(watch, watch.device.valuesAt(watched, atMs + afterMs));
     if (value !== null) change(afterMs, { status: 'open', fireCount: state.fireCount + 1, value });
     return value !== null;
   };
@@ -157,7 +193,7 @@ function alertLife(watch: Watch, seed: Seed, openedAtMs: EpochMs): Change<AlertS
     fire(whole(mix(seed, 32 + again), 2, 20) * MINUTE_MS);
   }
   if (chance(mix(seed, 5), 0.6)) change(whole(mix(seed, 6), 1, 240) * MINUTE_MS, { status: 'acknowledged' });
-  if (chance(mix(seed, 7), 0.02)) return changes;
+  if (staysOpen(seed)) return changes;
   change(whole(mix(seed, 8), 1, 30) * HOUR_MS, { status: 'resolved' });
   if (chance(mix(seed, 9), 0.05) && fire(whole(mix(seed, 10), 1, 12) * HOUR_MS)) {
     change(whole(mix(seed, 11), 1, 6) * HOUR_MS, { status: 'resolved' });
@@ -166,12 +202,13 @@ function alertLife(watch: Watch, seed: Seed, openedAtMs: EpochMs): Change<AlertS
 }
 
 /** Alerts that were written down, in any order. */
-export function listedAlerts(specs: readonly AlertSpec[], precision: Precision): AlertList {
+export function listedAlerts(specs: readonly AlertSpec[], precision: Precision): Alerts {
   const newestFirst = [...specs].sort((a, b) => b.openedAtMs - a.openedAtMs || b.alertId - a.alertId);
-  return (atMs, behind) =>
+  const behind: Alerts['behind'] = (atMs, position) =>
     newestFirst
-      .filter((spec) => spec.openedAtMs <= atMs && (behind === null || isBehind(spec, behind)))
+      .filter((spec) => spec.openedAtMs <= atMs && (position === null || isBehind(spec, position)))
       .map((spec) => alertAt(spec, atMs, precision));
+  return { behind, unresolved: (atMs) => countUnresolved(behind(atMs, null)) };
 }
 
 function isBehind(spec: AlertPosition, { openedAtMs, alertId }: AlertPosition): boolean {

@@ -42,8 +42,8 @@ export interface WorldDevice {
   readonly sensors: readonly SensorSpec[];
   /** The level around which a sensor goes up and down in a day. */
   levelOf(sensor: SensorSpec): number;
-  /** The value of a sensor in the newest reading that has it at that moment; `null` where the last hours have none. */
-  valueAt(sensor: string, atMs: EpochMs): number | null;
+  /** The values of sensors, each in the newest reading that has it at that moment; none where the last hours have none. */
+  valuesAt(sensors: ReadonlySet<string>, atMs: EpochMs): ReadonlyMap<string, number>;
   /** Whether the workspace has it at that moment. */
   isPresent(atMs: EpochMs): boolean;
   /** The device as the API lists it at that moment. */
@@ -90,7 +90,7 @@ export function createDevice(spec: DeviceSpec, { seed, startMs, precision }: Dev
     intervalMs,
     sensors,
     levelOf: (sensor) => baseLevel(sensor, own),
-    valueAt: (sensor, atMs) => newestValue(series, sensor, atMs),
+    valuesAt: (wanted, atMs) => newestValues(series, wanted, atMs),
     isPresent: (atMs) => atMs >= appearsAtMs && !absence.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs),
     snapshot: (atMs) => snapshot({ spec, series, intervalMs, precision, startMs }, atMs),
   };
@@ -150,16 +150,17 @@ const VALUE_WITHIN_MS = 6 * HOUR_MS;
 /** A sensor may be in every nth reading only. */
 const READINGS_TRIED = 12;
 
-function newestValue(series: Series, sensor: string, atMs: EpochMs): number | null {
+function newestValues(series: Series, sensors: ReadonlySet<string>, atMs: EpochMs): ReadonlyMap<string, number> {
   const range = { fromNs: msBound(atMs - VALUE_WITHIN_MS), toNs: msBound(atMs), receivedByMs: atMs };
+  const found = new Map<string, number>();
   let tried = 0;
   for (const { values } of series.descending(range)) {
-    const [, json] = values?.find(([key]) => key === sensor) ?? [];
-    if (json !== undefined) return Number.isFinite(Number(json)) ? Number(json) : null;
+    for (const [key, json] of values ?? []) if (sensors.has(key) && !found.has(key)) found.set(key, Number(json));
     tried += 1;
-    if (tried === READINGS_TRIED) break;
+    if (tried === READINGS_TRIED || found.size === sensors.size) break;
   }
-  return null;
+  for (const [key, value] of found) if (!Number.isFinite(value)) found.delete(key);
+  return found;
 }
 
 /** A range of a series: half-open, and below a position if one is given. */

@@ -194,8 +194,7 @@ function windowOf({ position }: CursorContent): { fromNs: bigint; toNs: bigint }
 function account(call: Call, how: Decoration): SimPage {
   checkParameters(call, []);
   const { world, settings, nowMs } = call;
-  let openAlerts = 0;
-  for (const { status } of world.alertsBehind(nowMs, null)) if (status !== 'resolved') openAlerts += 1;
+  const openAlerts = world.unresolvedAlerts(nowMs);
   const { workspaceId, name } = world;
   const facts = { workspaceId, name, plan: settings.plan, devices: world.deviceIds(nowMs).length, openAlerts };
   return { kind: 'account', deviceId: null, records: [accountText(facts, how)], nextCursor: null };

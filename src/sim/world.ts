@@ -49,6 +49,8 @@ export interface World {
   alerts(atMs: EpochMs): SimAlert[];
   /** The alerts behind one, newest first, computed as they are taken. */
   alertsBehind(atMs: EpochMs, behind: AlertPosition | null): Iterable<SimAlert>;
+  /** How many alerts are not resolved at a moment. */
+  unresolvedAlerts(atMs: EpochMs): number;
   /** Every reading that the device ever makes with `fromNs <= time < toNs`, oldest first. */
   readings(deviceId: string, fromNs: EpochNs, toNs: EpochNs): Iterable<SimReading>;
   /** The same, newest first, from any point at the same cost. */
@@ -69,7 +71,7 @@ export function createWorld(options: WorldOptions): World {
     createDevice(spec, { seed: mixText(seed, 'devices'), startMs, precision }),
   );
   const all = [...devices.values()];
-  const alertsBehind = isList(alerts)
+  const alertList = isList(alerts)
     ? listedAlerts(alerts, precision)
     : seededAlerts({
         seed: mixText(seed, 'alerts'),
@@ -94,8 +96,9 @@ export function createWorld(options: WorldOptions): World {
       const device = devices.get(deviceId);
       return device?.isPresent(atMs) ? device.snapshot(atMs) : null;
     },
-    alerts: (atMs) => [...alertsBehind(atMs, null)],
-    alertsBehind,
+    alerts: (atMs) => [...alertList.behind(atMs, null)],
+    alertsBehind: alertList.behind,
+    unresolvedAlerts: alertList.unresolved,
     readings: (deviceId, fromNs, toNs) => devices.get(deviceId)?.series.ascending(fromNs, toNs) ?? [],
     readingsDescending: (deviceId, range) => devices.get(deviceId)?.series.descending(range) ?? [],
   };

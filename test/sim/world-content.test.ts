@@ -1,9 +1,9 @@
 /** The contents of the simulated workspace: values, traits and alerts. */
 import { expect, test } from 'vitest';
-import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import type { SimReading } from '../../src/sim/spec.ts';
 import { createSeededWorld } from '../support/seeded-world.ts';
-import { HOSTILE_KEYS, LONG_KEY, ODD_VALUES } from '../support/trait-world.ts';
+import { createWorld, HOSTILE_KEYS, LONG_KEY, ODD_VALUES } from '../support/trait-world.ts';
 import { everything, ORIGIN_MS, worldOf } from './support.ts';
 
 test('values are sensible: finite decimals within the sensor, another each time', () => {
@@ -78,6 +78,23 @@ test('alerts: newest first, with ids that never change, open at first and resolv
     status: 'open',
     fireCount: 1,
   });
+});
+
+test('unresolved alerts are counted as the list shows them, old and new', () => {
+  const devices = [{ deviceId: 'd', intervalMs: 5 * MINUTE_MS }];
+  const world = createWorld({
+    seed: 5,
+    originMs: ORIGIN_MS,
+    historyMs: 200 * DAY_MS,
+    alerts: { everyMs: HOUR_MS },
+    devices,
+  });
+  const counts = Array.from({ length: 40 }, (_, at) => ORIGIN_MS - at * 5 * DAY_MS).map((atMs) => ({
+    counted: world.unresolvedAlerts(atMs),
+    listed: world.alerts(atMs).filter(({ status }) => status !== 'resolved').length,
+  }));
+  expect(counts[0]?.listed).toBeGreaterThan(30);
+  expect(counts.map(({ counted }) => counted)).toEqual(counts.map(({ listed }) => listed));
 });
 
 test('alerts by description: equal times in the order of their ids, changes at their times', () => {
