@@ -12,8 +12,22 @@ interface Token {
   readonly kind: 'comment' | 'string' | 'template' | 'regex';
 }
 
+interface Options {
+  readonly keepStrings: boolean;
+}
+
+/** The results for the files that are searched: each rule about the sources looks at all of them. */
+const blanked = { keeping: new Map<string, string>(), dropping: new Map<string, string>() };
+
 /** Blanks out comments, and also strings, templates' texts and regular expressions unless `keepStrings`. */
-export function blank(text: string, { keepStrings }: { keepStrings: boolean }): string {
+export function blank(text: string, options: Options): string {
+  const known = options.keepStrings ? blanked.keeping : blanked.dropping;
+  const result = known.get(text) ?? blankAnew(text, options);
+  known.set(text, result);
+  return result;
+}
+
+function blankAnew(text: string, { keepStrings }: Options): string {
   let out = '';
   let at = 0;
   while (at < text.length) {
@@ -114,7 +128,7 @@ function blankTemplate(piece: string, keepStrings: boolean): string {
       at += 2;
     } else if (piece.startsWith('${', at)) {
       const end = holeEnd(piece, at);
-      out += `  ${blank(piece.slice(at + 2, end - 1), { keepStrings })} `;
+      out += `  ${blankAnew(piece.slice(at + 2, end - 1), { keepStrings })} `;
       at = end;
     } else {
       out += keepStrings || piece[at] === '\n' ? piece[at] : ' ';
