@@ -207,6 +207,8 @@ export interface Sink {
 export interface PackedText {
   /** One gzip member. */
   readonly gzip: Promise<Uint8Array>;
+  /** The text as it was before. */
+  unpack(): Promise<Uint8Array>;
 }
 
 /** The answer of a database to the question for its kind. */

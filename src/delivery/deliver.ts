@@ -100,10 +100,15 @@ interface Delivery extends DelivererParts {
   withheld: number;
 }
 
-/** Lines of a lane that follow a position. */
-interface NextBatch {
+/** The place of a batch in the log. */
+interface BatchSpan {
   readonly lane: LogLane;
   readonly from: LogPosition;
+  readonly batch: Pick<LogBatch, 'segments' | 'count'>;
+}
+
+/** Lines of a lane that follow a position. */
+interface NextBatch extends BatchSpan {
   readonly batch: LogBatch;
   readonly packed?: PackedText | undefined;
 }
@@ -114,8 +119,8 @@ interface Result {
   readonly tookMs: number;
 }
 
-/** A batch with the promise of its result. */
-interface UnderWay extends NextBatch {
+/** A batch that is sent. Only its request has its text. */
+interface UnderWay extends BatchSpan {
   readonly result: Promise<Result>;
 }
 
@@ -243,31 +248,34 @@ async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Out
 }
 
 /** Whether the prepared batch can be sent before it is recorded that the one before it was accepted. */
-function mayFollow({ store, destination, prepared }: Delivery, first: NextBatch, sent: Sent): boolean {
+function mayFollow({ store, destination, prepared }: Delivery, first: BatchSpan, sent: Sent): boolean {
   if (prepared === null || sent.resolution.tooLarge || !isAccepted(first, sent)) return false;
   const { block, line } = store.position(destination.id(), first.lane);
   return block === first.from.block && line === first.from.line;
 }
 
 /** Whether the destination has accepted all lines of a batch. */
-function isAccepted({ batch }: NextBatch, { resolution, rejected }: Sent): boolean {
+function isAccepted({ batch }: BatchSpan, { resolution, rejected }: Sent): boolean {
   return resolution.resolved === batch.count && rejected.length === 0;
 }
 
 /** Sends the next batch. @returns whether there was one */
 function sendNext(delivery: Delivery, served: ServedDestination, signal: AbortSignal): boolean {
-  const { clock, underWay } = delivery;
+  const { clock, underWay, width } = delivery;
   const next = nextBatch(delivery);
   delivery.prepared = null;
   if (next === null) return false;
+  const { lane, from, batch } = next;
+  // Where many are under way at once, none keeps its text.
+  const packed = next.packed ?? (width.batches() > 1 ? packOf(served, batch) : undefined);
   const startedMs = clock.monoMs();
-  const result = sendKept(delivery, served, next, signal).then((sent) => ({
+  const result = sendKept(delivery, served, { batch, packed }, signal).then((sent) => ({
     sent,
     tookMs: clock.monoMs() - startedMs,
   }));
   // It is looked at in its turn, or dropped.
   result.catch(() => {});
-  underWay.push({ ...next, result });
+  underWay.push({ lane, from, batch: { segments: batch.segments, count: batch.count }, result });
   return true;
 }
 
@@ -304,17 +312,22 @@ function isFull({ count, text }: LogBatch, lines: number): boolean {
   return count === lines || text.length >= BATCH_LENGTH / 2;
 }
 
+/** Begins to pack a batch, for a database that takes the text of the log as it is. */
+function packOf({ kind, sink }: ServedDestination, { text }: LogBatch): PackedText | undefined {
+  return kind === 'influxdb' ? sink.pack?.(text) : undefined;
+}
+
 /**
  * Reads and packs the batch after those under way, so that it is ready when the first of them is acknowledged. A batch
  * that is not full yet is left to grow.
  */
-function prepareNext(delivery: Delivery, { kind, sink }: ServedDestination): void {
+function prepareNext(delivery: Delivery, served: ServedDestination): void {
   const { store, destination, underWay, batchSize } = delivery;
   const sent = underWay.reduce((sum, { batch }) => sum + batch.count, 0);
   if (store.backlog(destination.id()).pendingLines - sent < batchSize.lines()) return;
   const next = nextBatch(delivery);
   if (next === null || next === delivery.prepared || !isFull(next.batch, batchSize.lines())) return;
-  delivery.prepared = kind === 'influxdb' ? { ...next, packed: sink.pack?.(next.batch.text) } : next;
+  delivery.prepared = { ...next, packed: packOf(served, next.batch) };
 }
 
 /**
@@ -323,7 +336,7 @@ function prepareNext(delivery: Delivery, { kind, sink }: ServedDestination): voi
  *
  * @returns why the rest of the batch is blocked; `null` if the position has moved
  */
-async function record(delivery: Delivery, next: NextBatch, { sent, tookMs }: Result): Promise<Blocked | null> {
+async function record(delivery: Delivery, next: BatchSpan, { sent, tookMs }: Result): Promise<Blocked | null> {
   const { store, clock, destination, width } = delivery;
   const { lane, from, batch } = next;
   delivery.withheld = batch.count;

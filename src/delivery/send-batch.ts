@@ -31,10 +31,11 @@ interface BatchParts {
  * Sends a batch of the log as it is kept, in one request. Its lines are looked at only if the database refuses some of
  * them, or if some may not be sent as they are.
  *
- * @param packed the text of the batch, where it was packed ahead
+ * @param packed the text of the batch, where it was packed ahead. Then the text is not kept during the request: packed
+ * it takes a tenth of the memory, and it is unpacked where the lines are looked at.
  * @returns the result, by lines of the log
  */
-export async function sendKept(
+export function sendKept(
   parts: BatchParts,
   served: ServedDestination,
   { batch, packed }: { readonly batch: KeptLines; readonly packed?: PackedText | undefined },
@@ -42,15 +43,59 @@ export async function sendKept(
 ): Promise<Sent> {
   const { kind, sink } = served;
   const isWhole = kind === 'influxdb' && isSendable(batch.extent, parts.latestNs?.() ?? null);
-  if (!isWhole || sink.writeText === undefined) return await sendBatch(parts, served, batch, signal);
-  const answer = await sink.writeText(packed ?? batch.text, signal);
+  const send = sink.writeText;
+  if (!isWhole || send === undefined) return sendBatch(parts, served, batch, signal);
+  const { count } = batch;
+  const controls = lastLines(batch.text, CONTROLS_FROM);
+  const body = packed === undefined ? textBody(batch) : packedBody(packed);
+  return sendWhole(parts, served, { ...body, send, count, controls }, signal);
+}
+
+/** A batch as one request carries it. It has the text of the batch only where that is not packed. */
+interface WholeBatch {
+  readonly body: Uint8Array | PackedText;
+  readonly lines: () => Promise<readonly string[]>;
+}
+
+function textBody(batch: KeptLines): WholeBatch {
+  return { body: batch.text, lines: async () => batch.lines };
+}
+
+function packedBody(packed: PackedText): WholeBatch {
+  return { body: packed, lines: async () => linesOf(await packed.unpack()) };
+}
+
+function linesOf(text: Uint8Array): string[] {
+  return Buffer.from(text.buffer, text.byteOffset, text.length - 1)
+    .toString('utf8')
+    .split('\n');
+}
+
+/** @param controls the last lines of the batch, which become controls where all of it is accepted */
+async function sendWhole(
+  parts: BatchParts,
+  served: ServedDestination,
+  {
+    send,
+    body,
+    lines,
+    count,
+    controls,
+  }: WholeBatch & {
+    readonly send: NonNullable<Sink['writeText']>;
+    readonly count: number;
+    readonly controls: readonly string[];
+  },
+  signal: AbortSignal,
+): Promise<Sent> {
+  const answer = await send(body, signal);
   const verdict = judge(answer);
   // The answer was about no line.
   if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);
   if (verdict.does !== 'accept')
-    return await sendBatch(parts, served, { lines: batch.lines, answered: answer }, signal);
-  parts.controls.remember(lastLines(batch.text, CONTROLS_FROM));
-  return noneRejected(batch.count, null);
+    return await sendBatch(parts, served, { lines: await lines(), answered: answer }, signal);
+  parts.controls.remember(controls);
+  return noneRejected(count, null);
 }
 
 /** The result of one request that has rejected no line. */

@@ -12,7 +12,7 @@ import type { ClientRequest, Agent as HttpAgent, IncomingMessage, RequestOptions
 import { createRequire } from 'node:module';
 import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { gunzipSync, gzip } from 'node:zlib';
+import { gunzip, gunzipSync, gzip } from 'node:zlib';
 import { proxyNotUrl } from '../core/faults.ts';
 import type { PackedText } from '../core/ports.ts';
 import type { ServerAnswer } from './answers.ts';
@@ -46,7 +46,7 @@ export function packText(text: Uint8Array): PackedText {
   const gzip = compress(text);
   // The request that sends it reports the error. A text that is not sent needs no report.
   gzip.catch(() => {});
-  return { gzip };
+  return { gzip, unpack: async () => await promisify<Uint8Array, Buffer>(gunzip)(await gzip) };
 }
 
 interface ConnectionOptions {

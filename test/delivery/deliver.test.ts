@@ -244,7 +244,7 @@ describe('the batch after the one under way', () => {
       pack: (text) => {
         onPack(text);
         made.push(`pack ${valuesOf(Buffer.from(text).toString())}`);
-        return { gzip: Promise.resolve(gzipSync(text)) };
+        return { gzip: Promise.resolve(gzipSync(text)), unpack: async () => text };
       },
     };
     const parts = { store: state.store, clock, random: () => 0.5, observe };

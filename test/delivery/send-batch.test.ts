@@ -5,6 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { createControlLines, sendBatch, sendKept } from '../../src/delivery/send-batch.ts';
+import { packText } from '../../src/influx/connection.ts';
 import { scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
@@ -126,21 +127,27 @@ for (const [name, answer] of [
     const { lines, batch } = keptBatch(state);
     const clock = createVirtualClock(Number(AT_NS / 1_000_000n));
     const outcomes = [];
-    for (const way of ['kept', 'lines'] as const) {
+    for (const way of ['packed', 'kept', 'lines'] as const) {
       const { sink, requests } = textSink(answer);
       const controls = createControlLines();
       const parts = { store: state.store, clock, controls };
       const served = { kind: 'influxdb', sink } as const;
       const { signal } = new AbortController();
       const sent =
-        way === 'kept'
-          ? await sendKept(parts, served, { batch }, signal)
-          : await sendBatch(parts, served, { lines }, signal);
+        way === 'lines'
+          ? await sendBatch(parts, served, { lines }, signal)
+          : await sendKept(
+              parts,
+              served,
+              { batch, packed: way === 'packed' ? packText(batch.text) : undefined },
+              signal,
+            );
       const remembered = [controls.newest(), controls.latestLike(lines[0] ?? '')];
       outcomes.push({ sent, remembered, requests: requests.map((each) => each.lines) });
-      expect(requests[0]?.by).toBe(way === 'kept' ? 'text' : 'lines');
+      expect(requests[0]?.by).toBe(way === 'lines' ? 'lines' : 'text');
     }
-    expect(outcomes[0]).toEqual(outcomes[1]);
+    expect(outcomes[0]).toEqual(outcomes[2]);
+    expect(outcomes[1]).toEqual(outcomes[2]);
   });
 }
 
@@ -165,6 +172,19 @@ test('the lines of a batch are not read again and again while the database is do
   expect(resolution).toMatchObject({ resolved: 0, blocked: { message: 'down' } });
   expect(requests).toHaveLength(1);
   expect(lines).not.toHaveBeenCalled();
+});
+
+test('the text of a packed batch is not used any more during the request, also where lines are refused', async () => {
+  using state = scratchStore();
+  const { lines, batch } = keptBatch(state);
+  const packed = packText(batch.text);
+  const { sink, requests } = textSink(refusing);
+  const parts = { store: state.store, clock: createVirtualClock(0), controls: createControlLines() };
+  const sent = sendKept(parts, { kind: 'influxdb', sink }, { batch, packed }, new AbortController().signal);
+  await packed.gzip;
+  batch.text.fill(0);
+  expect((await sent).rejected).toMatchObject([{ line: lines[2] }]);
+  expect(requests[0]?.lines).toEqual(lines);
 });
 
 test('a batch is sent line by line if one time may not be sent, or to another dialect', async () => {
