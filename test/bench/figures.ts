@@ -34,6 +34,8 @@ export interface BackfillOptions {
   readonly size: WorkspaceSize;
   /** Whether a destination accepts the lines meanwhile. */
   readonly delivers: boolean;
+  /** How long the destination takes to answer a write, in ms; at once by default. */
+  readonly answersAfterMs?: number;
   /** The program's file. */
   readonly program?: string;
   /** For `node` itself, as `--cpu-prof`. */
@@ -51,10 +53,10 @@ export function newestMsOf(nowMs: number): number {
  * @throws Error where the program did not end in order, or not with what the workspace holds: then no figure counts.
  */
 export async function backfill(options: BackfillOptions): Promise<Backfill> {
-  const { size, delivers } = options;
+  const { size, delivers, answersAfterMs } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   using origin = await startOrigin(size);
-  const sink = delivers ? await startNullInflux() : null;
+  const sink = delivers ? await startNullInflux(answersAfterMs) : null;
   try {
     const env = {
       ...sourceEnv(origin.url, dataDir),

@@ -2,11 +2,13 @@
  * A database that keeps nothing, as a process of its own: unpacks what it is sent, counts the lines, sums their
  * checksums and answers as InfluxDB does.
  *
- * Started by `parts.ts`; reports its port, and on request the received lines.
+ * Started by `parts.ts` with the time after which it answers a write, in ms; reports its port, and on request the
+ * received lines.
  */
 import { Buffer } from 'node:buffer';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { crc32, gunzipSync } from 'node:zlib';
 import type { LineSum } from './workspace.ts';
 
@@ -16,6 +18,8 @@ export interface SinkCounts {
   readonly otherLines: number;
   readonly requests: number;
 }
+
+const ANSWERS_AFTER_MS = Number(process.argv[2] ?? 0);
 
 const NEWLINE = 10;
 const TELEMETRY = Buffer.from('telemetry,');
@@ -39,6 +43,7 @@ async function take(request: IncomingMessage, response: ServerResponse): Promise
   const sent = Buffer.concat(chunks);
   count(request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent);
   counts.requests += 1;
+  if (ANSWERS_AFTER_MS > 0) await sleep(ANSWERS_AFTER_MS);
   response.writeHead(204).end();
 }
 

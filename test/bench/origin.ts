@@ -23,6 +23,8 @@ export interface OriginCounts {
   readonly windows: readonly WindowCount[];
   /** Answers of which more than half of a page had been served before: what was fetched again. */
   readonly pagesAgain: number;
+  /** The most of them that were served to one run before: a run begins with a request for the account. */
+  readonly pagesAgainOfRun: number;
   /** When the first request came, in milliseconds since 1970. */
   readonly firstAtMs: number | null;
 }
@@ -46,11 +48,14 @@ interface Window {
 
 const size: WorkspaceSize = JSON.parse(process.argv[2] ?? '{}');
 const windows = new Map<string, Window>();
-/** Of each device, by how many intervals before the newest one: whether the reading was served. */
+/** Of each device, by how many intervals before the newest one: the run that the reading was served to last, or 0. */
 const served = new Map<number, Uint8Array>();
 let requests = 0;
 let telemetryRequests = 0;
 let pagesAgain = 0;
+let run = 1;
+/** How many pages of each run were served again. */
+const againOfRun = new Map<number, number>();
 let firstAtMs: number | null = null;
 
 const PLAN = {
@@ -86,7 +91,9 @@ function bodyOf(path: string, query: URLSearchParams): string | null {
   if (path === '/alerts') return '{"data":[]}';
   const usage = { devices: size.devices, open_alerts: 0 };
   const account = { workspace_id: WORKSPACE_ID, name: 'Bench', plan: PLAN, usage };
-  return path === '/account' ? JSON.stringify(account) : null;
+  if (path !== '/account') return null;
+  run += 1;
+  return JSON.stringify(account);
 }
 
 function send(response: ServerResponse, text: string): void {
@@ -128,19 +135,26 @@ function telemetry(deviceId: string, query: URLSearchParams, limit: number): str
   const left = countWithin(size, fromMs, toMs) - texts.length;
   const newestMs = Math.floor(Math.min(toMs, size.newestMs) / size.intervalMs) * size.intervalMs;
   const back = (size.newestMs - newestMs) / size.intervalMs;
-  if (countServed(device, back, texts.length) > limit / 2) pagesAgain += 1;
+  const { before, lastRun } = markServed(device, back, texts.length);
+  if (before > limit / 2) {
+    pagesAgain += 1;
+    againOfRun.set(lastRun, (againOfRun.get(lastRun) ?? 0) + 1);
+  }
   const next = left > 0 ? `,"next_cursor":"${fromMs}.${newestMs - texts.length * size.intervalMs}"` : '';
   return `{"device_id":"${deviceId}","data":[${texts.join()}]${next}}`;
 }
 
-/** Marks readings as served. @returns how many of them were before. */
-function countServed(device: number, back: number, count: number): number {
+/** Marks readings as served. @returns how many of them were before, and to which run last */
+function markServed(
+  device: number,
+  back: number,
+  count: number,
+): { readonly before: number; readonly lastRun: number } {
   const marks = served.get(device) ?? new Uint8Array(size.readings);
   served.set(device, marks);
-  let before = 0;
-  for (let at = back; at < back + count; at += 1) before += marks[at] ?? 0;
-  marks.fill(1, back, back + count);
-  return before;
+  const runs = marks.subarray(back, back + count).filter((each) => each > 0);
+  marks.fill(run, back, back + count);
+  return { before: runs.length, lastRun: Math.max(0, ...runs) };
 }
 
 function boundOf(text: string | null, otherwise: number): number {
@@ -168,7 +182,8 @@ function countsNow(): OriginCounts {
     sum.most = Math.max(sum.most, window.requests);
     byReadings.set(readings, sum);
   }
-  return { requests, telemetryRequests, windows: [...byReadings.values()], pagesAgain, firstAtMs };
+  const pagesAgainOfRun = Math.max(0, ...againOfRun.values());
+  return { requests, telemetryRequests, windows: [...byReadings.values()], pagesAgain, pagesAgainOfRun, firstAtMs };
 }
 
 process.on('message', () => process.send?.(countsNow()));

@@ -39,8 +39,8 @@ export async function startInfluxFront(url: string, directory?: string): Promise
 }
 
 /** Starts the database that keeps nothing. */
-export async function startNullInflux(): Promise<Part<SinkCounts>> {
-  return await startPart<SinkCounts>('null-influx.ts', '', []);
+export async function startNullInflux(answersAfterMs = 0): Promise<Part<SinkCounts>> {
+  return await startPart<SinkCounts>('null-influx.ts', '', [String(answersAfterMs)]);
 }
 
 async function startPart<Counts>(file: string, path: string, args: readonly string[]): Promise<Part<Counts>> {

@@ -4,7 +4,7 @@
  *
  * Exits 1 where a figure is above the most that it may be. `--quick` uses fewer days and one run of each; `--only NAME`
  * (repeatable) measures other figures instead, against fixed targets: archive, delivery, peak (the memory of a
- * backfill), idle (processor time and memory beside 30, 500, 2,000 and 10,000 devices), memory (of idle daemons beside
+ * backfill), slow (the same into a database that takes 300 ms or a second to answer a write), idle (processor time and memory beside 30, 500, 2,000 and 10,000 devices), memory (of idle daemons beside
  * 30 and 2,000 devices at once, in containers with 96 and 128 MiB), start, requests, planner, metrics, page, attacks
  * (on the HTTP server), pause (answers of the API that are as large as they may be), export, replay, verify (a million
  * points in a real InfluxDB, and five times as many; `--days 70`: ten million, and fifty), status (on a state of 10,000
@@ -27,7 +27,15 @@ import { measureAttacked } from './attacked.ts';
 import { measureCommits } from './compared/commits.ts';
 import { compare, formatRows, isWithin, type Row } from './compared/compare.ts';
 import { dashboardBench, measureDashboards } from './dashboards.ts';
-import { type Backfill, backfill, fewestRequests, firstRequestMs, newestMsOf, requestUse } from './figures.ts';
+import {
+  type Backfill,
+  type BackfillOptions,
+  backfill,
+  fewestRequests,
+  firstRequestMs,
+  newestMsOf,
+  requestUse,
+} from './figures.ts';
 import { measureExport, measureReplay } from './held.ts';
 import { measureIdle } from './idle.ts';
 import { measureMemory } from './memory.ts';
@@ -48,6 +56,7 @@ const FIGURES = [
   'archive',
   'delivery',
   'peak',
+  'slow',
   'idle',
   'memory',
   'start',
@@ -168,6 +177,7 @@ async function measure(plan: Plan): Promise<Measured[]> {
     const long = await repeat({ ...plan, runs: 1 }, { size: sizeOf(plan, newestMs, 10), delivers: false }, 'ten times');
     measured.push(peak(`peak memory, ${plan.days * 10} days`, long), growth(plan, archived, long));
   }
+  if (plan.figures.has('slow')) measured.push(...(await measureSlow(plan, size)));
   measured.push(...(await measureHeld(plan, newestMs)));
   if (plan.figures.has('status')) measured.push(...(await measureStatus(plan)));
   if (plan.figures.has('planner')) measured.push(...measurePlanner(plannerBench(plan.isQuick), say));
@@ -176,6 +186,17 @@ async function measure(plan: Plan): Promise<Measured[]> {
   if (plan.figures.has('idle')) measured.push(...(await measureIdle(plan.program, plan.idleMs, say)));
   if (plan.figures.has('memory')) measured.push(...(await measureMemory(plan.program, plan.idleMs, say)));
   measured.push(...(await measureRatios({ ...plan, newestMs, say })));
+  return measured;
+}
+
+/** The memory of a backfill into databases that answer slowly, so that many batches are under way at once. */
+async function measureSlow(plan: Plan, size: WorkspaceSize): Promise<Measured[]> {
+  const measured: Measured[] = [];
+  for (const answersAfterMs of [300, 1000]) {
+    const what = `into a database that answers after ${answersAfterMs} ms`;
+    const runs = await repeat(plan, { size, delivers: true, answersAfterMs }, what);
+    measured.push(peak(`peak memory, ${what}`, runs));
+  }
   return measured;
 }
 
@@ -224,7 +245,7 @@ async function measureMetrics({ program, isQuick }: Plan, newestMs: number): Pro
 
 async function repeat(
   { runs, program }: Plan,
-  what: { size: WorkspaceSize; delivers: boolean },
+  what: Pick<BackfillOptions, 'size' | 'delivers' | 'answersAfterMs'>,
   name: string,
 ): Promise<readonly Backfill[]> {
   const results: Backfill[] = [];
