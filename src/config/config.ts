@@ -166,7 +166,9 @@ export function missingApi(given: ReadonlyMap<string, Given>): Mistake[] {
     const init = workspace === null ? INIT : `tidemark-workspace ${workspace} init`;
     const prompts = isGiven('api.key') ? '' : `run ${init}, which asks for everything, or `;
     const place =
-      settings === null ? `set it in ${DEFAULT_FILE}, or set ${url}` : `set ${url} in ${settings}/tidemark.env`;
+      settings === null
+        ? `set it in ${DEFAULT_FILE} (--config names another file), or set ${url}`
+        : `set ${url} in ${settings}/tidemark.env`;
     const remedy = `${prompts}${place}: the base address of the API, ending in /external/v1`;
     mistakes.push({ ...missing('api.url'), remedy });
   }

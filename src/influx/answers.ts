@@ -79,7 +79,7 @@ const URL_HINT: Hint = (influx) =>
   `${influx.url}: the server there is not a database (a login page, a proxy or another program?); ${influx.url} must be the base URL of the database, such as http://host:8086`;
 
 const KIND_HINT: Hint = (influx) =>
-  `${influx.kind}: the server is an InfluxDB, not a VictoriaMetrics; set ${influx.kind} to influxdb (or remove it) and set ${influx.bucket}`;
+  `${influx.kind}: the server is an InfluxDB (1.8 or later is needed), not a VictoriaMetrics; set ${influx.kind} to influxdb (or remove it) and set ${influx.bucket}`;
 
 const RETRY_STATUS = new Set([408, 425, 429]);
 
@@ -112,8 +112,7 @@ export function readAnswer(
     return { kind: 'later', message, waitMs: readWaitMs(answer.headers), status };
   }
   const old = oldVersion(answer);
-  if (old !== null)
-    return { kind: 'blocked', message: `InfluxDB ${old} is too old (${message})`, hint: OLD_HINT(settings) };
+  if (old !== null) return { kind: 'blocked', message: `InfluxDB ${old} is too old (${message})`, hint: OLD_HINT };
   return { kind: 'blocked', message, hint: hintFor(status, server)(settings) };
 }
 
@@ -180,7 +179,7 @@ function oldVersion({ status, headers }: ServerAnswer): string | null {
   return /^v?(1\.[0-7]\.[\w.~-]{1,30})$/.exec(first(headers['x-influxdb-version']) ?? '')?.[1] ?? null;
 }
 
-const OLD_HINT: Hint = (influx) => `${influx.url}: Tidemark needs InfluxDB 1.8 or later: upgrade it`;
+const OLD_HINT = 'Tidemark needs InfluxDB 1.8 or later: upgrade it';
 
 function hintFor(status: number, message: ServerMessage): Hint {
   switch (status) {
@@ -196,7 +195,7 @@ function hintFor(status: number, message: ServerMessage): Hint {
         ? (influx) =>
             `${influx.bucket}: no such bucket or database; create it, or correct ${influx.bucket} and ${influx.org}`
         : (influx) =>
-            `${influx.url}: the server has no /api/v2/write; ${influx.url} must be the base URL of InfluxDB 1.8 or later`;
+            `${influx.url}: the server has no /api/v2/write; ${influx.url} must be the base URL of InfluxDB 1.8 or later, or of VictoriaMetrics`;
     default:
       return URL_HINT;
   }

@@ -372,13 +372,13 @@ export function alertsSection({ alerts, open, rows }: AlertsView, view: AlertsFr
   });
   const rest = alerts - shown.length;
   const openRest = open - shown.filter((each) => each.open).length;
-  const openText = openRest > 0 && html`, ${grouped(openRest)} of them open`;
+  const openText = openRest > 0 && html`, ${grouped(openRest)} of them not resolved`;
   const more =
     rest > 0 &&
     (isWhole
       ? html`<p class="soft">${grouped(rest)} more are not shown${openText}.</p>`
       : html`<p class="more"><a href="/alerts">${grouped(rest)} more</a>${openText}</p>`);
-  return html`<section id="alerts" class="panel"><h2>Alerts <small>${grouped(open)} open, ${grouped(alerts)} in total</small></h2>
+  return html`<section id="alerts" class="panel"><h2>Alerts <small>${grouped(open)} not resolved, ${grouped(alerts)} in total</small></h2>
 ${rows.length === 0 ? html`<p>No alerts yet.</p>` : list}${more}</section>`;
 }
 

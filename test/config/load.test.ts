@@ -232,7 +232,7 @@ log: {level: debug, format: json}
 describe('mistakes', () => {
   test('an empty configuration refers to the command that creates one', () => {
     expect(mistakesOf(() => load({})).join()).toContain(
-      'api.url: is missing; run tidemark init (in a checkout: npm start -- init), which asks for everything, or set it in config/tidemark.yaml',
+      'api.url: is missing; run tidemark init (in a checkout: npm start -- init), which asks for everything, or set it in config/tidemark.yaml (--config names another file)',
     );
     expect(mistakesOf(() => load({ environment: { TIDEMARK_API_KEY: 'x'.repeat(20) } })).join()).not.toContain('init');
     const systemd = mistakesOf(() => load({ environment: { TIDEMARK_DATA_DIR: '/var/lib/tidemark/home' } }));

@@ -426,7 +426,7 @@ describe('for Kubernetes', () => {
       await init(folder, ...OFFICE, '--overwrite', '--influx-url', ...flags);
     expect(await add('http://127.0.0.1:1')).toEqual({
       code: 2,
-      text: 'The kind of the database is unknown: it does not answer. Give --influx-bucket NAME for InfluxDB, or --influx-kind victoriametrics.',
+      text: 'The kind of the database is unknown: it does not answer. Give --influx-bucket NAME for InfluxDB (1.8 or later), or --influx-kind victoriametrics.',
     });
     expect(existsSync(join(folder, 'office'))).toBe(false);
     const kind = () => /TIDEMARK_INFLUX_KIND=(\w*)/.exec(read(folder, 'office', 'kustomization.yaml'))?.[1];

@@ -51,7 +51,7 @@ test('an InfluxDB that is too old is named, with what to do', () => {
   expect(readAnswer(answer, (text) => text)).toMatchObject({
     kind: 'blocked',
     message: 'InfluxDB 1.6.7~rc0 is too old (HTTP 404: 404 page not found)',
-    hint: 'influx.url: Tidemark needs InfluxDB 1.8 or later: upgrade it',
+    hint: 'Tidemark needs InfluxDB 1.8 or later: upgrade it',
   });
   const newer = readAnswer({ ...answer, headers: { 'x-influxdb-version': '1.8.10' } }, (text) => text);
   expect(newer).toMatchObject({ hint: expect.stringContaining('the server has no /api/v2/write') });

@@ -90,7 +90,7 @@ describe.runIf(isHere)('looked at', () => {
     await using watched = await watchedPage(browser, served.url, { javaScriptEnabled: false });
     const { page } = watched;
     await page.goto(served.url);
-    for (const words of [REPORT.summary, '408 left', 'malformed pages', '2 open, 12 in total', 'requests 41']) {
+    for (const words of [REPORT.summary, '408 left', 'malformed pages', '2 not resolved, 12 in total', 'requests 41']) {
       await expect.poll(() => page.locator('body').innerText()).toContain(words);
     }
     await page.getByRole('searchbox').fill('roof');

@@ -45,7 +45,7 @@ describe('the overview', () => {
       '1,234,567',
       'the key lacks the scope alerts:read',
       '<b>backfill</b>',
-      '2 open, 12 in total',
+      '2 not resolved, 12 in total',
       '<noscript><meta http-equiv="refresh" content="15"></noscript>',
     ]) {
       expect(page).toContain(words);
@@ -441,7 +441,7 @@ describe('the overview', () => {
       return /<section id="alerts".*?<\/section>/s.exec(await textOf(served.url))?.[0] ?? '';
     };
     expect((await of(13)).match(/<tr data-key="alert-/g)).toHaveLength(8);
-    expect(await of(13)).toContain('<a href="/alerts">22 more</a>, 5 of them open</p>');
+    expect(await of(13)).toContain('<a href="/alerts">22 more</a>, 5 of them not resolved</p>');
     expect(await of(2)).toContain('<a href="/alerts">22 more</a></p>');
   });
 

@@ -56,7 +56,7 @@ tidemark_ready * on (job, instance) group_left (workspace_id, workspace_name) ti
 | Compose | \`config/prometheus/workspaces\` has a file for each workspace; \`init --workspace\` adds one |
 | Kubernetes with the Prometheus operator | the PodMonitor of \`config/kubernetes/podmonitor\`, or the ServiceMonitor of the chart ([how](container.md#kubernetes)). They set \`job\`, \`workspace\`, and \`instance\` to NAMESPACE/WORKSPACE, so a pod that moves stays the same target |
 | Kubernetes without it | the first job below |
-| daemons that you start by hand | give each its own \`listen\` and \`data_dir\`; the second job below. In the directory \`tidemark\` beside your \`prometheus.yml\`, write a file \`NAME.yaml\` for each, with its address and a fixed \`instance\`: \`- {targets: ['127.0.0.1:9465'], labels: {workspace: NAME, instance: HOST/NAME}}\` |
+| daemons that you start by hand | give each its own \`listen\` and \`data_dir\`; the second job below. In the directory \`tidemark\` beside your \`prometheus.yml\`, write a file \`NAME.yaml\` for each, with its address (\`listen\`) and a fixed \`instance\`: \`- {targets: ['127.0.0.1:9464'], labels: {workspace: NAME, instance: HOST/NAME}}\` |
 | systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus on another machine, first restrict the port by a firewall or set a password: write \`TIDEMARK_LISTEN_PASSWORD_FILE\` into \`tidemark.env\` ([who must read that file](container.md#without-a-container)). Then set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\`, run \`install.sh NAME\` again, and copy its file \`NAME.yaml\` into the directory \`tidemark\` beside the \`prometheus.yml\` of that machine. The address for all workspaces at once, after the passwords: \`sudo sed -i 's/^TIDEMARK_LISTEN=127.0.0.1:/TIDEMARK_LISTEN=0.0.0.0:/' /etc/tidemark/*/tidemark.env\`, then \`install.sh --all\` |
 
 \`\`\`yaml
@@ -83,7 +83,7 @@ scrape_configs:
 \`\`\`
 
 **The rules in your own Prometheus.** Copy \`config/prometheus/tidemark-recording.yml\` and \`tidemark-alerts.yml\` beside its
-\`prometheus.yml\`, and add these lines; \`tidemark_docs\` is the address of the folder \`docs\` of this documentation, for the links in the alerts:
+\`prometheus.yml\`, and merge these lines into it (each of its top-level keys may occur once, and the file of Debian's package has all of them); \`tidemark_docs\` is the address of the folder \`docs\` of this documentation, for the links in the alerts:
 
 \`\`\`yaml
 global:
@@ -118,7 +118,7 @@ For at most ${MOST_DEVICES.toLocaleString('en-US')} devices (in order of their i
 const ALERTS = `
 ## Alerts
 
-From \`config/prometheus/tidemark-alerts.yml\`. The annotations of each alert have the first step; for more, follow the link in the column *what to do* and search that section for the alert's name. \`runbook_url\` links to the documentation;
+First [scrape](#scraping) and load the rules, as above. They are in \`config/prometheus/tidemark-alerts.yml\`; the annotations of each alert have the first step; for more, follow the link in the column *what to do* and search that section for the alert's name. \`runbook_url\` links to the documentation;
 set the address of its folder \`docs\` as the external label \`tidemark_docs\` of your Prometheus (\`global.external_labels\`; \`TIDEMARK_DOCS_URL\` in Compose,
 \`docsUrl\` in the chart), or the link leads nowhere. \`TidemarkNotFresh\` can fire in a first sync that takes longer than 20 minutes; a
 backfill of history does not cause it. The limit of this alert, \`tidemark_freshness_target_seconds\`, is

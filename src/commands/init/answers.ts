@@ -134,7 +134,9 @@ export async function obtainSecret(init: Init, source: SecretSource): Promise<Fo
     throw new UserError(`${place === null ? 'The token' : `${place}: this`} is the API key. ${OTHER_VALUE}`, 78);
   const accepted = { ...found, text: checked };
   if (!isGuessable(checked)) return accepted;
-  init.print(`Warning: ${GUESSABLE_SECRET.what}. ${capitalized(GUESSABLE_SECRET.remedy)}.`);
+  init.print(
+    `Warning: ${place === null ? '' : `${place}: `}${GUESSABLE_SECRET.what}. ${capitalized(GUESSABLE_SECRET.remedy)}.`,
+  );
   if (place !== null) return accepted;
   const other = await obtainSecret(init, {
     ...source,
@@ -265,7 +267,8 @@ async function obtainKind(
     if (!isElsewhere) throw new UserError(`The database cannot be reached: ${shown.problem}.`, 1);
     return 'unreachable';
   }
-  if (shown === 'victoriametrics') print('VictoriaMetrics answers: it needs neither a bucket nor an organization.');
+  if (shown === 'victoriametrics')
+    print('The server answers like VictoriaMetrics, which needs neither a bucket nor an organization.');
   return shown;
 }
 
@@ -288,9 +291,9 @@ function kindToWrite(
     );
     return 'victoriametrics';
   }
-  const what = shown === 'unreachable' ? 'does not answer' : 'does not show that it is VictoriaMetrics';
+  const what = shown === 'unreachable' ? 'does not answer' : 'does not answer like VictoriaMetrics';
   throw new UserError(
-    `The kind of the database is unknown: it ${what}. Give --influx-bucket NAME for InfluxDB, or --influx-kind victoriametrics.`,
+    `The kind of the database is unknown: it ${what}. Give --influx-bucket NAME for InfluxDB (1.8 or later), or --influx-kind victoriametrics.`,
     2,
   );
 }

@@ -336,7 +336,10 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
   }
   const answer = await prompter.prompt(`Already there: ${names}. Replace? [y/N] `);
   if (!/^y(?:es)?$/i.test(answer))
-    throw new UserError('Nothing was written. To keep the existing files, give another path by --config.', 1);
+    throw new UserError(
+      'Nothing was written. To keep the existing files, give --config in another directory: secrets are written beside it.',
+      1,
+    );
 }
 
 /**

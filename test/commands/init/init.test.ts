@@ -412,7 +412,7 @@ test('without a bucket, the database has to show that it is VictoriaMetrics', as
   const refused = await init(directory, ['--api-url', api.url, '--influx-url', influx], { env });
   expect([refused.code, refused.stderr.split('\n').at(-1)]).toEqual([
     2,
-    'The kind of the database is unknown: it does not show that it is VictoriaMetrics. Give --influx-bucket NAME for InfluxDB, or --influx-kind victoriametrics.',
+    'The kind of the database is unknown: it does not answer like VictoriaMetrics. Give --influx-bucket NAME for InfluxDB (1.8 or later), or --influx-kind victoriametrics.',
   ]);
   const other = ['--api-url', api.url, '--influx-url', influx, '--influx-kind', 'victoriametrics'];
   const wrong = await init(directory, other, { env });
@@ -495,7 +495,7 @@ async function acceptingInflux(): Promise<{ readonly url: string; readonly writt
 describe('on a terminal', () => {
   test('warns about a token that is a plain word, and accepts another one or keeps it', async () => {
     const { url: database, written } = await acceptingInflux();
-    const warning = 'Warning: this secret, or the password behind the colon in it, is an ordinary word';
+    const warning = 'this secret, or the password behind the colon in it, is an ordinary word';
     for (const [other, sent] of [
       [TOKEN, `Token ${TOKEN}`],
       ['', 'Token tidemark:second'],
@@ -509,7 +509,7 @@ describe('on a terminal', () => {
     }
     const flags = ['--api-url', api.url, '--influx-url', database, '--influx-bucket', 'b', '--influx-org', 'home'];
     const env = { TIDEMARK_API_KEY: KEY, TIDEMARK_INFLUX_TOKEN: 'admin:tidemark' };
-    expect((await init(place(), flags, { env })).stderr).toContain(warning);
+    expect((await init(place(), flags, { env })).stderr).toContain(`Warning: TIDEMARK_INFLUX_TOKEN: ${warning}`);
   });
 
   test('prompts for everything, hides the secrets, and prompts again where an answer does not work', async () => {
@@ -668,7 +668,9 @@ describe('on a terminal', () => {
     const kept = await init(directory, [], { answers: ['n'] });
     expect([kept.code, kept.stderr]).toEqual([
       1,
-      expect.stringMatching(/To keep the existing files, give another path by --config\.$/m),
+      expect.stringMatching(
+        /To keep the existing files, give --config in another directory: secrets are written beside it\.$/m,
+      ),
     ]);
     expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toBe('mine');
   });
