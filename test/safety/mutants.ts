@@ -71,7 +71,6 @@ export const MUTANTS: readonly Mutant[] = [
         file: 'delivery/deliver.ts',
         find: '  const startedMs = clock.monoMs();',
         replace: `  const { store, destination } = delivery;
-  const { lane, from, batch } = next;
   const all = { lane, from, to: positionAfter(batch, from, batch.count) };
   store.acknowledge({ destinationId: destination.id(), ...all, rejected: [], missing: [], atMs: clock.nowMs() });
   const startedMs = clock.monoMs();`,

@@ -57,8 +57,8 @@ describe.runIf(influxdAvailable())('a hundred devices on 500 requests a day', ()
     // Every request is useful: the demand exceeds the budget.
     expect(atMs.length).toBeGreaterThanOrEqual(0.9 * PLAN.requestsPerDay * SHARE);
     expect(eventsOf(life, 'quota-short').slice(0, 2), 'assumed at the start, then measured').toMatchObject([
-      { of: 'readings', message: expect.stringContaining(' if 100 devices have a reading every 60 s, but ') },
-      { of: 'schedules' },
+      { unmet: 'readings', message: expect.stringContaining(' if 100 devices have a reading every 60 s, but ') },
+      { unmet: 'schedules' },
     ]);
     const verdict = await rig.verdict(rig.clock.nowMs() - 17 * HOUR_MS);
     expect(verdict.missing.slice(0, 5)).toEqual([]);
