@@ -241,7 +241,7 @@ async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Out
   }
   const result = await first.result;
   // The database is not kept waiting for the position to be recorded.
-  if (mayFollow(delivery, first, result.sent)) sendNext(delivery, served, signal);
+  if (mayFollow(delivery, first, result.sent) && sendNext(delivery, served, signal)) await clock.sleep(0);
   underWay.shift();
   const blocked = await record(delivery, first, result);
   return blocked ?? 'moved';
