@@ -14,6 +14,13 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { median } from './table.ts';
 
+/** Of a series of times; 0 each without any. */
+export interface Spread {
+  readonly median: number;
+  readonly mean: number;
+  readonly p95: number;
+}
+
 /** The traffic so far. */
 export interface FrontCounts {
   readonly writes: number;
@@ -23,9 +30,9 @@ export interface FrontCounts {
   readonly most: number;
   /** From the first write to the last answer. */
   readonly tookMs: number;
-  /** The median of the times from a whole body to its answer, and from an answer to the next whole body; 0 without any. */
-  readonly answerMs: number;
-  readonly restMs: number;
+  /** The times from a whole body to its answer, and from an answer to the next whole body, in ms. */
+  readonly answer: Spread;
+  readonly rest: Spread;
   /** The processor time of the front itself, from the first write on. */
   readonly frontCpuMs: number;
 }
@@ -85,6 +92,13 @@ async function statusOf(request: IncomingMessage, body: Buffer, isPacked: boolea
   return answer.statusCode ?? 500;
 }
 
+function spreadOf(values: readonly number[]): Spread {
+  if (values.length === 0) return { median: 0, mean: 0, p95: 0 };
+  const sorted = values.toSorted((a, b) => a - b);
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return { median: median(values), mean, p95: sorted[Math.floor(sorted.length * 0.95)] ?? 0 };
+}
+
 process.on('message', () => {
   const { writes, failed, most, firstMs, lastMs } = counts;
   const used = process.cpuUsage(cpu);
@@ -93,8 +107,8 @@ process.on('message', () => {
     failed,
     most,
     tookMs: lastMs - firstMs,
-    answerMs: answersMs.length === 0 ? 0 : median(answersMs),
-    restMs: restsMs.length === 0 ? 0 : median(restsMs),
+    answer: spreadOf(answersMs),
+    rest: spreadOf(restsMs),
     frontCpuMs: (used.user + used.system) / 1000,
   } satisfies FrontCounts);
 });

@@ -1,13 +1,15 @@
 /**
  * Delivery of an archive into a real InfluxDB 1.6, against the very same bodies sent ready-made on as many connections,
- * in turn. Both go through the same front, which counts the time.
+ * and against the minimum work of a delivery (`compared/delivery-floor.ts`), in turn. All of them go through the same
+ * front, which counts the time.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { STATE_FILE } from '../../src/store/open/database.ts';
 import { type Influxd, startInfluxd } from '../support/influxd.ts';
 import { cpuMsOf } from './idle.ts';
-import type { FrontCounts } from './influx-front.ts';
+import type { FrontCounts, Spread } from './influx-front.ts';
 import { databaseEnv, runProgram, sourceEnv, startInfluxFront, startOrigin, wholeHistory } from './parts.ts';
 import { type Measured, median } from './table.ts';
 import { SENSORS, type WorkspaceSize } from './workspace.ts';
@@ -44,49 +46,78 @@ export async function measureRealInflux({ program, size, runs, say }: InfluxPlan
     const prepared = { program, size, influxd, api: origin.url, directory, archive, bodies };
     await fill(prepared);
     // Not counted: it keeps what it sends.
-    const { most } = await deliver(prepared, bodies);
-    say(`influx: at most ${most} writes at once`);
-    const compared = await compareInTurn(prepared, most, { runs, say });
+    await deliver(prepared, bodies);
+    const compared = await compareInTurn(prepared, { runs, say });
     // Without the work of a database on the same cores.
     const waiting = { ...prepared, waitMs: Math.round(compared.answerMs) };
     say(`influx: the same before a server that takes ${waiting.waitMs} ms for each write, and no processor time`);
-    const alone = await compareInTurn(waiting, most, { runs, say });
-    const figure = { unit: 'times', wanted: 0.9, better: 'more' } as const;
-    return [
-      { ...figure, figure: 'rate of delivery to that of ready-made lines', values: compared.values },
-      { ...figure, figure: 'the same before a server that only waits', values: alone.values },
-    ];
+    const alone = await compareInTurn(waiting, { runs, say });
+    return [...figuresOf(compared, 'InfluxDB 1.6'), ...figuresOf(alone, 'a server that only waits')];
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
 }
 
+/** The delivery first: the others open as many connections. */
+const KINDS = ['delivery', 'floor', 'ready-made'] as const;
+type Kind = (typeof KINDS)[number];
+
+/** The lines a second of each run, by what sends them. */
+type Rates = Readonly<Record<Kind, readonly number[]>>;
+
 async function compareInTurn(
   prepared: Prepared,
-  connections: number,
   { runs, say }: Pick<InfluxPlan, 'runs' | 'say'>,
-): Promise<{ readonly values: readonly number[]; readonly answerMs: number }> {
+): Promise<{ readonly rates: Rates; readonly answerMs: number }> {
   const lines = prepared.size.devices * prepared.size.readings * SENSORS.length;
-  const perS: Record<'delivery' | 'ready-made', number[]> = { delivery: [], 'ready-made': [] };
+  const rates: Record<Kind, number[]> = { delivery: [], floor: [], 'ready-made': [] };
   const answersMs: number[] = [];
+  // As many as the delivery has opened, which depends on how soon the database answers.
+  let connections = 1;
+  const senders: Readonly<Record<Kind, () => Promise<Sent>>> = {
+    delivery: async () => await deliver(prepared),
+    floor: async () => await sendFloor(prepared, connections),
+    'ready-made': async () => await sendReady(prepared, connections),
+  };
   for (let run = 1; run <= runs; run += 1) {
-    const kinds = ['delivery', 'ready-made'] as const;
-    for (const kind of run % 2 === 1 ? kinds : kinds.toReversed()) {
-      const sent = kind === 'delivery' ? await deliver(prepared) : await sendReady(prepared, connections);
-      perS[kind].push((lines / sent.tookMs) * 1000);
-      if (kind === 'ready-made') answersMs.push(sent.answerMs);
+    for (const kind of KINDS) {
+      const sent = await senders[kind]();
+      if (kind === 'delivery') connections = sent.most;
+      rates[kind].push((lines / sent.tookMs) * 1000);
+      if (kind === 'ready-made') answersMs.push(sent.answer.median);
       say(`influx ${run}/${runs} ${kind}: ${lines} lines, ${describe(sent, lines)}`);
     }
   }
-  const values = perS.delivery.map((own, run) => own / (perS['ready-made'][run] ?? Number.NaN));
-  return { values, answerMs: median(answersMs) };
+  return { rates, answerMs: median(answersMs) };
 }
 
-function describe({ writes, tookMs, answerMs, restMs, cpuMs, frontCpuMs, databaseCpuMs }: Sent, lines: number): string {
+/** Each run of the delivery and of the floor beside that of the ready-made bodies, and of each other. */
+function figuresOf({ rates }: { readonly rates: Rates }, before: string): Measured[] {
+  const figure = (name: string, kind: Kind, other: Kind): Measured => ({
+    figure: `${before}: rate of ${name}`,
+    unit: 'times',
+    wanted: 0.9,
+    better: 'more',
+    values: rates[kind].map((rate, run) => rate / (rates[other][run] ?? Number.NaN)),
+  });
+  return [
+    figure('delivery to that of ready-made bodies', 'delivery', 'ready-made'),
+    figure('the floor to that of ready-made bodies', 'floor', 'ready-made'),
+    figure('delivery to that of the floor', 'delivery', 'floor'),
+  ];
+}
+
+function describe(
+  { writes, most, tookMs, answer, rest, cpuMs, frontCpuMs, databaseCpuMs }: Sent,
+  lines: number,
+): string {
   const perS = Math.round((lines / tookMs) * 1000);
   const seconds = (ms: number): string => (ms / 1000).toFixed(2);
-  return `${perS} a second; ${writes} writes in ${seconds(tookMs)} s; medians: ${answerMs.toFixed(1)} ms to an answer, ${restMs.toFixed(1)} ms to the next body; s of CPU: sender ${seconds(cpuMs)}, front ${seconds(frontCpuMs)}, database ${seconds(databaseCpuMs)}`;
+  return `${perS} a second; ${writes} writes, at most ${most} at once, in ${seconds(tookMs)} s; ${spread(answer)} to an answer, ${spread(rest)} to the next body; s of CPU: sender ${seconds(cpuMs)}, front ${seconds(frontCpuMs)}, database ${seconds(databaseCpuMs)}`;
 }
+
+const spread = ({ median: middle, mean, p95 }: Spread): string =>
+  `${middle.toFixed(1)} ms (mean ${mean.toFixed(1)}, p95 ${p95.toFixed(1)})`;
 
 /** Reads the workspace into an archive, without a destination. */
 async function fill({ program, size, api, archive }: Prepared): Promise<void> {
@@ -128,12 +159,30 @@ async function deliver(prepared: Prepared, bodies?: string): Promise<Sent> {
   }
 }
 
+/** The minimum work of a delivery, from a copy of the same archive. */
+async function sendFloor(prepared: Prepared, connections: number): Promise<Sent> {
+  const state = join(prepared.directory, 'floor');
+  cpSync(prepared.archive, state, { recursive: true });
+  try {
+    return await sendBy(prepared, 'compared/delivery-floor.ts', (write) => [
+      join(state, STATE_FILE),
+      write,
+      String(connections),
+    ]);
+  } finally {
+    rmSync(state, { recursive: true, force: true });
+  }
+}
+
 async function sendReady(prepared: Prepared, connections: number): Promise<Sent> {
+  return await sendBy(prepared, 'ready-made.ts', (write) => [write, prepared.bodies, String(connections)]);
+}
+
+/** Has a program of the bench write to the database. */
+async function sendBy(prepared: Prepared, file: string, argsFor: (write: string) => readonly string[]): Promise<Sent> {
   return await intoDatabase(prepared, undefined, async (url) => {
-    const write = `${url}/api/v2/write?bucket=${BUCKET}`;
-    const program = join(import.meta.dirname, 'ready-made.ts');
-    const args = [write, prepared.bodies, String(connections)];
-    const { code, stderr, cpuMs } = await runProgram(args, { program, env: {} });
+    const args = argsFor(`${url}/api/v2/write?bucket=${BUCKET}`);
+    const { code, stderr, cpuMs } = await runProgram(args, { program: join(import.meta.dirname, file), env: {} });
     if (code !== 0) throw new Error(stderr.slice(-2000));
     return cpuMs;
   });
