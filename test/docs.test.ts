@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parseArguments } from '../src/cli/argv.ts';
-import { MODES } from '../src/cli/flags.ts';
+import { MODES } from '../src/cli/command.ts';
 import { keyEntries } from '../src/config/schema.ts';
 import type { ExitCode } from '../src/core/faults.ts';
 import { DEVICE_SORTS } from '../src/core/page-facts.ts';

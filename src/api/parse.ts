@@ -25,9 +25,8 @@ import type {
   RejectedRecord,
   TelemetryPage,
 } from '../core/records.ts';
-import { type EpochNs, MAX_MS, msToNs, parseTimestamp } from '../core/time.ts';
+import { createTimeReader, type EpochNs, MAX_MS, msToNs, parseTimestamp } from '../core/time.ts';
 import { malformed } from './classify.ts';
-import { createTimeReader } from './reading-time.ts';
 import { deviceIdProblem } from './urls.ts';
 
 const MAX_WORKSPACE_ID = 256;

@@ -4,8 +4,8 @@
  * and the points.
  */
 
+import { readRateLimit } from '../api/classify.ts';
 import { type ApiClientOptions, createApiClient } from '../api/client.ts';
-import { createLearning } from '../api/learning.ts';
 import {
   createRateLimiter,
   limitRequests,
@@ -15,8 +15,25 @@ import {
 } from '../api/rate-limiter.ts';
 import { LONGEST_TIMEOUT_MS } from '../config/schema.ts';
 import type { Heartbeats, Pulse } from '../core/heartbeats.ts';
-import { type Api, HISTORY_LANES, type Ledger, REQUEST_LANES, type Transport } from '../core/ports.ts';
-import { type Learnt, type LongWaits, type QuotaUse, REPORTED_FROM_MS, requestsLeft } from '../core/quota.ts';
+import {
+  type Api,
+  HISTORY_LANES,
+  type HttpAnswer,
+  type HttpRequest,
+  type Ledger,
+  REQUEST_LANES,
+  type Transport,
+} from '../core/ports.ts';
+import {
+  type Learnt,
+  type LongWaits,
+  type QuotaUse,
+  type RareSights,
+  REPORTED_FROM_MS,
+  readRareSights,
+  requestsLeft,
+  withNames,
+} from '../core/quota.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
 import { type QuotaStatus, VERSION } from '../core/status.ts';
@@ -214,4 +231,73 @@ export function backfillQuota(limiter: RateLimiter, ledger: Ledger, serverClock:
     othersSince: (sinceMs) => ledger.sentSince(sinceMs, ...OTHER_LANES).length,
     spentDay: () => limiter.figures().day.spent,
   };
+}
+
+interface Learning {
+  readonly transport: Transport;
+  learnt(): Learnt;
+}
+
+interface LearningOptions {
+  readonly transport: Transport;
+  /** The stored value; `null` for none. */
+  readonly stored: string | null;
+  /** Stores rare observations. It is called when they change; if it throws, the answer is kept anyway. */
+  readonly save: (text: string) => void;
+}
+
+/**
+ * Wraps a transport: its answers pass unchanged, and `learnt` returns what they have shown about points that the API's
+ * document leaves open (`core/quota.ts`). It keeps only names and numbers.
+ */
+export function createLearning({ transport, stored, save }: LearningOptions): Learning {
+  let rare: RareSights = readRareSights(stored);
+  let pages: Pick<Learnt, 'pageTaken' | 'pageRefused'> = { pageTaken: null, pageRefused: null };
+  let rateLimit: Learnt['rateLimit'] = null;
+  const noteRare = (next: RareSights): void => {
+    if (JSON.stringify(next) === JSON.stringify(rare)) return;
+    rare = next;
+    try {
+      save(JSON.stringify(next));
+    } catch {
+      // For example, the state has no room: the observation will be made again.
+    }
+  };
+  return {
+    transport: async (request, signal) => {
+      const answer = await transport(request, signal);
+      if (answer.status === 429 || answer.status === 401) noteRare(withRare(rare, answer));
+      pages = withPage(pages, request, answer);
+      if (answer.status === 200) rateLimit = withRateLimit(rateLimit, answer);
+      return answer;
+    },
+    learnt: () => ({ ...rare, ...pages, rateLimit }),
+  };
+}
+
+function withRare({ waitHeaders, challengeHeaders }: RareSights, { status, headers }: HttpAnswer): RareSights {
+  const named = (pattern: RegExp): string[] => Object.keys(headers).filter((name) => pattern.test(name));
+  return status === 429
+    ? { waitHeaders: withNames(waitHeaders, named(/retry|reset/i)), challengeHeaders }
+    : { waitHeaders, challengeHeaders: withNames(challengeHeaders, named(/authenticate|challenge/i)) };
+}
+
+type Pages = Pick<Learnt, 'pageTaken' | 'pageRefused'>;
+
+/** Only first pages count: a later page may be refused because of its cursor. */
+function withPage(pages: Pages, { url }: HttpRequest, { status }: HttpAnswer): Pages {
+  if (status !== 200 && status !== 400) return pages;
+  const { searchParams: query } = new URL(url);
+  const limit = Number(query.get('limit') ?? '');
+  if (limit < 1 || query.has('cursor')) return pages;
+  const { pageTaken, pageRefused } = pages;
+  return status === 200
+    ? { pageTaken: Math.max(limit, pageTaken ?? limit), pageRefused }
+    : { pageTaken, pageRefused: Math.min(limit, pageRefused ?? limit) };
+}
+
+function withRateLimit(before: Learnt['rateLimit'], { headers }: HttpAnswer): Learnt['rateLimit'] {
+  const { limit, remaining } = readRateLimit(headers);
+  const now = limit !== null && remaining !== null ? 'all' : limit === null && remaining === null ? 'none' : 'some';
+  return before === null || before === now ? now : 'some';
 }

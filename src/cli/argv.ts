@@ -12,14 +12,18 @@ import { nearest, plainText } from '../core/text.ts';
 import {
   type Command,
   EXPORT_FORMATS,
+  FLAGS,
+  type Flag,
   INIT_TARGETS,
   type InitCommand,
   type InitTarget,
   LOG_LEVELS,
   type LogLevel,
+  MODES,
+  type Mode,
   QUARANTINE_ACTIONS,
+  VALUE_FLAGS,
 } from './command.ts';
-import { FLAGS, type Flag, MODES, type Mode, VALUE_FLAGS } from './flags.ts';
 
 const SEE_HELP = 'tidemark --help lists all modes and flags.';
 

@@ -1,10 +1,126 @@
 /**
- * The commands of the program, as the command line states them. Times and numbers are still text, which the command of
- * each mode parses. `null` means that an option was not given.
+ * The command line: the table of modes and flags, from which the parser and the help text are made, and the commands of
+ * the program as it states them. Times and numbers are still text, which the command of each mode parses. `null` means
+ * that an option was not given.
  */
 import type { WhatIfText } from '../core/fleet.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
-import type { Mode } from './flags.ts';
+
+type FlagValue = 'none' | 'required' | 'optional';
+
+/** A flag, as the parser and the help have it. */
+export interface Flag {
+  /** The name without its dashes. */
+  readonly flag: string;
+  readonly value: FlagValue;
+  /** A letter that means the same after one dash. */
+  readonly short?: string;
+  /** How the help text shows its value. */
+  readonly hint?: string;
+  readonly repeatable?: boolean;
+}
+
+const MODE_FLAGS = [
+  { flag: 'once', value: 'none', does: 'reads what is missing, delivers it and exits' },
+  { flag: 'init', value: 'none', does: 'prompts for key and database, writes the configuration' },
+  { flag: 'demo', value: 'none', does: 'runs everything with a simulated workspace' },
+  { flag: 'plan', value: 'none', does: 'prints how many requests a sync needs' },
+  { flag: 'help', value: 'none', short: 'h', does: 'prints this help, or that of a mode' },
+  { flag: 'version', value: 'none', short: 'v', does: 'prints the version' },
+  { flag: 'health', value: 'none', does: 'checks the running daemon: exit code 0 or 1' },
+  { flag: 'backfill', value: 'none', does: 'reads a range of history' },
+  { flag: 'status', value: 'none', does: 'prints coverage, gaps, lag and delivery' },
+  { flag: 'check', value: 'none', does: 'checks configuration, key, database and state' },
+  { flag: 'verify', value: 'none', does: 'compares a database with the archive' },
+  { flag: 'export', value: 'required', hint: 'csv|ndjson|lp', does: 'writes the archive to standard output' },
+  { flag: 'replay', value: 'none', does: 'sends archived points to the database again' },
+  { flag: 'quarantine', value: 'optional', hint: '[list|retry|drop]', does: 'lists, retries or drops rejected points' },
+  { flag: 'backup', value: 'required', hint: 'FILE', does: 'copies the state (data_dir) into a file' },
+  { flag: 'forget', value: 'none', does: 'removes a device from the state' },
+] as const satisfies readonly (Flag & { readonly does: string })[];
+
+/** A flag that selects the mode. The daemon is the mode without a flag. */
+export type Mode = (typeof MODE_FLAGS)[number]['flag'];
+
+/** All modes, in the order of the help text. */
+export const MODES: readonly (Flag & { readonly flag: Mode; readonly does: string })[] = MODE_FLAGS;
+
+/** Every flag that the parser accepts; those for modes come first. */
+export const FLAGS: readonly Flag[] = [
+  ...MODES,
+  { flag: 'config', value: 'required', hint: 'FILE' },
+  { flag: 'api-only', value: 'none' },
+  { flag: 'api-url', value: 'required', hint: 'URL' },
+  { flag: 'api-key-file', value: 'required', hint: 'FILE' },
+  { flag: 'influx-url', value: 'required', hint: 'URL' },
+  { flag: 'influx-token-file', value: 'required', hint: 'FILE' },
+  { flag: 'influx-org', value: 'required', hint: 'NAME' },
+  { flag: 'influx-bucket', value: 'required', hint: 'NAME' },
+  { flag: 'influx-kind', value: 'required', hint: 'influxdb|victoriametrics' },
+  { flag: 'history', value: 'required', hint: 'T' },
+  { flag: 'listen', value: 'required', hint: 'HOST:PORT' },
+  { flag: 'data-dir', value: 'required', hint: 'DIR' },
+  { flag: 'overwrite', value: 'none' },
+  { flag: 'workspace', value: 'required', hint: 'NAME' },
+  { flag: 'for', value: 'required', hint: 'compose|systemd|kubernetes' },
+  { flag: 'json', value: 'none' },
+  { flag: 'log-level', value: 'required', hint: 'error|warn|info|debug' },
+  { flag: 'from', value: 'required', hint: 'T' },
+  { flag: 'to', value: 'required', hint: 'T' },
+  { flag: 'device', value: 'required', hint: 'ID', repeatable: true },
+  { flag: 'what-if', value: 'required', hint: 'KEY=VALUE', repeatable: true },
+  { flag: 'destination', value: 'required', hint: 'NAME' },
+  { flag: 'repair', value: 'none' },
+  { flag: 'sample', value: 'required', hint: 'N' },
+  { flag: 'finish-by', value: 'required', hint: 'T' },
+  { flag: 'max-share', value: 'required', hint: 'S' },
+  { flag: 'recheck', value: 'none' },
+  { flag: 'dry-run', value: 'none' },
+  { flag: 'write-probe', value: 'none' },
+  { flag: 'startup', value: 'none' },
+  { flag: 'verbose', value: 'none' },
+  { flag: 'bundle', value: 'required', hint: 'FILE' },
+  { flag: 'max-rate', value: 'required', hint: 'LINES' },
+  { flag: 'reason', value: 'required', hint: 'TEXT' },
+];
+
+const COMMON = ['config', 'json', 'log-level'];
+const SPAN = ['from', 'to'];
+
+/** The flags that each mode accepts. */
+export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
+  once: COMMON,
+  init: [
+    'config',
+    'api-url',
+    'api-key-file',
+    'influx-url',
+    'influx-token-file',
+    'influx-org',
+    'influx-bucket',
+    'influx-kind',
+    'history',
+    'listen',
+    'data-dir',
+    'overwrite',
+    'workspace',
+    'for',
+  ],
+  demo: ['api-only', 'log-level'],
+  health: ['config', 'json'],
+  help: [],
+  version: [],
+  backfill: [...COMMON, ...SPAN, 'device', 'finish-by', 'max-share', 'recheck', 'dry-run'],
+  plan: [...COMMON, ...SPAN, 'device', 'what-if', 'finish-by', 'max-share'],
+  status: [...COMMON, 'device'],
+  check: [...COMMON, 'write-probe', 'startup', 'verbose', 'bundle'],
+  verify: [...COMMON, ...SPAN, 'device', 'destination', 'repair', 'sample'],
+  export: [...COMMON, ...SPAN, 'device'],
+  replay: [...COMMON, ...SPAN, 'device', 'destination', 'max-rate'],
+  quarantine: [...COMMON, ...SPAN, 'device', 'destination', 'reason'],
+  backup: COMMON,
+  forget: [...COMMON, 'device'],
+};
 
 /** The values of `--log-level`. */
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;

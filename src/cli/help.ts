@@ -1,5 +1,5 @@
 /** The text of `--help`. The overview is generated from the table of modes. */
-import { MODES, type Mode } from './flags.ts';
+import { MODES, type Mode } from './command.ts';
 import { TOPICS } from './topics.ts';
 
 const OVERVIEW = `Tidemark keeps a complete, up-to-date copy of a device-monitoring workspace in

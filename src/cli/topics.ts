@@ -1,5 +1,5 @@
 /** The text of `--help` for each mode, at most 80 columns wide. Modes without one get the overview of `help.ts`. */
-import type { Mode } from './flags.ts';
+import type { Mode } from './command.ts';
 
 export const TOPICS: Partial<Record<Mode, string>> = {
   backfill: `tidemark --backfill --from T [--to T] [--device ID]... [--max-share S |

@@ -3,8 +3,8 @@
  * minutes devices appear, change and disappear.
  */
 import { DAY_MS, type EpochMs, formatMs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
+import { CATALOGUE, sensor } from './devices.ts';
 import { mixText, type Seed, seedOf, unit, whole } from './random.ts';
-import { CATALOGUE, sensor } from './sensors.ts';
 import type { DeviceSpec, SensorSpec } from './spec.ts';
 import { createWorld, type World } from './world.ts';
 

@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { parseArguments } from '../../src/cli/argv.ts';
-import { FLAGS, MODES, VALUE_FLAGS } from '../../src/cli/flags.ts';
+import { FLAGS, MODES, VALUE_FLAGS } from '../../src/cli/command.ts';
 import { helpText } from '../../src/cli/help.ts';
 import { TOPICS } from '../../src/cli/topics.ts';
 import { UserError } from '../../src/core/faults.ts';

@@ -5,7 +5,7 @@
  * Every draw stays within the faults that the program promises to survive.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { sensorsOf } from '../../src/sim/sensors.ts';
+import { sensorsOf } from '../../src/sim/devices.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { DeviceSpec, Trait } from '../support/trait-world.ts';
 import { createDice, type Dice } from './dice.ts';

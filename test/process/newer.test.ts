@@ -6,7 +6,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { MODES } from '../../src/cli/flags.ts';
+import { MODES } from '../../src/cli/command.ts';
 import { openStore } from '../../src/store/store.ts';
 import { openStage, type Stage } from './support.ts';
 

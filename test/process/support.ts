@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { realClock } from '../../src/app/real-clock.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { sensorsOf } from '../../src/sim/sensors.ts';
+import { sensorsOf } from '../../src/sim/devices.ts';
 import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
 import type { SettingsOverrides } from '../../src/sim/settings.ts';
 import type { World } from '../../src/sim/world.ts';

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { CONFIRMED_FOR_GOOD } from '../../src/core/state/telemetry.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs, parseTimestamp } from '../../src/core/time.ts';
 import { createEmptyChecks } from '../../src/ingest/reread.ts';
-import { sensorsOf } from '../../src/sim/sensors.ts';
+import { sensorsOf } from '../../src/sim/devices.ts';
 import { eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { always, anyOf, falselyEmpty, onPath } from '../support/faults.ts';
 import { influxdAvailable } from '../support/influxd.ts';

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
-import { sensorsOf } from '../../src/sim/sensors.ts';
+import { sensorsOf } from '../../src/sim/devices.ts';
 import { type DaemonLife, DEVICES, eventsOf, liveAsDaemon, worldOf } from '../support/daemon-rig.ts';
 import { cron } from '../support/defaults.ts';
 import { always, anyOf, atRate, falselyEmpty, onPath, twoExchanged, upsideDown } from '../support/faults.ts';

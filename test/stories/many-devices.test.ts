@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { sensorsOf } from '../../src/sim/sensors.ts';
+import { sensorsOf } from '../../src/sim/devices.ts';
 import { eventsOf, liveAsDaemon } from '../support/daemon-rig.ts';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, openRig } from '../support/rig.ts';

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import { rereadDay } from '../../src/ingest/reread.ts';
-import { sensorsOf } from '../../src/sim/sensors.ts';
+import { sensorsOf } from '../../src/sim/devices.ts';
 import type { SettingsOverrides, SimSettings } from '../../src/sim/settings.ts';
 import type { World } from '../../src/sim/world.ts';
 import { MUTANTS } from '../safety/mutants.ts';

@@ -10,7 +10,7 @@ import type { Schedules } from '../../src/core/ports.ts';
 import type { ProgressReport, ReadyReport, StatusReport } from '../../src/core/status.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../../src/scheduler/session.ts';
-import { sensorsOf } from '../../src/sim/sensors.ts';
+import { sensorsOf } from '../../src/sim/devices.ts';
 import type { World } from '../../src/sim/world.ts';
 import { NOW_MS, type Program, type Rig } from './rig.ts';
 import { createWorld, type DeviceSpec } from './trait-world.ts';

@@ -3,8 +3,8 @@
  * behaviour, of any size.
  */
 import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
+import { sensorsOf } from '../../src/sim/devices.ts';
 import { chance, mix, mixText, pick, type Seed, seedOf, unit, whole } from '../../src/sim/random.ts';
-import { sensorsOf } from '../../src/sim/sensors.ts';
 import type { Change, Lifecycle, LocationSpec, MsRange } from '../../src/sim/spec.ts';
 import type { World } from '../../src/sim/world.ts';
 import { createWorld, type DeviceSpec, type WorldOptions } from './trait-world.ts';

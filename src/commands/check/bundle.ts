@@ -12,7 +12,6 @@ import { availableParallelism, freemem, homedir, release, totalmem, type } from 
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import type { ProcessPorts, RuntimeFacts } from '../../app/terminal.ts';
 import type { Config } from '../../config/config.ts';
-import type { DescribedConfig } from '../../config/describe.ts';
 import { mistakeText } from '../../config/sources.ts';
 import { UserError } from '../../core/faults.ts';
 import { isRecord, parseJson } from '../../core/json.ts';
@@ -27,7 +26,7 @@ import { listFiles, readForBundle, type Unavailable } from '../../store/views/bu
 import { openToRead } from '../../store/views/read-state.ts';
 import { getPage } from '../shared/get-page.ts';
 import { partsOfState } from '../shared/state-report.ts';
-import type { CheckParts } from './config.ts';
+import type { CheckParts, DescribedConfig } from './config.ts';
 import type { CheckReport } from './report.ts';
 
 /** The input of a support bundle. */

@@ -4,7 +4,7 @@
 import { describe, expect, test } from 'vitest';
 import { backfillEndText } from '../../../src/commands/backfill/result.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
-import { sensorsOf } from '../../../src/sim/sensors.ts';
+import { sensorsOf } from '../../../src/sim/devices.ts';
 import type { SettingsOverrides } from '../../../src/sim/settings.ts';
 import type { World } from '../../../src/sim/world.ts';
 import { influxdAvailable } from '../../support/influxd.ts';

@@ -5,7 +5,7 @@
 import { describe, expect, test } from 'vitest';
 import { backfillEndText } from '../../../src/commands/backfill/result.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
-import { sensorsOf } from '../../../src/sim/sensors.ts';
+import { sensorsOf } from '../../../src/sim/devices.ts';
 import type { SimReading } from '../../../src/sim/spec.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { always, anyOf, falselyEmpty, onPath, withoutLastSeen } from '../../support/faults.ts';

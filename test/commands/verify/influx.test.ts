@@ -13,7 +13,7 @@ import { Secret } from '../../../src/core/secret.ts';
 import { missingChangeOf } from '../../../src/core/state/job-args.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
-import { sensorsOf } from '../../../src/sim/sensors.ts';
+import { sensorsOf } from '../../../src/sim/devices.ts';
 import type { World } from '../../../src/sim/world.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { influxdAvailable } from '../../support/influxd.ts';

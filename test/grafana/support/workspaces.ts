@@ -4,7 +4,7 @@
 import type { SyncOptions } from '../../../src/app/open-sync.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createDemoWorld } from '../../../src/sim/demo-world.ts';
-import { sensorsOf } from '../../../src/sim/sensors.ts';
+import { sensorsOf } from '../../../src/sim/devices.ts';
 import type { ReadingSpec } from '../../../src/sim/spec.ts';
 import type { World } from '../../../src/sim/world.ts';
 import type { Bench } from '../../support/bench.ts';

@@ -6,7 +6,7 @@ import { runOnce } from '../../../src/commands/once/run.ts';
 import { identityTag } from '../../../src/core/lines/line-protocol.ts';
 import type { DevicePageFacts, SensorSeries } from '../../../src/core/page-facts.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';
-import { sensorsOf } from '../../../src/sim/sensors.ts';
+import { sensorsOf } from '../../../src/sim/devices.ts';
 import { liveAsDaemon, worldOf } from '../../support/daemon-rig.ts';
 import { influxdAvailable } from '../../support/influxd.ts';
 import { openBench, openRig, type Rig } from '../../support/rig.ts';

@@ -1,6 +1,6 @@
 /** The accounting over a ledger in memory and a clock that can jump. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Accounting, createAccounting } from '../../src/api/accounting.ts';
+import { type Accounting, createAccounting } from '../../src/api/rate-limiter.ts';
 import { createServerClock, type ServerClock } from '../../src/core/server-clock.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../../src/core/time.ts';
 import { createVirtualClock, type VirtualClock, withWallOffset } from '../support/virtual-clock.ts';

@@ -1,8 +1,7 @@
 /** The fast reader of times accepts what `parseTimestamp` accepts, and nothing else. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createTimeReader } from '../../src/api/reading-time.ts';
-import { parseTimestamp } from '../../src/core/time.ts';
+import { createTimeReader, parseTimestamp } from '../../src/core/time.ts';
 
 /** Parts of timestamps, most of them usual, some of them none. */
 const part = (usual: readonly string[], odd: readonly string[]): fc.Arbitrary<string> =>

@@ -1,6 +1,6 @@
 /** The facts that passing answers add to the accounting. */
 import { expect, test } from 'vitest';
-import { createLearning } from '../../src/api/learning.ts';
+import { createLearning } from '../../src/app/api-access.ts';
 import type { HttpAnswer } from '../../src/core/ports.ts';
 
 const SIGNAL = new AbortController().signal;
