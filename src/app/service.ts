@@ -24,9 +24,9 @@ import {
   VERSION,
 } from '../core/status.ts';
 import { SECOND_MS } from '../core/time.ts';
-import { createRecentEvents } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { MOST_DEVICES } from '../observe/metrics-table.ts';
+import { createRecentEvents } from '../observe/recent-events.ts';
 import { type StatusServer, type StatusServerOptions, serveStatus } from '../observe/server.ts';
 import type { StatusPageParts } from '../page/page.ts';
 import { createFirstFill } from '../report/ready.ts';

@@ -7,8 +7,7 @@
 
 import { pino } from 'pino';
 import type { AppEvent, Observe, ProgramEvent } from '../core/events.ts';
-import { isRecord, parseJson } from '../core/json.ts';
-import type { RecentEvent } from '../core/page-facts.ts';
+import { parseJson } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Secret } from '../core/secret.ts';
 import { createScrub, type Scrub, scrubName, withoutQueries } from '../core/secret.ts';
@@ -16,7 +15,8 @@ import { grouped, plainText } from '../core/text.ts';
 import { formatMs } from '../core/time.ts';
 import type { FieldValues, LineLevel, LogValue } from './event-row.ts';
 import { eventLine, findRow, rowOf } from './event-table.ts';
-import { createAdmission, createPollSummaries } from './repeats.ts';
+import { createPollSummaries } from './poll-summaries.ts';
+import { createAdmission } from './repeats.ts';
 
 /** Takes the line of an event: the log writes it, the status page shows it. */
 export type LineWriter = (
@@ -61,7 +61,7 @@ export interface LoggerOptions {
 }
 
 /** The longest message, in characters. */
-const MAX_MESSAGE_LENGTH = 1000;
+export const MAX_MESSAGE_LENGTH = 1000;
 
 /** The colours of the levels on a terminal, as SGR codes: red, yellow, green, blue. */
 const COLOURS: Readonly<Record<string, number>> = { error: 31, warn: 33, info: 32, debug: 34 };
@@ -107,7 +107,7 @@ function quoted(text: string): string {
  * Prepares a text for a line: plain, short, without secrets. A secret is removed before the text is cut, or its head
  * would be left, and again from the plain text, where no invisible character divides it.
  */
-function cleanerOf(scrub: Scrub): (text: string, maxLength?: number) => string {
+export function cleanerOf(scrub: Scrub): (text: string, maxLength?: number) => string {
   return (text, maxLength) => scrub(plainText(withoutQueries(scrub(text)), maxLength));
 }
 
@@ -176,84 +176,4 @@ function countNameOf({ type }: AppEvent): 'suppressed' | 'problem_lines_suppress
 function levelOf(event: AppEvent): LineLevel {
   const { level } = rowOf(event.type);
   return typeof level === 'string' ? level : level.choose(event);
-}
-
-/** The most events that are kept for the status page. */
-export const MOST_RECENT = 100;
-
-interface RecentEvents {
-  readonly observe: Observe;
-  /** Removes the lines about a device. */
-  forget(deviceId: string): void;
-  /** The kept events, newest first. */
-  latest(): readonly RecentEvent[];
-  /** All of them as text, for `before` of the next process; `null` if nothing has changed since the last call. */
-  takeUnsaved(): string | null;
-}
-
-interface RecentParts {
-  readonly clock: Pick<Clock, 'nowMs' | 'monoMs'>;
-  readonly scrub: Scrub;
-  /** The result of `takeUnsaved` that an earlier process stored; `null` for nothing. */
-  readonly before?: string | null;
-}
-
-/**
- * The last lines of the log, for the status page: stored ones of an earlier process, and those from now on.
- *
- * They have the messages and levels of the log, without repetitions and secrets. Lines of the level `debug` and of
- * routine events (the summaries of the polls) are left out, whatever level the log has.
- */
-export function createRecentEvents({ clock, scrub, before = null }: RecentParts): RecentEvents {
-  let recent = readRecent(before);
-  let isKept = true;
-  const clean = cleanerOf(scrub);
-  const line: LineWriter = (level, message, { event, ...fields }) => {
-    // Routine lines, one a minute, would push out the others.
-    if (level === 'debug' || rowOf(event).isRoutine === true) return;
-    const { device_id, ...others } = fields;
-    const details = Object.entries(others).filter(([, value]) => value !== null);
-    recent.push({
-      at: formatMs(clock.nowMs()),
-      level,
-      event,
-      message: clean(message, MAX_MESSAGE_LENGTH),
-      device_id: device_id == null ? null : clean(String(device_id)),
-      details: details.map(([key, value]) => `${key.replaceAll('_', ' ')} ${clean(String(value))}`).join(', '),
-    });
-    if (recent.length > MOST_RECENT) recent.shift();
-    isKept = false;
-  };
-  const write = logEvents({ takes: (level) => level !== 'debug', line }, clock);
-  return {
-    observe: write,
-    forget: (deviceId) => {
-      const shown = clean(deviceId);
-      recent = recent.filter(({ device_id }) => device_id !== shown);
-      isKept = false;
-    },
-    latest: () => recent.toReversed(),
-    takeUnsaved: () => {
-      if (isKept) return null;
-      isKept = true;
-      return JSON.stringify(recent);
-    },
-  };
-}
-
-/** The stored lines of an earlier process. Those of another version, or damaged ones, are ignored: the log has all. */
-function readRecent(text: string | null): RecentEvent[] {
-  const value = parseJson(text);
-  return Array.isArray(value) ? value.filter(isRecentEvent).slice(-MOST_RECENT) : [];
-}
-
-function isRecentEvent(value: unknown): value is RecentEvent {
-  if (!isRecord(value)) return false;
-  const { at, level, event, message, device_id, details } = value;
-  const texts = [at, event, message, details].every((each) => typeof each === 'string');
-  return (
-    texts &&
-    (level === 'info' || level === 'warn' || level === 'error') &&
-    (device_id === null || typeof device_id === 'string')
-  );
 }

@@ -1,6 +1,6 @@
 /**
  * Which units of `src` have no test of their own name, and where those are tested instead. A test of a unit is at the
- * same path below `test`: `core/text.test.ts`, `observe/log-recent-events.test.ts` or files in `core/text/`. A file
+ * same path below `test`: `core/text.test.ts`, `observe/server-host-names.test.ts` or files in `core/text/`. A file
  * that holds only types and tables needs none.
  */
 

@@ -5,7 +5,8 @@ import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { createScrub, Secret } from '../../src/core/secret.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import { createLogger, createRecentEvents, logEvents, MOST_RECENT } from '../../src/observe/log.ts';
+import { createLogger, logEvents } from '../../src/observe/log.ts';
+import { createRecentEvents, MOST_RECENT } from '../../src/observe/recent-events.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 
