@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createPageSize } from '../../src/api/client.ts';
+import { createPageSize } from '../../src/api/page-size.ts';
 import type { Cursor } from '../../src/core/records.ts';
 
 /** The first page of a list. */

@@ -102,7 +102,7 @@ export const PURE: readonly RegExp[] = [
   /^ingest\/(?:commit-rules|coverage-rules|empty-ranges|judge-page|named-gaps|page-request|rejected-answers|window-limits)\.ts$/,
   /^scheduler\/(?:day-budget|decide|demand|device-outlook|device-queue|device-view|estimate|heap|history-queue)\.ts$/,
   /^scheduler\/(?:planner|planner-types|report-rate|reserves|streams)\.ts$/,
-  /^api\/(?:classify|parse|quota|throttle|urls)\.ts$/,
+  /^api\/(?:classify|page-size|parse|quota|throttle|urls)\.ts$/,
   /^influx\/answers\.ts$/,
   /^report\/(?:device-list|device-snapshot|series)\.ts$/,
   /^observe\/(?:event-row|event-table|metrics-table|program-events|progress)\.ts$/,
