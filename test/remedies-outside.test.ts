@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { classifyAnswer } from '../src/api/classify.ts';
-import { createKeySource } from '../src/app/settings.ts';
+import { createKeySource } from '../src/app/secret-files.ts';
 import { runHealthCommand } from '../src/commands/health/command.ts';
 import type { WriteAnswer } from '../src/core/ports.ts';
 import { Secret } from '../src/core/secret.ts';

@@ -1,26 +1,23 @@
 /**
- * Converts the configuration to the options of the parts: the filter, the limits, the databases to write to and to read
- * from. Secrets in files are read again while the program runs.
+ * The settings of a sync: from the configuration to the options of the parts (the filter, the limits, the databases to
+ * write to and to read from), and in the state, for commands that read it with another configuration.
  */
-import type { Config, DemoConfig, StateConfig } from '../config/config.ts';
+import type { DemoConfig, StateConfig } from '../config/config.ts';
 import { readCron } from '../config/cron.ts';
-import { fileProblem, shownPath } from '../config/sources.ts';
-import { InvalidText, secretText } from '../config/values.ts';
-import { codeOf, UserError } from '../core/faults.ts';
+import { UserError } from '../core/faults.ts';
 import { createFilter, type FilterSpec } from '../core/filter.ts';
 import { isNumber, isRecord, isText, isTexts, parseAs, parseJson, shapeOf } from '../core/json.ts';
 import { DESTINATION_KINDS, destinationIdentity } from '../core/lines/dialect.ts';
 import { type Schedules, STREAMS } from '../core/ports.ts';
-import { Secret } from '../core/secret.ts';
 import { createFactNote, type Store } from '../core/state/state.ts';
 import type { DestinationCandidate } from '../core/state/verify.ts';
-import { capitalized, nearest, shellText } from '../core/text.ts';
+import { nearest } from '../core/text.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { sectionOf } from '../influx/answers.ts';
 import { createUnknownServer } from '../influx/probe.ts';
 import { createInfluxSink, type InfluxSinkOptions } from '../influx/sink.ts';
-import type { KeySource } from '../scheduler/session.ts';
 import type { SyncOptions } from './open-sync.ts';
+import type { ReadSecret } from './secret-files.ts';
 
 /**
  * The options of a sync from the configuration, without the API's address and the state's directory.
@@ -58,120 +55,6 @@ function createDestinationOptions(
       return { sink, identity: destinationIdentity({ kind, url, org, bucket }), batchLines, kind: served, timeoutMs };
     },
   );
-}
-
-interface SecretParts {
-  readonly readFile: (path: string) => string;
-  /** The secrets to hide in all output. A secret that is read is added before anything can use it. */
-  readonly secrets: Secret[];
-  /** Called once with the reason why a file cannot be used any more, and with what to do. */
-  readonly onUnusable: (message: string) => void;
-}
-
-/**
- * Reads the file of a token again; `origin` is the key that names the file, and the address that the token is sent to.
- * Returns `null` if there is none to use.
- */
-type ReadSecret = (file: string, origin: { readonly key: string; readonly url: string }) => Secret | null;
-
-/**
- * Creates a function that reads the files of tokens. It reports a text that is no token, and a file that is refused.
- */
-export function createSecretReader({ readFile, secrets, onUnusable }: SecretParts): ReadSecret {
-  const problems = new Map<string, ProblemNote>();
-  return (file, { key, url }) => {
-    const problem = problems.get(key) ?? createProblemNote('; the previous token stays in use', onUnusable);
-    problems.set(key, problem);
-    let text: string;
-    try {
-      text = readFile(file);
-    } catch (error) {
-      if (isRefusal(error)) problem.note(`${key}: ${fileProblem(error)}${shownPath(file)}`, readableText(file));
-      return null;
-    }
-    // An empty file is no token, or about to be written.
-    if (text.trim() === '') return null;
-    const token = secretText(text, url);
-    if (token instanceof InvalidText) {
-      const remedy = token.remedy === undefined ? 'Write only the new token into this file' : capitalized(token.remedy);
-      problem.note(`${key}: the file${shownPath(file)} ${token.reason}`, `${remedy}.`);
-      return null;
-    }
-    problem.clear();
-    const known = secrets.find((secret) => secret.reveal() === token);
-    if (known !== undefined) return known;
-    const read = new Secret(token);
-    secrets.push(read);
-    return read;
-  };
-}
-
-/** The problem of a file: reported by the second check in a row, because a file may be half-written for a moment. */
-interface ProblemNote {
-  readonly note: (text: string, remedy: string) => void;
-  readonly clear: () => void;
-}
-
-function createProblemNote(effect: string, report: (message: string) => void): ProblemNote {
-  let last: { readonly text: string; readonly isReported: boolean } | null = null;
-  return {
-    note: (text, remedy) => {
-      const isReported = last?.text === text;
-      if (isReported && last?.isReported === false) report(`${text}${effect}. ${remedy}`);
-      last = { text, isReported };
-    },
-    clear: () => {
-      last = null;
-    },
-  };
-}
-
-function isRefusal(error: unknown): boolean {
-  return ['EACCES', 'EPERM'].includes(codeOf(error));
-}
-
-/** Creates the source of the API key: the key in use, and the file that may hold another one. */
-export function createKeySource(
-  { key, keyFile }: Pick<Config['api'], 'key' | 'keyFile'>,
-  { readFile, secrets, onUnusable }: SecretParts,
-): KeySource & { readonly inUse: () => Secret } {
-  let inUse = key;
-  const { note, clear } = createProblemNote('; the daemon keeps the previous key', onUnusable);
-  const remedy = 'Write only the new key into this file.';
-  const inFile = (): Secret => {
-    if (keyFile === null) return inUse;
-    try {
-      const text = secretText(readFile(keyFile));
-      if (text instanceof InvalidText) {
-        note(`api.key_file: the file${shownPath(keyFile)} ${text.reason}`, remedy);
-        return inUse;
-      }
-      clear();
-      return text === inUse.reveal() ? inUse : new Secret(text);
-    } catch (error) {
-      const followed = isRefusal(error) ? readableText(keyFile) : remedy;
-      note(`api.key_file: ${fileProblem(error)}${shownPath(keyFile)}`, followed);
-      return inUse;
-    }
-  };
-  return {
-    isFixed: keyFile === null,
-    inUse: () => inUse,
-    hasChanged: () => inFile() !== inUse,
-    adopt: () => {
-      inUse = inFile();
-      secrets.push(inUse);
-    },
-  };
-}
-
-/** The remedy for a file that the user of the daemon may not read. */
-function readableText(file: string): string {
-  // As install.sh sets them.
-  const workspace = /^\/etc\/tidemark\/([a-z0-9-]+)\/\w+$/.exec(file)?.[1];
-  if (workspace !== undefined)
-    return `Let the daemon read it: sudo chgrp tidemark-${workspace} ${shellText(file)} && sudo chmod 0640 ${shellText(file)}`;
-  return 'Let the user of the daemon read this file and enter its directory: change owner, group or mode.';
 }
 
 /** A configured database: how to connect to it, and the destinations of the state that it may be. */

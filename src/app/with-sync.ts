@@ -6,7 +6,8 @@ import type { Secret } from '../core/secret.ts';
 import { withOldPointCheck } from './deliveries.ts';
 import { openSync, type Sync, type SyncOptions } from './open-sync.ts';
 import { realClock, realRandom } from './real-clock.ts';
-import { createSecretReader, createSyncOptions, saveSettings, selectDatabases } from './settings.ts';
+import { createSecretReader } from './secret-files.ts';
+import { createSyncOptions, saveSettings, selectDatabases } from './settings.ts';
 import { type ProcessPorts, reportOdd, type TerminalOutput } from './terminal.ts';
 
 interface SyncNeeds {

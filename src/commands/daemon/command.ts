@@ -5,8 +5,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sync } from '../../app/open-sync.ts';
+import { createKeySource } from '../../app/secret-files.ts';
 import { runService } from '../../app/service.ts';
-import { createKeySource } from '../../app/settings.ts';
 import { type ProcessPorts, reportOdd, type TerminalOutput } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';

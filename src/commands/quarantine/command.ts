@@ -4,7 +4,8 @@
  */
 
 import { realClock } from '../../app/real-clock.ts';
-import { createSecretReader, createSyncOptions, unknownDestination } from '../../app/settings.ts';
+import { createSecretReader } from '../../app/secret-files.ts';
+import { createSyncOptions, unknownDestination } from '../../app/settings.ts';
 import { type ProcessPorts, reportOdd } from '../../app/terminal.ts';
 import { withState } from '../../app/with-sync.ts';
 import type { QuarantineCommand } from '../../cli/command.ts';

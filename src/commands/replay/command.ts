@@ -4,7 +4,8 @@
  */
 
 import { realClock, realRandom } from '../../app/real-clock.ts';
-import { createSecretReader, createSyncOptions } from '../../app/settings.ts';
+import { createSecretReader } from '../../app/secret-files.ts';
+import { createSyncOptions } from '../../app/settings.ts';
 import { type ProcessPorts, repeatWhile, reportOdd, SHOW_EVERY_MS, type TerminalOutput } from '../../app/terminal.ts';
 import type { ReplayCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';

@@ -1,0 +1,125 @@
+/**
+ * Secrets in files, which are read again while the program runs: the tokens of the databases, and the API key. A file
+ * that cannot be used any more is reported once, and the previous secret stays in use.
+ */
+import type { Config } from '../config/config.ts';
+import { fileProblem, shownPath } from '../config/sources.ts';
+import { InvalidText, secretText } from '../config/values.ts';
+import { codeOf } from '../core/faults.ts';
+import { Secret } from '../core/secret.ts';
+import { capitalized, shellText } from '../core/text.ts';
+import type { KeySource } from '../scheduler/session.ts';
+
+interface SecretParts {
+  readonly readFile: (path: string) => string;
+  /** The secrets to hide in all output. A secret that is read is added before anything can use it. */
+  readonly secrets: Secret[];
+  /** Called once with the reason why a file cannot be used any more, and with what to do. */
+  readonly onUnusable: (message: string) => void;
+}
+
+/**
+ * Reads the file of a token again; `origin` is the key that names the file, and the address that the token is sent to.
+ * Returns `null` if there is none to use.
+ */
+export type ReadSecret = (file: string, origin: { readonly key: string; readonly url: string }) => Secret | null;
+
+/**
+ * Creates a function that reads the files of tokens. It reports a text that is no token, and a file that is refused.
+ */
+export function createSecretReader({ readFile, secrets, onUnusable }: SecretParts): ReadSecret {
+  const problems = new Map<string, ProblemNote>();
+  return (file, { key, url }) => {
+    const problem = problems.get(key) ?? createProblemNote('; the previous token stays in use', onUnusable);
+    problems.set(key, problem);
+    let text: string;
+    try {
+      text = readFile(file);
+    } catch (error) {
+      if (isRefusal(error)) problem.note(`${key}: ${fileProblem(error)}${shownPath(file)}`, readableText(file));
+      return null;
+    }
+    // An empty file is no token, or about to be written.
+    if (text.trim() === '') return null;
+    const token = secretText(text, url);
+    if (token instanceof InvalidText) {
+      const remedy = token.remedy === undefined ? 'Write only the new token into this file' : capitalized(token.remedy);
+      problem.note(`${key}: the file${shownPath(file)} ${token.reason}`, `${remedy}.`);
+      return null;
+    }
+    problem.clear();
+    const known = secrets.find((secret) => secret.reveal() === token);
+    if (known !== undefined) return known;
+    const read = new Secret(token);
+    secrets.push(read);
+    return read;
+  };
+}
+
+/** The problem of a file: reported by the second check in a row, because a file may be half-written for a moment. */
+interface ProblemNote {
+  readonly note: (text: string, remedy: string) => void;
+  readonly clear: () => void;
+}
+
+function createProblemNote(effect: string, report: (message: string) => void): ProblemNote {
+  let last: { readonly text: string; readonly isReported: boolean } | null = null;
+  return {
+    note: (text, remedy) => {
+      const isReported = last?.text === text;
+      if (isReported && last?.isReported === false) report(`${text}${effect}. ${remedy}`);
+      last = { text, isReported };
+    },
+    clear: () => {
+      last = null;
+    },
+  };
+}
+
+function isRefusal(error: unknown): boolean {
+  return ['EACCES', 'EPERM'].includes(codeOf(error));
+}
+
+/** Creates the source of the API key: the key in use, and the file that may hold another one. */
+export function createKeySource(
+  { key, keyFile }: Pick<Config['api'], 'key' | 'keyFile'>,
+  { readFile, secrets, onUnusable }: SecretParts,
+): KeySource & { readonly inUse: () => Secret } {
+  let inUse = key;
+  const { note, clear } = createProblemNote('; the daemon keeps the previous key', onUnusable);
+  const remedy = 'Write only the new key into this file.';
+  const inFile = (): Secret => {
+    if (keyFile === null) return inUse;
+    try {
+      const text = secretText(readFile(keyFile));
+      if (text instanceof InvalidText) {
+        note(`api.key_file: the file${shownPath(keyFile)} ${text.reason}`, remedy);
+        return inUse;
+      }
+      clear();
+      return text === inUse.reveal() ? inUse : new Secret(text);
+    } catch (error) {
+      const followed = isRefusal(error) ? readableText(keyFile) : remedy;
+      note(`api.key_file: ${fileProblem(error)}${shownPath(keyFile)}`, followed);
+      return inUse;
+    }
+  };
+  return {
+    isFixed: keyFile === null,
+    inUse: () => inUse,
+    hasChanged: () => inFile() !== inUse,
+    adopt: () => {
+      inUse = inFile();
+      secrets.push(inUse);
+    },
+  };
+}
+
+/** The remedy for a file that the user of the daemon may not read. */
+function readableText(file: string): string {
+  // As install.sh sets them.
+  const workspace = /^\/etc\/tidemark\/([a-z0-9-]+)\/\w+$/.exec(file)?.[1];
+  if (workspace !== undefined)
+    return `Let the daemon read it: sudo chgrp tidemark-${workspace} ${shellText(file)} && sudo chmod 0640 ${shellText(file)}`;
+  return 'Let the user of the daemon read this file and enter its directory: change owner, group or mode.';
+}
