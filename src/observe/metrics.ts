@@ -9,6 +9,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../core/events.ts';
 import { FAULT_TEXTS } from '../core/faults.ts';
+import type { DestinationFigures, Figures, FleetFigures } from '../core/figures.ts';
 import type { LoopState } from '../core/heartbeats.ts';
 import { type Clock, STREAMS } from '../core/ports.ts';
 import { WAIT_REASONS } from '../core/quota.ts';
@@ -16,15 +17,7 @@ import type { Scrub } from '../core/secret.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
 import { MISSING_REASONS } from '../core/state/log.ts';
 import { GAP_REASONS } from '../core/state/telemetry.ts';
-import {
-  type DestinationFigures,
-  type Figures,
-  type FleetFigures,
-  type HealthReport,
-  READY_CODES,
-  type ReadyReport,
-  STREAM_STATES,
-} from '../core/status.ts';
+import { type HealthReport, READY_CODES, type ReadyReport, STREAM_STATES } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { rowOf } from './event-table.ts';

@@ -1,16 +1,17 @@
 /**
- * The figures behind the metrics, computed on each request (`core/status.ts`).
+ * The figures behind the metrics, computed on each request (`core/figures.ts`).
  *
  * They are cheap whatever the size of the fleet and of the archive: figures about all devices come from the last fleet
  * scan, and the store keeps running sums of its log.
  */
 
 import type { Room } from '../archive/room.ts';
+import type { DestinationFigures, Figures, JobFigures } from '../core/figures.ts';
 import { isRecord } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
 import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
 import type { StateFacts, Store } from '../core/state/state.ts';
-import type { DestinationFigures, Figures, JobFigures, ProgressReport } from '../core/status.ts';
+import type { ProgressReport } from '../core/status.ts';
 import { progressEta } from '../core/text.ts';
 import { type EpochMs, SECOND_MS, timeText } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';

@@ -11,13 +11,14 @@
 import { createWakeUp, repeat, type WakeUp } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { emptyByListing, LIVE_LAG_SECONDS } from '../core/device-coverage.ts';
+import type { DeviceFigures, FleetFigures } from '../core/figures.ts';
 import { percentile } from '../core/fleet.ts';
 import { beatingClock, type Pulse } from '../core/heartbeats.ts';
 import { type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
 import type { Clock } from '../core/ports.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../core/state/telemetry.ts';
-import type { DeviceFigures, FleetFigures, StatusGap } from '../core/status.ts';
+import type { StatusGap } from '../core/status.ts';
 import { DAY_NS, maxNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { ReportContext, SyncContext } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';

@@ -9,10 +9,11 @@
 import type { Room } from '../archive/room.ts';
 import { PENDING } from '../core/device-coverage.ts';
 import type { Observe } from '../core/events.ts';
+import type { FleetFigures } from '../core/figures.ts';
 import type { Clock } from '../core/ports.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import type { Store } from '../core/state/state.ts';
-import type { FleetFigures, ReadyCode, ReadyReport, StatusReport } from '../core/status.ts';
+import type { ReadyCode, ReadyReport, StatusReport } from '../core/status.ts';
 import { formatMs, SECOND_MS } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { StreamReport } from '../scheduler/api-state.ts';

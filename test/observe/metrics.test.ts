@@ -4,8 +4,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
+import type { Figures } from '../../src/core/figures.ts';
 import { createScrub, Secret } from '../../src/core/secret.ts';
-import type { Figures } from '../../src/core/status.ts';
 import { createMetrics, type Metrics, type MetricsOptions } from '../../src/observe/metrics.ts';
 import { METRICS, PER_DEVICE } from '../../src/observe/metrics-table.ts';
 import { prometheusAvailable, promtool } from '../support/prometheus.ts';

@@ -1,9 +1,10 @@
 /** Readiness, and the line about the end of the initial sync: once, and not before. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
+import type { FleetFigures } from '../../src/core/figures.ts';
 import type { ServerClock } from '../../src/core/server-clock.ts';
 import type { KnownDevice } from '../../src/core/state/inventory.ts';
-import type { DeviceStatus, FleetFigures, StatusReport } from '../../src/core/status.ts';
+import type { DeviceStatus, StatusReport } from '../../src/core/status.ts';
 import { createFirstFill, readyNow } from '../../src/report/ready.ts';
 
 const NO_DEVICES = { listed: 0, present: 0, lastDayMissing: 0 } as FleetFigures;
