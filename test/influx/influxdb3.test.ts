@@ -3,8 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { DAY_NS, MINUTE_NS } from '../../src/core/time.ts';
 import { readAnswer } from '../../src/influx/answers.ts';
+import { readDatabases } from '../../src/influx/facts.ts';
 import { createPointSource } from '../../src/influx/point-source.ts';
-import { probeDestination, readDatabases } from '../../src/influx/probe.ts';
+import { probeDestination } from '../../src/influx/probe.ts';
 import { createInfluxSink } from '../../src/influx/sink.ts';
 import { ANSWERS, bodyOf, type Influxdb3, startInfluxdb3 } from '../support/influxdb3.ts';
 

@@ -103,7 +103,7 @@ export const PURE: readonly RegExp[] = [
   /^scheduler\/(?:day-budget|decide|demand|device-outlook|device-queue|device-view|estimate|heap|history-queue)\.ts$/,
   /^scheduler\/(?:planner|planner-types|report-rate|reserves|streams)\.ts$/,
   /^api\/(?:classify|page-size|parse|quota|throttle|urls)\.ts$/,
-  /^influx\/answers\.ts$/,
+  /^influx\/(?:answers|facts)\.ts$/,
   /^report\/(?:device-list|device-snapshot|series)\.ts$/,
   /^observe\/(?:event-row|event-table|metrics-table|program-events|progress)\.ts$/,
   /^page\/(?:device|devices|html|overview|panels|style)\.ts$/,

@@ -25,7 +25,8 @@ import { isGuessable, Secret } from '../../core/secret.ts';
 import { capitalized, duration, plainText, withStep } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { settingNames } from '../../influx/answers.ts';
-import { dedupAdvice, missingAdvice, probeDestination, requestKind } from '../../influx/probe.ts';
+import { dedupAdvice, missingAdvice } from '../../influx/facts.ts';
+import { probeDestination, requestKind } from '../../influx/probe.ts';
 import { type InitDatabase, isVictoriaPort } from './workspace.ts';
 
 /** The command line of one `--init`, with its dialogue and the secrets that were typed. */

@@ -34,7 +34,7 @@ import { type Advice, ApiFault, codeOf, refusalText, UserError } from '../../cor
 import { createScrub, type Secret } from '../../core/secret.ts';
 import { capitalized, counted, plainText, shellText } from '../../core/text.ts';
 import { nsToMs } from '../../core/time.ts';
-import { retentionAdvice } from '../../influx/probe.ts';
+import { retentionAdvice } from '../../influx/facts.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { requireFree } from '../../observe/server.ts';
 import { STATE_FILE } from '../../store/open/database.ts';

@@ -1,7 +1,7 @@
 /** Facts that databases report beside writes. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../src/core/time.ts';
-import { readBucketRetention, readFlags, readRetentionPolicies } from '../../src/influx/probe.ts';
+import { readBucketRetention, readFlags, readRetentionPolicies } from '../../src/influx/facts.ts';
 
 test.each([
   ['{"buckets":[{"name":"b","retentionRules":[{"everySeconds":86400}]}]}', DAY_MS],
