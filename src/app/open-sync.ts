@@ -39,12 +39,11 @@ import { type QuotaStatus, type ReadyReport, type StatusOverview, type StatusRep
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { DestinationOptions } from '../delivery/destination.ts';
 import { createPlanCheck } from '../ingest/account.ts';
-import { createFallWatch } from '../ingest/commit.ts';
 import type { SyncContext, SyncSettings } from '../ingest/context.ts';
 import { createFilterNotes } from '../ingest/filter.ts';
 import { createOutageWatch } from '../ingest/outage.ts';
 import { openPageScanner, withTurns } from '../ingest/page-scan.ts';
-import { storedTimes } from '../ingest/wanted-range.ts';
+import { createFallWatch, storedTimes } from '../ingest/server-time.ts';
 import type { DeviceReportParts } from '../report/device-report.ts';
 import { createFigures, type FigureSource } from '../report/figures.ts';
 import { createFleetScanner, type FleetScanner } from '../report/fleet.ts';

@@ -1,30 +1,22 @@
 /**
- * Writes what a page scan has found: the commit of a judged page, which moves the archive and the coverage in one
- * transaction, coverage that is taken back, and the names of gaps.
+ * Commits a judged page: the archive and the coverage move in one transaction. What a page leaves empty next to a stored
+ * reading is kept, to be requested again.
  */
-import { runUnlessFull } from '../core/archive-room.ts';
 import { type CoveredRange, overlapsOf } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
 import { MAX_OFFSET_NS } from '../core/lines/offsets.ts';
 import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, RejectedRecord, TelemetryPage } from '../core/records.ts';
-import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
-import {
-  ForgottenError,
-  type GapReason,
-  gracePeriodOf,
-  type PageCommit,
-  StaleStateError,
-} from '../core/state/telemetry.ts';
-import { type EpochMs, type EpochNs, formatExact, HOUR_NS, maxNs, minNs, msToNs, nsToMs } from '../core/time.ts';
+import { gracePeriodOf, type PageCommit, StaleStateError } from '../core/state/telemetry.ts';
+import { type EpochMs, type EpochNs, HOUR_NS, maxNs, nsToMs } from '../core/time.ts';
 import { type CommitInput, composeCommit, extentOf, instantsIn, withoutStored } from './commit-rules.ts';
 import type { SyncContext } from './context.ts';
-import { composeWithdrawal, coverageLimit, isCovered, type Silence, withoutUnverified } from './coverage-rules.ts';
+import { isCovered, type Silence, withoutUnverified } from './coverage-rules.ts';
 import { createEmptyWindow } from './empty-ranges.ts';
-import { namedGap } from './named-gaps.ts';
 import type { PageRequest } from './page-request.ts';
 import { emptiedRange } from './rejected-answers.ts';
+import { withdrawCoverage } from './server-time.ts';
 
 /** How often a commit is computed again because the state has moved meanwhile. */
 const ATTEMPTS = 5;
@@ -262,96 +254,4 @@ export function storedAround(
   const extent = extentOf(readings);
   if (extent === null) return { lines: [], offsets: [] };
   return store.stored(deviceId, maxNs(extent.from - MAX_OFFSET_NS, 0n), extent.to + MAX_OFFSET_NS);
-}
-
-/**
- * Takes back the coverage of a device beyond the server's present: the server's clock was ahead when the range was
- * covered, and has fallen back, so readings of those times are still to come. The range is read again from the newest
- * reading on that was seen then, or from the time to which the clock fell, whichever is earlier, less the grace period.
- *
- * @returns whether there was such coverage.
- */
-function withdrawCoverage({ store, serverClock, settings, observe }: SyncContext, deviceId: string): boolean {
-  const presentMs = serverClock.presentAtMostMs();
-  const fellToMs = serverClock.fellToMs();
-  if (presentMs === null || fellToMs === null) return false;
-  const state = store.telemetry(deviceId);
-  const newest = state.covered.at(-1);
-  if (newest === undefined || newest.to <= msToNs(presentMs)) return false;
-  const { to } = newest;
-  const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, state.late);
-  const seenTo = newest.last === null ? newest.from : coverageLimit(nsToMs(newest.last.at), gracePeriodMs);
-  const from = minNs(seenTo, coverageLimit(fellToMs, gracePeriodMs));
-  const withdrawn = { end: from, newestNs: store.newestNs(deviceId) };
-  store.commitPage(composeWithdrawal(state, withdrawn, serverClock.nowMs()));
-  observe({ type: 'coverage-withdrawn', deviceId, from: formatExact(from), to: formatExact(to) });
-  return true;
-}
-
-/**
- * Watches whether the server's clock has fallen back, and takes back what every device has covered beyond its present.
- *
- * @param onWithdrawn called when something was taken back.
- * @returns a function to call after each answer; cheap unless the clock has fallen back.
- */
-export function createFallWatch(context: SyncContext, onWithdrawn: () => void): () => void {
-  const { store, serverClock, clock } = context;
-  /** Nothing was covered beyond this time at the last check; nothing is known before the first one. */
-  let coveredToMs = Number.POSITIVE_INFINITY;
-  /** The time of the server at the last check: from it on coverage grows with the monotonic clock at most. */
-  let last = { passedMs: 0, monoMs: 0 };
-  return () => {
-    const presentMs = serverClock.presentAtMostMs();
-    const passedMs = serverClock.passedMs();
-    if (presentMs === null || passedMs === null) return;
-    const monoMs = clock.monoMs();
-    coveredToMs = Math.max(coveredToMs, last.passedMs + (monoMs - last.monoMs));
-    last = { passedMs, monoMs };
-    if (coveredToMs <= presentMs) return;
-    // In a full state it is tried again with the next answer.
-    runUnlessFull(() => {
-      const isWithdrawn = withdrawAll(context, store.devices());
-      coveredToMs = passedMs;
-      if (isWithdrawn) onWithdrawn();
-    }, context.noteStateFull);
-  };
-}
-
-/** @returns whether any of the devices had coverage beyond the server's present. */
-function withdrawAll(context: SyncContext, devices: readonly KnownDevice[]): boolean {
-  const withdrawn = devices.filter(({ record }) => {
-    try {
-      return withdrawCoverage(context, record.deviceId);
-    } catch (error) {
-      if (error instanceof ForgottenError) return false;
-      throw error;
-    }
-  });
-  return withdrawn.length > 0;
-}
-
-/** Has the gaps of a device that rest for a reason tried again now. */
-export function liftGaps(context: SyncContext, deviceId: string, reason: GapReason): void {
-  const { store, serverClock, noteStateFull } = context;
-  const nowMs = serverClock.nowMs();
-  runUnlessFull(() => {
-    for (const gap of store.gaps(deviceId)) {
-      if (gap.reason === reason && gap.retryAtMs > nowMs) store.nameGap({ ...gap, retryAtMs: nowMs });
-    }
-  }, noteStateFull);
-}
-
-/**
- * Gives a gap a name, under which it rests until its next try.
- *
- * @param longestMs how long it rests at most
- */
-export function nameGap(
-  { store, serverClock, observe }: Pick<SyncContext, 'store' | 'serverClock' | 'observe'>,
-  gap: Interval & { readonly deviceId: string; readonly reason: GapReason },
-  longestMs?: number,
-): void {
-  const { deviceId, from, to, reason } = gap;
-  store.nameGap(namedGap(gap, serverClock.nowMs(), longestMs));
-  observe({ type: 'gap-recorded', deviceId, reason, from: formatExact(from), to: formatExact(to) });
 }

@@ -12,7 +12,7 @@ import type { Reply, RequestLane } from '../core/ports.ts';
 import type { Reading, TelemetryPage } from '../core/records.ts';
 import type { GapReason, MissedOverlap } from '../core/state/telemetry.ts';
 import { type EpochNs, formatExact, maxNs } from '../core/time.ts';
-import { commitInTurns, isAnyStored, keepEmptied, nameGap } from './commit.ts';
+import { commitInTurns, isAnyStored, keepEmptied } from './commit.ts';
 import type { SyncContext } from './context.ts';
 import {
   controlFor,
@@ -26,6 +26,7 @@ import {
 } from './empty-ranges.ts';
 import { type FetchParts, fetchPage, noteOpenEnd, noteServed, windowRules } from './fetch-page.ts';
 import { emptyPart, type Judgement, judgePage } from './judge-page.ts';
+import { nameGap } from './named-gaps.ts';
 import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page-request.ts';
 import {
   type Attempts,
@@ -376,12 +377,11 @@ function rememberMissed(
   known: readonly MissedOverlap[],
   { at, step }: { readonly at: EpochNs; readonly step: Step },
 ): void {
-  const { deviceId } = task;
   const missed = missedAfter(known, { at, step }, context.serverClock.nowMs());
-  if (missed !== null) context.store.saveMissedOverlap(deviceId, missed);
-  if (step === 'remember, give up') served.absentSince.set(deviceId, context.clock.monoMs());
+  if (missed !== null) context.store.saveMissedOverlap(task.deviceId, missed);
+  if (step === 'remember, give up') served.absentSince.set(task.deviceId, context.clock.monoMs());
   if ((step === 'overlap is gone' || step === 'accept the answers') && attempts.withoutOverlap === TRIES) {
-    context.observe({ type: 'restatement', deviceId, at: formatExact(at) });
+    context.observe({ type: 'restatement', deviceId: task.deviceId, at: formatExact(at) });
   }
 }
 

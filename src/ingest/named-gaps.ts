@@ -1,11 +1,13 @@
 /**
- * The rules of named gaps: ranges that are wanted and could not be read so far, each with its reason and the time of
- * its next try. Pure.
+ * Named gaps: ranges that are wanted and could not be read so far, each with its reason and the time of its next try.
+ * The rules, which are pure, and the two functions that write them.
  */
+import { runUnlessFull } from '../core/archive-room.ts';
 import type { Interval } from '../core/intervals.ts';
 import type { RequestLane } from '../core/ports.ts';
 import type { Gap, GapReason } from '../core/state/telemetry.ts';
-import { DAY_MS, type EpochMs, type EpochNs, HOUR_NS, MINUTE_MS } from '../core/time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, formatExact, HOUR_NS, MINUTE_MS } from '../core/time.ts';
+import type { SyncContext } from './context.ts';
 
 /** How long a named gap rests: minutes where the answer was odd, a day where the plan hides it. */
 const RETRY_MS: Readonly<Record<GapReason, number>> = {
@@ -52,4 +54,30 @@ export function namedGap(
   longestMs = Number.POSITIVE_INFINITY,
 ): Gap {
   return { deviceId, fromNs: from, toNs: to, reason, retryAtMs: nowMs + Math.min(RETRY_MS[reason], longestMs) };
+}
+
+/** Has the gaps of a device that rest for a reason tried again now. */
+export function liftGaps(context: SyncContext, deviceId: string, reason: GapReason): void {
+  const { store, serverClock, noteStateFull } = context;
+  const nowMs = serverClock.nowMs();
+  runUnlessFull(() => {
+    for (const gap of store.gaps(deviceId)) {
+      if (gap.reason === reason && gap.retryAtMs > nowMs) store.nameGap({ ...gap, retryAtMs: nowMs });
+    }
+  }, noteStateFull);
+}
+
+/**
+ * Gives a gap a name, under which it rests until its next try.
+ *
+ * @param longestMs how long it rests at most
+ */
+export function nameGap(
+  { store, serverClock, observe }: Pick<SyncContext, 'store' | 'serverClock' | 'observe'>,
+  gap: Interval & { readonly deviceId: string; readonly reason: GapReason },
+  longestMs?: number,
+): void {
+  const { deviceId, from, to, reason } = gap;
+  store.nameGap(namedGap(gap, serverClock.nowMs(), longestMs));
+  observe({ type: 'gap-recorded', deviceId, reason, from: formatExact(from), to: formatExact(to) });
 }

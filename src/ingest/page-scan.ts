@@ -14,7 +14,6 @@ import { type Interval, normalize, subtract } from '../core/intervals.ts';
 import { REQUEST_LANES } from '../core/ports.ts';
 import { ForgottenError, gracePeriodOf } from '../core/state/telemetry.ts';
 import { type EpochNs, maxNs, minNs, msToNs } from '../core/time.ts';
-import { nameGap } from './commit.ts';
 import type { Peeking, SyncContext } from './context.ts';
 import { nothingServed } from './empty-ranges.ts';
 import { createLearntWindows, type FetchParts, forgetDoubtfulAge, peek, windowRules } from './fetch-page.ts';
@@ -28,7 +27,7 @@ import {
   type ScanTask,
   scanGap,
 } from './gap-scan.ts';
-import { isResting, restingRange } from './named-gaps.ts';
+import { isResting, nameGap, restingRange } from './named-gaps.ts';
 import { limitAfterFall } from './wanted-range.ts';
 import { planEdge, servedFrom } from './window-limits.ts';
 

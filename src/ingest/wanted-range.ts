@@ -1,28 +1,14 @@
 /**
- * The range that the sync wants, the coverage limit at its upper end, and how the server's time is learnt for both.
+ * The range that the sync wants, and the coverage limit at its upper end.
  */
 import type { CoveredRange } from '../core/coverage.ts';
 import { LIVE_LAG_SECONDS } from '../core/device-coverage.ts';
-import { ApiFault, findMissingScope } from '../core/faults.ts';
 import { hash64 } from '../core/hash.ts';
 import type { Interval } from '../core/intervals.ts';
-import type { Store } from '../core/state/state.ts';
 import { gracePeriodOf } from '../core/state/telemetry.ts';
-import {
-  type EpochMs,
-  type EpochNs,
-  formatMs,
-  MINUTE_MS,
-  maxNs,
-  minNs,
-  msToNs,
-  nsToMs,
-  SECOND_MS,
-} from '../core/time.ts';
-import { accountReadAt, syncAccount } from './account.ts';
-import type { Peeking, SyncContext, SyncSettings, WantedRange } from './context.ts';
+import { type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
+import type { SyncContext, SyncSettings, WantedRange } from './context.ts';
 import { coverageLimit } from './coverage-rules.ts';
-import { freshestFirst, includedDevices } from './filter.ts';
 
 /** The wanted range of work that begins now; `null` while nothing is known of the server's time. */
 export function wantedNow({
@@ -136,87 +122,4 @@ export function openSeconds({
   readonly staleMs: () => number;
 }): number {
   return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.gracePeriodMs / 1000;
-}
-
-/**
- * Learns the server's time if answers have no `Date` and the device list has no time either. Reads the newest page of
- * one device after the other until one has a reading.
- *
- * @throws ApiFault except for a missing scope.
- */
-export async function learnTime(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
-  const { serverClock } = context;
-  await confirmTime(context, scanner, signal);
-  saveServerTime(context);
-  if (serverClock.highestPassedMs() !== null) return;
-  try {
-    if (await findReading(context, scanner, signal)) return;
-    // One empty answer is not enough: only a second one shows that there is no reading anywhere.
-    if (serverClock.highestPassedMs() === null) await findReading(context, scanner, signal);
-  } catch (error) {
-    const scope = findMissingScope(error, 'telemetry');
-    if (scope === null) throw error;
-    context.noteStreamOff('telemetry', scope);
-  }
-}
-
-/** The fact that has the server's time as it was known last. */
-const SERVER_TIME = 'server_time_ms';
-
-/** Keeps the server's time for the next start. */
-function saveServerTime({ store, serverClock }: SyncContext): void {
-  if (serverClock.isKnown()) store.saveFact(SERVER_TIME, String(serverClock.nowMs()));
-}
-
-/** Times of the server that the state has: of its last answers, of the account and of the newest reading. */
-export function storedTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>): readonly EpochMs[] {
-  const facts = [store.fact(SERVER_TIME), accountReadAt(store)].flatMap((text) =>
-    text === null ? [] : [Number(text)],
-  );
-  const readings = store.devices().flatMap(({ record }) => store.newestNs(record.deviceId) ?? []);
-  return readings.length === 0 ? facts : [...facts, nsToMs(readings.reduce(maxNs))];
-}
-
-/**
- * Waits while the server's `Date` is unconfirmed. The newest reading may agree with it; if not, a second answer is
- * requested once it can confirm it, and so on once a minute until a `Date` counts or none is awaited any more.
- *
- * @throws ApiFault
- */
-async function confirmTime(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<void> {
-  const { serverClock, clock, observe } = context;
-  if (serverClock.unconfirmed() === null) return;
-  const [freshest] = freshestFirst(includedDevices(context));
-  if (freshest !== undefined) await peekIfAllowed(scanner, freshest.record.deviceId, signal);
-  let leastMs = 0;
-  for (
-    let unconfirmedDate = serverClock.unconfirmed();
-    unconfirmedDate !== null;
-    unconfirmedDate = serverClock.unconfirmed()
-  ) {
-    observe({ type: 'clock-unconfirmed', date: formatMs(unconfirmedDate.dateMs), local: formatMs(clock.nowMs()) });
-    await clock.sleep(Math.max(unconfirmedDate.confirmedInMs, leastMs) + SECOND_MS, signal);
-    await syncAccount(context, signal);
-    leastMs = MINUTE_MS;
-  }
-}
-
-/** Reads the newest page of a device, unless it is gone or the key has no scope for it. */
-async function peekIfAllowed(scanner: Peeking, deviceId: string, signal: AbortSignal): Promise<void> {
-  try {
-    await scanner.peek(deviceId, signal);
-  } catch (error) {
-    if (!(error instanceof ApiFault) || (error.kind !== 'scope-missing' && error.kind !== 'not-found')) throw error;
-  }
-}
-
-async function findReading(context: SyncContext, scanner: Peeking, signal: AbortSignal): Promise<boolean> {
-  for (const { record } of freshestFirst(includedDevices(context))) {
-    try {
-      if (await scanner.peek(record.deviceId, signal)) return true;
-    } catch (error) {
-      if (!(error instanceof ApiFault) || error.kind !== 'not-found') throw error;
-    }
-  }
-  return false;
 }

@@ -7,15 +7,10 @@ import { readingDigest } from '../../src/core/lines/points.ts';
 import type { Reading, RejectedRecord } from '../../src/core/records.ts';
 import { type PageCommit, StaleStateError } from '../../src/core/state/telemetry.ts';
 import { HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
-import {
-  commitInTurns,
-  commitJudged,
-  createFallWatch,
-  isAnyStored,
-  liftGaps,
-  nameGap,
-} from '../../src/ingest/commit.ts';
+import { commitInTurns, commitJudged, isAnyStored } from '../../src/ingest/commit.ts';
 import type { SyncContext } from '../../src/ingest/context.ts';
+import { liftGaps, nameGap } from '../../src/ingest/named-gaps.ts';
+import { createFallWatch } from '../../src/ingest/server-time.ts';
 import { device, pageCommit, readAll, type ScratchStore, scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 

@@ -655,7 +655,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['dateFallsBack'],
     edits: [
       {
-        file: 'ingest/commit.ts',
+        file: 'ingest/server-time.ts',
         find: '  if (newest === undefined || newest.to <= msToNs(presentMs)) return false;',
         replace: '  if (newest === undefined || newest.to > 0n) return false;',
       },
@@ -729,7 +729,7 @@ export const MUTANTS: readonly Mutant[] = [
     caughtBy: ['clockFallsForSeconds'],
     edits: [
       {
-        file: 'ingest/commit.ts',
+        file: 'ingest/server-time.ts',
         find: '      const isWithdrawn = withdrawAll(context, store.devices());',
         replace: '      const isWithdrawn = withdrawAll(context, []);',
       },

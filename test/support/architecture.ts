@@ -99,7 +99,7 @@ const CALLED = /(?<![.\w])(?:import|require)\s*\(/g;
  */
 export const PURE: readonly RegExp[] = [
   /^core\/(?!async|clock-samples|heartbeats|ports|server-clock|state\/)/,
-  /^ingest\/(?:commit-rules|coverage-rules|empty-ranges|judge-page|named-gaps|page-request|rejected-answers|window-limits)\.ts$/,
+  /^ingest\/(?:commit-rules|coverage-rules|empty-ranges|judge-page|page-request|rejected-answers|window-limits)\.ts$/,
   /^scheduler\/(?:day-budget|decide|demand|device-outlook|device-queue|device-view|estimate|heap|history-queue)\.ts$/,
   /^scheduler\/(?:planner|planner-types|report-rate|reserves|streams)\.ts$/,
   /^api\/(?:classify|page-size|parse|quota|throttle|urls)\.ts$/,

@@ -38,7 +38,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'delivery/destination.test.ts': ['core/state/state.ts'],
   'delivery/replay.test.ts': ['commands/replay/job.ts', 'store/delivery/replay.ts'],
   'influx/influxdb.test.ts': ['influx/point-source.ts'],
-  'ingest/page-scan.test.ts': ['ingest/gap-scan.ts'],
+  'ingest/page-scan.test.ts': ['ingest/gap-scan.ts', 'ingest/wanted-range.ts'],
   'ingest/window-limits.test.ts': ['ingest/fetch-page.ts'],
   'observe/answers.test.ts': ['core/ports.ts'],
   'commands/check/page.test.ts': ['commands/shared/get-page.ts'],

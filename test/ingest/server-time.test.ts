@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { msToNs } from '../../src/core/time.ts';
 import type { SyncContext } from '../../src/ingest/context.ts';
-import { learnTime, storedTimes } from '../../src/ingest/wanted-range.ts';
+import { learnTime, storedTimes } from '../../src/ingest/server-time.ts';
 import { device, scratchStore } from '../store/support.ts';
 
 const { signal } = new AbortController();
