@@ -5,6 +5,15 @@ import { plainText } from './text.ts';
 /** The text for the fault `unauthorized`, without a full stop. */
 export const KEY_REFUSED = 'the API refuses the key: it is unknown, revoked or expired';
 
+/** Where keys are created, after "create a key". */
+export const KEYS_PAGE = "in the vendor's web application (Settings, then API)";
+
+/** The advice for the fault `no-api-access`, both without a full stop. */
+export const NO_API_ACCESS: Advice = {
+  what: 'the plan of this workspace has no API access',
+  remedy: 'Switch to a plan that includes API access',
+};
+
 /** The scope of the key that each stream needs. */
 export const SCOPE_OF = {
   devices: 'devices:read',
@@ -211,10 +220,9 @@ const REPLACE_KEY =
  */
 export function refusalText({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
   if (kind === 'unauthorized') {
-    return `${KEY_REFUSED}. Check that the key is complete; if it is, create a new key in the vendor's web application (Settings, API) and ${useKey}`;
+    return `${KEY_REFUSED}. Check that the key is complete; if it is, create a new key ${KEYS_PAGE} and ${useKey}`;
   }
-  if (kind === 'no-api-access')
-    return 'the plan of this workspace has no API access. Switch to a plan that includes it';
+  if (kind === 'no-api-access') return `${NO_API_ACCESS.what}. ${NO_API_ACCESS.remedy}`;
   return scopeText(facts.scope ?? SCOPE_OF.devices);
 }
 

@@ -4,7 +4,15 @@
  */
 
 import type { Config } from '../../config/config.ts';
-import { type ApiFault, type ApiFaultKind, KEY_REFUSED, SCOPE_OF, type Scope } from '../../core/faults.ts';
+import {
+  type ApiFault,
+  type ApiFaultKind,
+  KEY_REFUSED,
+  KEYS_PAGE,
+  NO_API_ACCESS,
+  SCOPE_OF,
+  type Scope,
+} from '../../core/faults.ts';
 import type { FleetRates } from '../../core/fleet.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Learnt, QuotaUse } from '../../core/quota.ts';
@@ -226,8 +234,6 @@ function noteRateLimit(notes: CheckNotes, seen: Learnt['rateLimit']): CheckLine 
   return notes.ok(RATE_LIMIT, `${found}: ${effect}`, { seen });
 }
 
-const WHERE = "in the vendor's web application (Settings, then API)";
-
 type ReportFault = (notes: CheckNotes, scope: Scope, fault: ApiFault) => void;
 
 /** The data that is not synced without a scope; `null`: nothing can be synced without it. */
@@ -240,7 +246,7 @@ const WITHOUT: Readonly<Record<Scope, string | null>> = {
 
 const noteScopeMissing: ReportFault = (notes, scope) => {
   const without = WITHOUT[scope];
-  const remedy = `Create a key ${WHERE} that also has ${scope}, and write it into the file of api.key_file (or into api.key).`;
+  const remedy = `Create a key ${KEYS_PAGE} that also has ${scope}, and write it into the file of api.key_file (or into api.key).`;
   if (without === null) {
     const message = `the key lacks this scope: ${scope === 'devices:read' ? 'nothing' : 'no reading'} can be synced`;
     notes.fail(scope, { message, remedy, exitCode: 77 });
@@ -262,13 +268,13 @@ const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
   unauthorized: (notes) =>
     notes.fail('key', {
       message: KEY_REFUSED,
-      remedy: `Check that the file of api.key_file has the complete key, alone on one line. If it has, create a new key ${WHERE} and write it into that file.`,
+      remedy: `Check that the file of api.key_file has the complete key, alone on one line. If it has, create a new key ${KEYS_PAGE} and write it into that file.`,
       exitCode: 77,
     }),
   'no-api-access': (notes, _scope, { message }) =>
     notes.fail('access', {
-      message: `the plan of this workspace has no API access (${message})`,
-      remedy: 'Switch to a plan that includes API access.',
+      message: `${NO_API_ACCESS.what} (${message})`,
+      remedy: `${NO_API_ACCESS.remedy}.`,
       exitCode: 77,
     }),
   'not-found': (notes, _scope, { message }) =>
