@@ -9,7 +9,7 @@
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { pollUntil, runUntilFirst } from '../../core/async.ts';
 import { PENDING } from '../../core/device-coverage.ts';
-import { refusalText, UserError } from '../../core/faults.ts';
+import { UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { ProgressReport } from '../../core/status.ts';
@@ -31,7 +31,7 @@ import {
   type WaitingParts,
   waitUntilListed,
 } from '../shared/alone.ts';
-import { missingScopeText } from '../shared/command.ts';
+import { missingScopeText, refusalOf } from '../shared/command.ts';
 import {
   type BackfillView,
   backfillEta,
@@ -165,7 +165,7 @@ function backfillOutcome({ openFor }: BackfillView, { args }: Backfill): Outcome
 
 /** @throws UserError (exit 77) where the key is of no use. */
 export function throwIfRefused({ refusal, streams }: ApiState): void {
-  if (refusal !== null) throw new UserError(`${refusalText(refusal)}.`, 77);
+  if (refusal !== null) throw refusalOf(refusal);
   const { missingScope } = streams.telemetry;
   if (missingScope !== null) throw new UserError(missingScopeText(missingScope), 77);
 }
