@@ -23,6 +23,7 @@ import { createWantedGoal, type Goal, isRecheckOver } from '../../scheduler/goal
 import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
 import { endRests, type LoneWork, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
 import type { SessionParts } from '../../scheduler/session.ts';
+import { WHOLE_STREAMS, type WholeStream } from '../../scheduler/streams.ts';
 import {
   createProgressWatch,
   isWaiting,
@@ -262,11 +263,9 @@ function resume(
   planning.wakeUp.notify();
 }
 
-const WHOLE = ['account', 'devices', 'alerts'] as const;
-
 /** The streams that were not read since it began. */
-function unread({ apiState }: WatchParts, { beganMs }: OnceRun): readonly (typeof WHOLE)[number][] {
-  return WHOLE.filter((stream) => apiState.streams[stream].readAtMs < beganMs);
+function unread({ apiState }: WatchParts, { beganMs }: OnceRun): readonly WholeStream[] {
+  return WHOLE_STREAMS.filter((stream) => apiState.streams[stream].readAtMs < beganMs);
 }
 
 function onceOutcome(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): Outcome | null {
