@@ -181,13 +181,12 @@ export function proxyNotUrl(): UserError {
 }
 
 /** The exit codes of the program. */
-export type ExitCode = 0 | 1 | 2 | 3 | 77 | 78;
-
-const EXIT_CODES: readonly number[] = [0, 1, 2, 3, 77, 78] satisfies ExitCode[];
+const EXIT_CODES = [0, 1, 2, 3, 77, 78] as const;
+export type ExitCode = (typeof EXIT_CODES)[number];
 
 /** Whether a stored value is an exit code that a command can have. */
 export function isExitCode(code: unknown): code is ExitCode {
-  return typeof code === 'number' && EXIT_CODES.includes(code);
+  return EXIT_CODES.some((each) => each === code);
 }
 
 /**

@@ -204,7 +204,7 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
     else lags.push(lag_seconds);
     if (!isCurrent) counts.behind += 1;
     if (gaps.length > 0) counts.openDevices += 1;
-    for (const gap of gaps) counts.openSeconds += secondsOf(gap);
+    counts.openSeconds += secondsOf(gaps);
   };
   return {
     add: (snapshot) => {
@@ -263,7 +263,7 @@ function addGaps(sums: Map<string, GrowingSum>, gaps: readonly StatusGap[]): voi
     const sum = sums.get(reason) ?? { devices: 0, seconds: 0, from, to };
     if (!seen.has(reason)) sum.devices += 1;
     seen.add(reason);
-    sum.seconds += secondsOf(gap);
+    sum.seconds += secondsOf([gap]);
     if (Date.parse(from) < Date.parse(sum.from)) sum.from = from;
     if (Date.parse(to) > Date.parse(sum.to)) sum.to = to;
     sums.set(reason, sum);
@@ -295,7 +295,7 @@ export function silentDevicesText({ devices, first, resting }: SilentSums, nowMs
     : `${silent} ${counted(out, 'device')} ${out === 1 ? 'is' : 'are'} out of service (${statuses}).`;
 }
 
-/** The length of a gap, in seconds. */
-export function secondsOf({ from, to }: StatusGap): number {
-  return (Date.parse(to) - Date.parse(from)) / 1000;
+/** The length of these gaps together, in seconds. */
+export function secondsOf(gaps: readonly StatusGap[]): number {
+  return gaps.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0);
 }

@@ -288,8 +288,8 @@ function createFleetTally(view: SnapshotView, most: number): FleetTally {
  * @returns their sum.
  */
 function addGaps(gapSeconds: Map<string, number>, gaps: readonly StatusGap[]): number {
-  for (const gap of gaps) gapSeconds.set(gap.reason, (gapSeconds.get(gap.reason) ?? 0) + secondsOf(gap));
-  return gaps.reduce((sum, gap) => sum + secondsOf(gap), 0);
+  for (const gap of gaps) gapSeconds.set(gap.reason, (gapSeconds.get(gap.reason) ?? 0) + secondsOf([gap]));
+  return secondsOf(gaps);
 }
 
 /**

@@ -451,8 +451,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'commands/backfill/job.ts',
-        find: "state === 'done' && exitCode === EXIT_CODES.complete",
-        replace: "state === 'done' && exitCode !== EXIT_CODES.gaps_remain",
+        find: "state === 'done' && exitCode === OUTCOME_EXIT_CODES.complete",
+        replace: "state === 'done' && exitCode !== OUTCOME_EXIT_CODES.gaps_remain",
       },
     ],
   },

@@ -18,7 +18,7 @@ import { wantedNow } from '../../ingest/wanted-range.ts';
 import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { hasStarted, setGoal } from '../../scheduler/planning.ts';
-import { EXIT_CODES, waitUntilListed } from '../shared/alone.ts';
+import { OUTCOME_EXIT_CODES, waitUntilListed } from '../shared/alone.ts';
 import { backfillView } from './progress.ts';
 import { type BackfillRun, type BackfillWorkParts, createBackfillRun, throwIfRefused } from './run.ts';
 
@@ -155,7 +155,7 @@ export function createAllHistory({ queue, store, clock, noteStateFull }: AllHist
     void queue.submit({ kind: 'backfill', args, requestedBy: REQUESTED_BY, requestedMs: clock.nowMs() });
   return {
     noteEnded: ({ requestedBy }, { state, exitCode }) => {
-      const isComplete = state === 'done' && exitCode === EXIT_CODES.complete;
+      const isComplete = state === 'done' && exitCode === OUTCOME_EXIT_CODES.complete;
       if (requestedBy === REQUESTED_BY && isComplete) store.saveFact(ALL_HISTORY_READ, 'yes');
     },
     run: async (signal) => {

@@ -12,7 +12,7 @@ import { type EpochNs, formatExact, MINUTE_MS, nsToMs, parseTimestamp, rangeNs }
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
-import { destinationStatuses, EXIT_CODES, isOutcome, type Outcome } from '../shared/alone.ts';
+import { destinationStatuses, isOutcome, OUTCOME_EXIT_CODES, type Outcome } from '../shared/alone.ts';
 import { wrap } from '../shared/layout.ts';
 import { type BackfilledDevice, type BackfillView, backfillView } from './progress.ts';
 
@@ -79,7 +79,7 @@ export function summarizeBackfill(course: BackfillCourse, outcome: Outcome): Bac
   const oldest = oldestReadingNs(view);
   return {
     outcome,
-    exit_code: EXIT_CODES[outcome],
+    exit_code: OUTCOME_EXIT_CODES[outcome],
     workspace_id: context.store.workspaceTag(),
     from: args.from === 'all' ? null : formatExact(BigInt(args.from)),
     to: formatExact(to),

@@ -14,7 +14,7 @@ import type { SyncContext, WantedRange } from '../../ingest/context.ts';
 import { limitFor } from '../../ingest/coverage-rules.ts';
 import { coverableNow, stillWantedFrom, wantedNow } from '../../ingest/wanted-range.ts';
 import type { Logger } from '../../observe/log.ts';
-import { destinationStatuses, EXIT_CODES, isOutcome, type Outcome } from '../shared/alone.ts';
+import { destinationStatuses, isOutcome, OUTCOME_EXIT_CODES, type Outcome } from '../shared/alone.ts';
 
 /** The JSON of `--once --json`. */
 export interface OnceSummary {
@@ -49,7 +49,7 @@ export function summarize(
   const gaps = allGaps(context, wantedRange ?? wantedNow(context));
   return {
     outcome,
-    exit_code: EXIT_CODES[outcome],
+    exit_code: OUTCOME_EXIT_CODES[outcome],
     workspace_id: store.workspaceTag(),
     devices: store.devices().length,
     points_archived: totals.points,

@@ -108,7 +108,7 @@ export async function waitUntilDelivered(
 /** How work that archives has ended. */
 export type Outcome = 'complete' | 'stalled' | 'interrupted' | 'gaps_remain';
 
-export const EXIT_CODES: Readonly<Record<Outcome, ExitCode>> = {
+export const OUTCOME_EXIT_CODES: Readonly<Record<Outcome, ExitCode>> = {
   complete: 0,
   stalled: 3,
   interrupted: 3,
@@ -117,7 +117,7 @@ export const EXIT_CODES: Readonly<Record<Outcome, ExitCode>> = {
 
 /** Whether a value, maybe of another version, is an outcome. */
 export function isOutcome(value: unknown): value is Outcome {
-  return typeof value === 'string' && Object.hasOwn(EXIT_CODES, value);
+  return typeof value === 'string' && Object.hasOwn(OUTCOME_EXIT_CODES, value);
 }
 
 /** Waits for the delivery of what was archived. Without it, work has stalled, whatever it has read. */

@@ -12,12 +12,12 @@ import { createFilter, type DeviceFilter } from '../../core/filter.ts';
 import { deviceFacts, type FleetRates, fleetRates, MEASURED_DAYS } from '../../core/fleet.ts';
 import { DESTINATION_KINDS, destinationIdentity, withKind } from '../../core/lines/dialect.ts';
 import type { Clock } from '../../core/ports.ts';
-import { budgetOf } from '../../core/quota.ts';
+import { budgetOf, REPORTED_FROM_MS } from '../../core/quota.ts';
 import { readProgress } from '../../core/state/jobs.ts';
 import { blockedByAnswerFact, blockedFact } from '../../core/state/log.ts';
 import { gracePeriodOf } from '../../core/state/telemetry.ts';
 import { type QuotaStatus, type QuotaWindow, type StreamStatus, VERSION } from '../../core/status.ts';
-import { DAY_MS, type EpochMs, MINUTE_MS, nsToMs, SECOND_MS, timeText } from '../../core/time.ts';
+import { DAY_MS, type EpochMs, MINUTE_MS, nsToMs, timeText } from '../../core/time.ts';
 import type { DeviceReportParts } from '../../report/device-report.ts';
 import { createHistoryEta } from '../../report/history-eta.ts';
 import type { ReportedDestination } from '../../report/report.ts';
@@ -163,9 +163,6 @@ function clockAt(nowMs: EpochMs) {
   return { nowMs: () => nowMs, highestPassedMs: () => nowMs, passedMs: () => nowMs };
 }
 
-/** Shorter waits are the even spacing of requests, which is no waiting for quota. */
-const WAIT_SHOWN_MS = 3 * SECOND_MS;
-
 function quotaStatus(state: ReadState, { api: { share } }: StatusConfig, nowMs: EpochMs): Omit<QuotaStatus, 'lanes'> {
   const { store, ledger } = state;
   const plan = store.account()?.plan;
@@ -181,7 +178,7 @@ function quotaStatus(state: ReadState, { api: { share } }: StatusConfig, nowMs: 
   const over = day.budget === null ? -1 : ofDay.length - day.budget;
   const freeMs = over < 0 ? 0 : (ofDay[over] ?? 0) + DAY_MS;
   const untilMs = Math.max(ledger.blockedUntilMs(nowMs), freeMs);
-  const waits = untilMs - nowMs < WAIT_SHOWN_MS ? null : timeText(untilMs);
+  const waits = untilMs - nowMs < REPORTED_FROM_MS ? null : timeText(untilMs);
   return { share, minute, day, waiting_until: waits, history_waiting_until: waits ?? backfillWaits(state, nowMs) };
 }
 

@@ -16,6 +16,7 @@ import {
   streamStateText,
 } from '../../core/status.ts';
 import { byteSize, duration, percent, plainText } from '../../core/text.ts';
+import { secondsOf } from '../../report/device-snapshot.ts';
 import { cell, count, type Layout, layoutOf, minute, moment, nameText, plural, WIDTH } from '../shared/layout.ts';
 
 /** The most entries of each kind that are listed. */
@@ -134,10 +135,6 @@ function devices(
 /** The order of devices: by their gaps in seconds; a device without any coverage counts as infinite. */
 function deviceUrgency({ covered, gaps }: DeviceStatus): number {
   return covered.length === 0 ? Number.MAX_SAFE_INTEGER : secondsOf(gaps);
-}
-
-function secondsOf(gaps: DeviceStatus['gaps']): number {
-  return gaps.reduce((sum, { from, to }) => sum + (Date.parse(to) - Date.parse(from)) / 1000, 0);
 }
 
 /** One line per device, with any name. */
