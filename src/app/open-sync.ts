@@ -11,10 +11,12 @@
  *                                                                             ▼
  * check    api/parse ─► ingest/judge-page ─► covers a range? no: ingest/rejected-answers ─► gap-scan requests again
  *                                                                             ▼ yes
- * archive  ingest/commit-rules ─► ingest/commit ─► store: archive and coverage in one transaction
+ * archive  ingest/commit (composed by ingest/commit-rules) ─► store: archive and coverage in one transaction
  *                                                                             ▼ hooks: `noteArchived`
- * deliver  delivery/deliver ─► delivery/send-batch ─► influx/sink ─► influx/answers ─► delivery/resolve
+ * deliver  delivery/deliver ─► delivery/send-batch ─► delivery/resolve ─► influx/sink ─► influx/answers
  *                                                                             ▼
+ * judge    `judge` of delivery/destination: refused? delivery/resolve sends smaller parts
+ *                                                                             ▼ resolved
  *          store: the position of the destination, its quarantine and its missing points
  * ```
  *

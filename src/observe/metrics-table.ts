@@ -6,6 +6,8 @@
  * `PER_DEVICE` have a label per device. `metrics.per_device` turns them on, for a limited number of devices.
  */
 
+import { JOB_RULES } from '../core/state/jobs.ts';
+
 /** One metric. Labels are those of each of its series. */
 export interface MetricRow<L extends string = string> {
   readonly kind: 'counter' | 'gauge' | 'histogram';
@@ -121,7 +123,7 @@ export const METRICS = {
   tidemark_history_pending_seconds: gauge('seconds', [],
     'Length of the history that is not read yet, summed over all devices.'),
   tidemark_job_running: gauge('0 or 1', ['kind'],
-    'Is 1 while a job (backfill, once) that a command started is running.'),
+    `Is 1 while a job of this kind that a command started is running: ${Object.keys(JOB_RULES).join(', ')}.`),
   tidemark_job_progress_ratio: gauge('ratio', ['kind'], 'Progress of the job, 0 to 1; absent while unknown.'),
   tidemark_job_eta_seconds: gauge('seconds', ['kind'],
     'Estimated time until the job ends; absent while unknown.'),
