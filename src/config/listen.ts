@@ -2,7 +2,6 @@
  * Parses `host:port`. It has a file of its own because `--health` needs nothing else of the configuration and must be
  * quick.
  */
-import { isIPv6 } from 'node:net';
 
 /** The address to listen at. Port 0 means any free port. */
 export interface Listen {
@@ -21,5 +20,5 @@ export function parseListen(text: string): Listen | null {
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
   if (host === undefined || port > 65_535) return null;
-  return match?.[1] !== undefined && !isIPv6(host) ? null : { host, port };
+  return match?.[1] !== undefined && !URL.canParse(`http://[${host}]`) ? null : { host, port };
 }

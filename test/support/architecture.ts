@@ -104,11 +104,14 @@ export const PURE: readonly RegExp[] = [
   /^scheduler\/(?:planner|planner-types|report-rate|reserves|streams)\.ts$/,
   /^api\/(?:classify|page-size|parse|quota|throttle|urls)\.ts$/,
   /^influx\/(?:answers|facts)\.ts$/,
+  /^cli\/(?!argv)/,
+  /^config\/(?:cron|listen|schema|values)\.ts$/,
+  /^sim\/(?!endpoints|server|simulator)/,
   /^report\/(?:device-list|device-snapshot|series)\.ts$/,
   /^observe\/(?:event-row|event-table|metrics-table|program-events|progress)\.ts$/,
   /^page\/(?:device|devices|html|overview|panels|style)\.ts$/,
   /^commands\/(?:check\/report|export\/format|plan\/cost|plan\/text|status\/device|status\/text|verify\/examine|verify\/result|verify\/retention|verify\/text)\.ts$/,
-  /^commands\/shared\/layout\.ts$/,
+  /^commands\/shared\/(?:layout|options)\.ts$/,
 ];
 
 /** Names of ports with the constants that belong to them: a pure file may use both. */
