@@ -2,7 +2,7 @@
 
 import type { AppEvent } from '../core/events.ts';
 import { FAULT_TEXTS } from '../core/faults.ts';
-import { REQUEST_LANES, STREAMS } from '../core/ports.ts';
+import { REQUEST_LANES, STREAMS, type Stream } from '../core/ports.ts';
 import { formatMs } from '../core/time.ts';
 import type { Instruments } from './metrics-table.ts';
 
@@ -43,6 +43,8 @@ export interface EventRow<E> {
    * @param nowMs the local wall clock.
    */
   readonly counts?: (event: E, to: Instruments, nowMs: number) => void;
+  /** Returns the counts that it adds to the summary of its stream. */
+  readonly sums?: (event: E) => PollSums;
   /** Whether it comes minute by minute while all is well: the recent events of the status page leave it out. */
   readonly isRoutine?: true;
   /**
@@ -55,6 +57,15 @@ export type EventOf<T extends AppEvent['type']> = Extract<AppEvent, { readonly t
 
 /** A row for each kind of event. */
 export type Rows<E extends AppEvent> = { readonly [T in E['type']]: EventRow<EventOf<T>> };
+
+/** The counts of a poll summary, as one event adds to them. */
+export interface PollSums extends Partial<Pick<EventOf<'poll-summary'>, PollSum>> {
+  readonly stream: Stream;
+  /** The device that was polled. */
+  readonly deviceId?: string;
+}
+
+type PollSum = 'runs' | 'requests' | 'failed' | 'records' | 'newPoints';
 
 type RepeatRule<E> =
   /** An outage with an end: its subject, and the message whose change is logged. */

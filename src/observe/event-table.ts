@@ -46,6 +46,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       else to.count('tidemark_api_faults_total', { fault });
       if (fault === 'throttled') to.count('tidemark_api_throttled_total', {});
     },
+    sums: ({ stream, fault }) => ({ stream, requests: 1, failed: fault === null ? 0 : 1 }),
   }),
   'request-retried': {
     level: { any: ['debug', 'info', 'warn'], choose: retryLevel },
@@ -89,6 +90,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       to.count('tidemark_readings_new_total', { lane }, readings);
       to.count('tidemark_points_archived_total', { lane }, newPoints);
     },
+    sums: ({ deviceId, readings, newPoints }) => ({ stream: 'telemetry', deviceId, records: readings, newPoints }),
   }),
   'page-rejected': {
     level: { any: ['info', 'warn'], choose: ({ attempt }) => (attempt > 1 ? 'warn' : 'info') },
@@ -159,6 +161,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'stream-read': debug('Stream polled', {
     fields: ({ stream }) => ({ stream }),
     counts: ({ stream }, to) => to.count('tidemark_stream_runs_total', { stream, result: 'ok' }),
+    sums: ({ stream }) => ({ stream, runs: 1 }),
   }),
   'stream-recovered': info(({ stream }) => `Stream ${stream} recovered`, {
     fields: ({ stream }) => ({ stream }),
@@ -166,6 +169,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   }),
   'list-page-committed': debug('List page committed', {
     fields: ({ stream, records, newPoints }) => ({ stream, records, new_points: newPoints }),
+    sums: ({ stream, records, newPoints }) => ({ stream, records, newPoints }),
   }),
   'poll-summary': info(summaryMessage, {
     fields: summaryFields,

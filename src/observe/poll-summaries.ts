@@ -4,6 +4,8 @@
 import type { AppEvent } from '../core/events.ts';
 import type { Clock, Stream } from '../core/ports.ts';
 import { MINUTE_MS } from '../core/time.ts';
+import type { PollSums } from './event-row.ts';
+import { rowOf } from './event-table.ts';
 
 /**
  * The summary of a stream's polls since its last log line: written when the stream is read, at most once a minute.
@@ -21,15 +23,12 @@ type PollSummaries = (event: AppEvent) => readonly PollSummary[];
 /** The minimum interval between two lines of a stream. */
 const EVERY_MS = MINUTE_MS;
 
+/** The counts of a stream that events add to. */
+const SUMS = ['runs', 'requests', 'failed', 'records', 'newPoints'] as const;
+
 /** The work of a stream since its last log line. */
-interface StreamCounts {
+interface StreamCounts extends Record<(typeof SUMS)[number], number> {
   sinceMs: number;
-  isRead: boolean;
-  runs: number;
-  requests: number;
-  failed: number;
-  records: number;
-  points: number;
   readonly devices: Set<string>;
 }
 
@@ -37,18 +36,19 @@ interface StreamCounts {
 export function createPollSummaries({ monoMs }: Pick<Clock, 'monoMs'>): PollSummaries {
   const streams = new Map<Stream, StreamCounts>();
   const reportedMs = new Map<Stream, number>();
-  const openCounts = (stream: Stream): StreamCounts => {
+  const add = ({ stream, deviceId, ...sums }: PollSums): void => {
     const counted = streams.get(stream) ?? newCounts(monoMs());
     streams.set(stream, counted);
-    return counted;
+    for (const each of SUMS) counted[each] += sums[each] ?? 0;
+    if (deviceId !== undefined) counted.devices.add(deviceId);
   };
-  const isDue = (stream: Stream, { sinceMs, isRead }: StreamCounts): boolean => {
-    if (!isRead) return false;
+  const isDue = (stream: Stream, { sinceMs, runs }: StreamCounts): boolean => {
+    if (runs === 0) return false;
     const lastMs = stream === 'telemetry' ? sinceMs : (reportedMs.get(stream) ?? Number.NEGATIVE_INFINITY);
     return monoMs() - lastMs >= EVERY_MS;
   };
   const end = (isAll: boolean): PollSummary[] => {
-    const ended = [...streams].filter(([stream, counted]) => (isAll && counted.isRead) || isDue(stream, counted));
+    const ended = [...streams].filter(([stream, counted]) => (isAll && counted.runs > 0) || isDue(stream, counted));
     for (const [stream] of ended) {
       streams.delete(stream);
       reportedMs.set(stream, monoMs());
@@ -60,49 +60,16 @@ export function createPollSummaries({ monoMs }: Pick<Clock, 'monoMs'>): PollSumm
   return (event) => {
     // Due summaries end before this event, so that none has a part of a request; that of a read stream ends with it.
     const before = end(event.type === 'stopping');
-    countEvent(event, openCounts);
+    const sums = rowOf(event.type).sums?.(event);
+    if (sums !== undefined) add(sums);
     return event.type === 'stream-read' ? [...before, ...end(false)] : before;
   };
 }
 
-function newCounts(nowMs: number): StreamCounts {
-  const counts = { runs: 0, requests: 0, failed: 0, records: 0, points: 0 };
-  return { sinceMs: nowMs, isRead: false, ...counts, devices: new Set() };
+function newCounts(sinceMs: number): StreamCounts {
+  return { sinceMs, runs: 0, requests: 0, failed: 0, records: 0, newPoints: 0, devices: new Set() };
 }
 
-function countEvent(event: AppEvent, openCounts: (stream: Stream) => StreamCounts): void {
-  switch (event.type) {
-    case 'request-done': {
-      const counted = openCounts(event.stream);
-      counted.requests += 1;
-      if (event.fault !== null) counted.failed += 1;
-      return;
-    }
-    case 'page-committed': {
-      const counted = openCounts('telemetry');
-      counted.records += event.readings;
-      counted.points += event.newPoints;
-      counted.devices.add(event.deviceId);
-      return;
-    }
-    case 'list-page-committed': {
-      const counted = openCounts(event.stream);
-      counted.records += event.records;
-      counted.points += event.newPoints;
-      return;
-    }
-    case 'stream-read': {
-      const counted = openCounts(event.stream);
-      counted.isRead = true;
-      counted.runs += 1;
-      return;
-    }
-    default:
-  }
-}
-
-function pollSummary(stream: Stream, counted: StreamCounts, nowMs: number): PollSummary {
-  const { sinceMs, runs, requests, failed, records, points, devices } = counted;
-  const counts = { runs, requests, failed, records, newPoints: points, devices: devices.size };
-  return { type: 'poll-summary', stream, ...counts, periodMs: nowMs - sinceMs };
+function pollSummary(stream: Stream, { sinceMs, devices, ...counts }: StreamCounts, nowMs: number): PollSummary {
+  return { type: 'poll-summary', stream, ...counts, devices: devices.size, periodMs: nowMs - sinceMs };
 }
