@@ -202,7 +202,7 @@ const ALLOWED_NAMES: Readonly<Record<string, string>> = {
 const NAMED_OF = /(?<![\w$.])of(?=\(|\??:| = |,| })|\.of\b(?<!\b(?:Array|Buffer)\.of)/;
 
 /** Files with `of` as a documented key: the log field and the label of `quota_short`. */
-const DOCUMENTED_OF = /^src\/observe\/(?:event-row|event-table|metrics)\.ts$/;
+const DOCUMENTED_OF = /^src\/observe\/(?:event-row|event-table|metrics-table)\.ts$/;
 
 /** The lines of a source that have a withdrawn word, each with the word. */
 function withdrawnIn(path: string, text: string): string[] {

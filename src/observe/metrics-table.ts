@@ -5,6 +5,10 @@
  * Names begin with `tidemark_` and use base units. No label has an unlimited number of values: only the metrics of
  * `PER_DEVICE` have a label per device. `metrics.per_device` turns them on, for a limited number of devices.
  */
+import { FAULT_TEXTS } from '../core/faults.ts';
+import { STREAMS } from '../core/ports.ts';
+import { WAIT_REASONS } from '../core/quota.ts';
+import { GAP_REASONS } from '../core/state/telemetry.ts';
 
 import { JOB_RULES } from '../core/state/jobs.ts';
 
@@ -16,16 +20,31 @@ export interface MetricRow<L extends string = string> {
   readonly help: string;
   /** The upper bounds of a histogram, in its unit. */
   readonly buckets?: readonly number[];
+  /** All values of its labels: its series begin at 0, so that their first event is an increase. */
+  readonly values?: Readonly<Record<L, readonly string[] | typeof CONFIGURED>> | undefined;
 }
+
+/** The names of the configured destinations, as the values of a label. */
+export const CONFIGURED = 'configured';
 
 type Row<K extends MetricRow['kind'], L extends string> = MetricRow<L> & { readonly kind: K };
 
-function counter<L extends string>(unit: string, labels: readonly L[], help: string): Row<'counter', L> {
-  return { kind: 'counter', unit, labels, help };
+function counter<L extends string>(
+  unit: string,
+  labels: readonly L[],
+  help: string,
+  values?: MetricRow<NoInfer<L>>['values'],
+): Row<'counter', L> {
+  return { kind: 'counter', unit, labels, help, values };
 }
 
-function gauge<L extends string>(unit: string, labels: readonly L[], help: string): Row<'gauge', L> {
-  return { kind: 'gauge', unit, labels, help };
+function gauge<L extends string>(
+  unit: string,
+  labels: readonly L[],
+  help: string,
+  values?: MetricRow<NoInfer<L>>['values'],
+): Row<'gauge', L> {
+  return { kind: 'gauge', unit, labels, help, values };
 }
 
 function timing<L extends string>(labels: readonly L[], buckets: readonly number[], help: string): Row<'histogram', L> {
@@ -57,7 +76,7 @@ export const METRICS = {
   tidemark_api_response_bytes_total: counter('bytes', ['stream', 'form'],
     'Bytes of response bodies, as received (form: wire) and decompressed (form: decoded).'),
   tidemark_api_faults_total: counter('requests', ['fault'],
-    'Failed requests, by kind of failure.'),
+    'Failed requests, by kind of failure.', { fault: Object.keys(FAULT_TEXTS) }),
   tidemark_api_throttled_total: counter('requests', [], 'Requests that the API rejected with 429.'),
   tidemark_api_retries_total: counter('requests', [], 'Requests that were sent again after a failure.'),
 
@@ -73,9 +92,9 @@ export const METRICS = {
   tidemark_quota_wait_until_timestamp_seconds: gauge('seconds since 1970', [],
     'Unix time until which requests wait for quota; 0 while they may be sent.'),
   tidemark_quota_waits_total: counter('waits', ['reason'],
-    'Waits for quota of more than a few seconds, by reason (rate, minute, day, retry_after).'),
+    'Waits for quota of more than a few seconds, by reason (rate, minute, day, retry_after).', { reason: WAIT_REASONS }),
   tidemark_quota_short: gauge('0 or 1', ['of'],
-    'Is 1 if the quota is too small for all schedules (of="schedules"), or even for all readings (of="readings").'),
+    'Is 1 if the quota is too small for all schedules (of="schedules"), or even for all readings (of="readings").', { of: ['schedules', 'readings'] }),
 
   // Readings
   tidemark_readings_received_total: counter('readings', ['lane'],
@@ -85,13 +104,13 @@ export const METRICS = {
     'Late readings: new readings in a range that was already covered. They are stored and delivered.'),
   tidemark_points_archived_total: counter('points', ['lane'], 'Telemetry points written to the archive.'),
   tidemark_records_rejected_total: counter('records', ['stream'],
-    'Records of the API that were rejected because they could not be parsed.'),
+    'Records of the API that were rejected because they could not be parsed.', { stream: STREAMS }),
   tidemark_values_dropped_total: counter('values', [], 'Values that were rejected because no point can store them.'),
   tidemark_pages_rejected_total: counter('pages', [], 'Responses that were rejected and requested again.'),
   tidemark_restatements_total: counter('readings', [],
     'Readings that the API no longer returns although it returned them before.'),
   tidemark_stream_runs_total: counter('runs', ['stream', 'result'],
-    'Finished tasks of a stream, by result (ok, failed).'),
+    'Finished tasks of a stream, by result (ok, failed).', { stream: STREAMS, result: ['ok', 'failed'] }),
   tidemark_stream_last_success_timestamp_seconds: gauge('seconds since 1970', ['stream'],
     'Unix time (clock of this machine) of the last successful request of a stream; absent before the first.'),
   tidemark_stream_state: gauge('0 or 1', ['stream', 'state'],
@@ -113,7 +132,7 @@ export const METRICS = {
   tidemark_coverage_gap_seconds: gauge('seconds', ['reason'],
     'Length of all gaps of all devices, by reason. The newest minutes of a device are a gap while it is behind. No series for a reason without gaps.'),
   tidemark_gaps_recorded_total: counter('gaps', ['reason'],
-    'Gaps that were recorded because they could not be closed, by reason.'),
+    'Gaps that were recorded because they could not be closed, by reason.', { reason: GAP_REASONS }),
   tidemark_hints_wrong_total: counter('devices', [],
     'Devices that had readings newer than their last-seen time in the device list.'),
   tidemark_fleet_snapshot_age_seconds: gauge('seconds', [],
@@ -129,13 +148,13 @@ export const METRICS = {
     'Estimated time until the job ends; absent while unknown.'),
 
   // Delivery
-  tidemark_points_written_total: counter('points', ['destination'], 'Points that a database accepted.'),
+  tidemark_points_written_total: counter('points', ['destination'], 'Points that a database accepted.', { destination: CONFIGURED }),
   tidemark_points_rejected_total: counter('points', ['destination'],
-    'Points that a database rejected; they are kept in quarantine.'),
+    'Points that a database rejected; they are kept in quarantine.', { destination: CONFIGURED }),
   tidemark_points_retried_total: counter('points', ['destination'],
-    'Points that were sent again because a database did not accept them.'),
+    'Points that were sent again because a database did not accept them.', { destination: CONFIGURED }),
   tidemark_points_beyond_retention_total: counter('points', ['destination'],
-    'Points that are older than the retention of a database.'),
+    'Points that are older than the retention of a database.', { destination: CONFIGURED }),
   tidemark_write_duration_seconds: timing(['destination'], WRITE_SECONDS,
     'Time to write a batch of points, up to the response of the database.'),
   tidemark_destination_up: gauge('0 or 1', ['destination'],

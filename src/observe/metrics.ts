@@ -8,20 +8,17 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Observe } from '../core/events.ts';
-import { FAULT_TEXTS } from '../core/faults.ts';
 import type { DestinationFigures, Figures, FleetFigures } from '../core/figures.ts';
 import type { LoopState } from '../core/heartbeats.ts';
-import { type Clock, STREAMS } from '../core/ports.ts';
-import { WAIT_REASONS } from '../core/quota.ts';
+import type { Clock } from '../core/ports.ts';
 import type { Scrub } from '../core/secret.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
 import { MISSING_REASONS } from '../core/state/log.ts';
-import { GAP_REASONS } from '../core/state/telemetry.ts';
 import { type HealthReport, READY_CODES, type ReadyReport, STREAM_STATES } from '../core/status.ts';
 import { plainText } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { rowOf } from './event-table.ts';
-import { type Instruments, METRICS, type MetricRow, PER_DEVICE } from './metrics-table.ts';
+import { CONFIGURED, type Instruments, METRICS, type MetricRow, PER_DEVICE } from './metrics-table.ts';
 
 /** The sources of the figures in a scrape, and the names that its labels have. */
 export interface MetricsOptions {
@@ -54,10 +51,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   const table = { ...METRICS, ...(options.perDevice ? PER_DEVICE : {}) };
   const own = Object.entries(table).filter(([name]) => !isOfTheProcess(name));
-  const instruments = createInstruments(registry, new Map(own));
+  const instruments = createInstruments(registry, new Map(own), options.destinations);
   addProcess(registry);
   instruments.set('tidemark_build_info', { version: options.version }, 1);
-  countFromZero(instruments, options.destinations);
   const setGauges = createGauges(instruments, options);
   return {
     observe: (event) => rowOf(event.type).counts?.(event, instruments, options.clock.nowMs()),
@@ -69,7 +65,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
 }
 
-function createInstruments(registry: Registry, rows: ReadonlyMap<string, MetricRow>): Instruments {
+function createInstruments(
+  registry: Registry,
+  rows: ReadonlyMap<string, MetricRow>,
+  destinations: readonly string[],
+): Instruments {
   const counters = new Map<string, Counter>();
   const gauges = new Map<string, Gauge>();
   const histograms = new Map<string, Histogram>();
@@ -87,6 +87,12 @@ function createInstruments(registry: Registry, rows: ReadonlyMap<string, MetricR
     if (rows.get(name)?.labels.length === 0) gauge?.remove();
   };
   for (const name of gauges.keys()) clear(name);
+  for (const [name, row] of rows) {
+    for (const labels of seriesAtStart(row, destinations).map(clean)) {
+      counters.get(name)?.inc(labels, 0);
+      gauges.get(name)?.set(labels, 0);
+    }
+  }
   return {
     count: (name, labels, by = 1) => counters.get(name)?.inc(clean(labels), by),
     counted: (name, labels, total) => {
@@ -154,22 +160,16 @@ function subtractResolution(metric: ReturnType<Registry['getSingleMetric']>): vo
   };
 }
 
-/** Sets counters with known label values to 0, so that their first event is an increase. */
-function countFromZero(to: Instruments, destinations: readonly string[]): void {
-  for (const destination of destinations) {
-    to.count('tidemark_points_written_total', { destination }, 0);
-    to.count('tidemark_points_rejected_total', { destination }, 0);
-    to.count('tidemark_points_retried_total', { destination }, 0);
-    to.count('tidemark_points_beyond_retention_total', { destination }, 0);
-  }
-  for (const reason of GAP_REASONS) to.count('tidemark_gaps_recorded_total', { reason }, 0);
-  for (const stream of STREAMS) {
-    to.count('tidemark_records_rejected_total', { stream }, 0);
-    for (const result of ['ok', 'failed']) to.count('tidemark_stream_runs_total', { stream, result }, 0);
-  }
-  for (const fault of Object.keys(FAULT_TEXTS)) to.count('tidemark_api_faults_total', { fault }, 0);
-  for (const reason of WAIT_REASONS) to.count('tidemark_quota_waits_total', { reason }, 0);
-  for (const part of ['schedules', 'readings']) to.set('tidemark_quota_short', { of: part }, 0);
+/** The labels of the series of a metric that begin at 0. */
+function seriesAtStart({ values }: MetricRow, destinations: readonly string[]): readonly Record<string, string>[] {
+  if (values === undefined) return [];
+  return Object.entries(values).reduce<readonly Record<string, string>[]>(
+    (series, [label, known]) =>
+      (known === CONFIGURED ? destinations : known).flatMap((value) =>
+        series.map((labels) => ({ ...labels, [label]: value })),
+      ),
+    [{}],
+  );
 }
 
 const NOTHING = {};
