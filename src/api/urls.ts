@@ -123,10 +123,14 @@ function readBase(baseUrl: string): { origin: string; pathname: string } {
   const pathname = url?.pathname.replace(/\/$/, '') ?? '';
   // The URL is not quoted because it may contain a password.
   if (url === null || !/^https?:$/.test(url.protocol) || !pathname.endsWith('/external/v1')) {
-    throw new UserError('api.url: expected a URL that ends in /external/v1, such as https://host/external/v1', 78);
+    throw new UserError(
+      'api.url: expected a URL that ends in /external/v1, such as https://host/external/v1',
+      null,
+      78,
+    );
   }
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw new UserError('api.url: expected a URL without user name, password, ? and #', 78);
+    throw new UserError('api.url: expected a URL without user name, password, ? and #', null, 78);
   }
   return { origin: url.origin, pathname };
 }

@@ -108,8 +108,8 @@ export function selectDatabases(
 export function unknownDestination(name: string, names: readonly string[]): UserError {
   const meant = nearest(name, names);
   const there = names.length === 0 ? 'There is none.' : `There is ${names.join(', ')}.`;
-  const advice = meant === null ? there : `Did you mean ${meant}?`;
-  return new UserError(`--destination: there is no database of that name. ${advice}`, 2);
+  const remedy = meant === null ? there : `Did you mean ${meant}?`;
+  return new UserError('--destination: there is no database of that name', remedy, 2);
 }
 
 /** The keys under which the state keeps the settings of the daemon that runs with it. */

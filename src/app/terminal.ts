@@ -231,7 +231,7 @@ export function createPrompter(
         if (line !== null) return line.trim();
         // The prompt has no answer, and so no line break, that would end its line.
         if (!isSecret) write('\n');
-        throw new UserError('Stopped before every prompt was answered. Nothing was written. Run init again.', 3);
+        throw new UserError('Stopped before every prompt was answered. Nothing was written', 'Run init again.', 3);
       } finally {
         input?.setRawMode?.(false);
         if (isSecret) write('\n');
@@ -240,7 +240,7 @@ export function createPrompter(
     line: async (what) => {
       const line = await reader();
       if (line === null || line.trim() === '')
-        throw new UserError(`${what}: expected the secret as a line of standard input.`, 2);
+        throw new UserError(`${what}: expected the secret as a line of standard input.`, null, 2);
       return line.trim();
     },
     [Symbol.dispose]: () => void input?.destroy(),

@@ -41,7 +41,7 @@ export function parseArguments(argv: readonly string[]): Command {
   if (valueless !== undefined) throw needsValue(valueless);
   const [mode, ...others] = modes;
   if (others.length > 0) {
-    throw mistake(`${modes.map(dashed).join(' and ')} are modes, and only one can run at a time. Give one of them.`);
+    throw mistake(`${modes.map(dashed).join(' and ')} are modes, and only one can run at a time`, 'Give one of them.');
   }
   if (mode === undefined) return daemon(given);
   rejectUnknownFlags(mode, given);
@@ -56,7 +56,7 @@ function helpTopic(modes: readonly Mode[]): Mode | null {
 function daemon(given: Given): Command {
   const stray = [...given.keys()].find((flag) => !DAEMON_FLAGS.has(flag));
   if (stray !== undefined) {
-    throw mistake(`${dashed(stray)} needs a mode as well: ${listed(modesOf(stray).map(dashed), 'or')}.`);
+    throw usage(`${dashed(stray)} needs a mode as well`, `${listed(modesOf(stray).map(dashed), 'or')}.`);
   }
   return { mode: 'daemon', configFile: single(given, 'config'), logLevel: logLevel(given) };
 }
@@ -104,14 +104,13 @@ function readFlag({ name, rawName, value, inlineValue }: FlagToken, given: Map<s
   const isShort = !rawName.startsWith('--');
   const flag = FLAGS.find((known) => known.flag === name && (!isShort || rawName === `-${known.short}`));
   if (flag === undefined) throw unknownFlag(rawName);
-  if (given.has(name) && !flag.repeatable && name !== 'help')
-    throw mistake(`${dashed(name)} was given twice. Give it once.`);
+  if (given.has(name) && !flag.repeatable && name !== 'help') throw givenTwice(name);
   given.set(name, [...(given.get(name) ?? []), flagValue(flag, value, inlineValue === true)]);
 }
 
 function flagValue({ flag, value: wanted, hint }: Flag, value: string | undefined, inline: boolean): string {
   if (wanted !== 'required') {
-    if (inline && wanted === 'none') throw mistake(`${dashed(flag)} takes no value: write it without the equals sign.`);
+    if (inline && wanted === 'none') throw usage(`${dashed(flag)} takes no value`, 'write it without the equals sign.');
     return value ?? '';
   }
   const takenAsValue =
@@ -127,7 +126,7 @@ function needsValue({
   readonly flag: string;
   readonly hint?: string | undefined;
 }): UserError {
-  return mistake(`${dashed(flag)} needs a value: ${dashed(flag)} ${hint}.`);
+  return usage(`${dashed(flag)} needs a value`, `${dashed(flag)} ${hint}.`);
 }
 
 /** Reads a word without dashes: the value of a mode, such as `csv` of `export csv`, or the name of a mode. */
@@ -139,7 +138,7 @@ function readPositional(word: string, given: Map<string, readonly string[]>): vo
   }
   const named = MODES.find(({ flag }) => flag === word);
   if (named !== undefined) {
-    if (given.has(word) && word !== 'help') throw mistake(`${dashed(word)} was given twice. Give it once.`);
+    if (given.has(word) && word !== 'help') throw givenTwice(word);
     given.set(word, ['']);
     return;
   }
@@ -157,16 +156,14 @@ function awaitingValue(given: Given): Mode | undefined {
 /** The error for a word that is neither a flag nor a mode. It does not repeat the word, which may be a key. */
 function strayWord(word: string): UserError {
   if (word === 'daemon')
-    return mistake('The daemon has no mode: run tidemark without one, with --config FILE if needed.');
+    return usage('The daemon has no mode', 'run tidemark without one, with --config FILE if needed.');
   const meant = nearest(word.replace(/^-+/, ''), FLAG_NAMES);
   if (meant === null)
-    return mistake(`One argument (not shown, as it may be a secret) is neither a mode nor a flag. ${SEE_HELP}`);
+    return mistake('One argument (not shown, as it may be a secret) is neither a mode nor a flag', SEE_HELP);
   const isMode = !word.startsWith('-') && MODES.some(({ flag }) => flag === meant);
-  return mistake(
-    isMode
-      ? `One argument is neither a mode nor a flag. Did you mean ${meant}?`
-      : `Flags begin with two dashes: did you mean ${dashed(meant)}?`,
-  );
+  return isMode
+    ? mistake('One argument is neither a mode nor a flag', `Did you mean ${meant}?`)
+    : usage('Flags begin with two dashes', `did you mean ${dashed(meant)}?`);
 }
 
 const FLAG_NAMES = FLAGS.map(({ flag }) => flag);
@@ -175,11 +172,11 @@ function unknownFlag(rawName: string): UserError {
   const name = rawName.replace(/^-+/, '');
   const byLetter = name.length === 1 ? FLAG_NAMES.find((flag) => flag.startsWith(name.toLowerCase())) : undefined;
   const meant = byLetter ?? nearest(name, FLAG_NAMES);
-  const advice = meant === null ? SEE_HELP : `Did you mean ${dashed(meant)}?`;
-  const secret = /key|token|secret|password/i.test(name)
-    ? ' Keys and tokens come from files or the environment, such as TIDEMARK_API_KEY_FILE, never from the command line.'
-    : '';
-  return mistake(`Unknown flag ${plainText(rawName, 40)}. ${secret === '' ? advice : secret.trim()}`);
+  const other = meant === null ? SEE_HELP : `Did you mean ${dashed(meant)}?`;
+  const remedy = /key|token|secret|password/i.test(name)
+    ? 'Keys and tokens come from files or the environment, such as TIDEMARK_API_KEY_FILE, never from the command line.'
+    : other;
+  return mistake(`Unknown flag ${plainText(rawName, 40)}`, remedy);
 }
 
 /** Refuses flags that have no meaning in this mode. */
@@ -188,10 +185,10 @@ function rejectUnknownFlags(mode: Mode, given: Given): void {
   for (const flag of given.keys()) {
     if (flag === mode || allowed.includes(flag)) continue;
     if (mode === 'demo' && flag === 'config') {
-      throw mistake('--demo reads no configuration file: leave --config out, or set TIDEMARK_ variables for it.');
+      throw usage('--demo reads no configuration file', 'leave --config out, or set TIDEMARK_ variables for it.');
     }
     const where = listed(modesOf(flag).map(dashed), 'and');
-    throw mistake(`${dashed(flag)} cannot be used with ${dashed(mode)}: it is a flag of ${where}.`);
+    throw usage(`${dashed(flag)} cannot be used with ${dashed(mode)}`, `it is a flag of ${where}.`);
   }
 }
 
@@ -272,7 +269,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   backup: (given) => ({ mode: 'backup', ...common(given), file: single(given, 'backup') ?? '' }),
   forget: (given) => {
     const device = onlyDevice(given, 'forget');
-    if (device === null) throw mistake('--forget needs a device: --forget --device ID.');
+    if (device === null) throw usage('--forget needs a device', '--forget --device ID.');
     return { mode: 'forget', ...common(given), device };
   },
 };
@@ -299,7 +296,7 @@ function rate(given: Given) {
 /** The device of a mode that accepts one device only. */
 function onlyDevice(given: Given, mode: Mode): string | null {
   const [device, ...others] = given.get('device') ?? [];
-  if (others.length > 0) throw mistake(`${dashed(mode)} takes one device at a time. Give --device once.`);
+  if (others.length > 0) throw mistake(`${dashed(mode)} takes one device at a time`, 'Give --device once.');
   return device ?? null;
 }
 
@@ -317,18 +314,18 @@ function influxKind(given: Given): InitCommand['influxKind'] {
   if (text === null) return null;
   const kind = requireChoice('influx-kind', text, INFLUX_KINDS);
   if ([null, 'none'].includes(single(given, 'influx-url')))
-    throw mistake('--influx-kind needs a database: give --influx-url URL.');
+    throw usage('--influx-kind needs a database', 'give --influx-url URL.');
   if (kind === 'victoriametrics' && given.has('influx-bucket')) {
-    throw mistake('--influx-bucket cannot be used with --influx-kind victoriametrics, which has no buckets.');
+    throw mistake('--influx-bucket cannot be used with --influx-kind victoriametrics, which has no buckets.', null);
   }
   return kind;
 }
 
 /** Where the port of the page is in the files that `init` writes for a container; `null`: it is a setting. */
-const PAGE_PORTS: Readonly<Record<InitTarget, string | null>> = {
-  compose: 'Compose: change the port in the file compose.workspace-NAME.yaml that init writes',
+const PAGE_PORTS: Readonly<Record<InitTarget, { readonly runtime: string; readonly remedy: string } | null>> = {
+  compose: { runtime: 'Compose', remedy: 'change the port in the file compose.workspace-NAME.yaml that init writes.' },
   systemd: null,
-  kubernetes: 'Kubernetes: the page has the port of its service',
+  kubernetes: { runtime: 'Kubernetes', remedy: 'the page has the port of its service.' },
 };
 
 /** The workspace of `init`, and where it will run. */
@@ -336,31 +333,33 @@ function workspace(given: Given): InitCommand['workspace'] {
   const name = single(given, 'workspace');
   const target = single(given, 'for');
   if (name === null) {
-    if (target !== null) throw mistake('--for needs a workspace: init --workspace NAME --for compose.');
+    if (target !== null) throw usage('--for needs a workspace', 'init --workspace NAME --for compose.');
     return null;
   }
   // As Kubernetes names a service.
   if (!/^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$/.test(name)) {
     throw mistake(
       '--workspace takes a name of at most 20 characters: a-z, 0-9 and "-", beginning with a letter, "-" not at its end.',
+      null,
     );
   }
   if (given.has('data-dir'))
-    throw mistake('--data-dir cannot be used with --workspace: each workspace has its own directory.');
+    throw mistake('--data-dir cannot be used with --workspace: each workspace has its own directory.', null);
   const where = requireChoice('for', target ?? 'compose', INIT_TARGETS);
   const fixed = given.has('listen') ? PAGE_PORTS[where] : null;
-  if (fixed !== null) throw mistake(`--listen cannot be used with --workspace for ${fixed}.`);
+  if (fixed !== null) throw usage(`--listen cannot be used with --workspace for ${fixed.runtime}`, fixed.remedy);
   const ignored = INFLUX_FLAGS.find((flag) => given.has(flag));
   if (where === 'compose' && ignored !== undefined)
     throw mistake(
       `--${ignored} cannot be used with --workspace for Compose: it writes to the database of compose.yaml.`,
+      null,
     );
   return { name, target: where };
 }
 
 function assumption(text: string): WhatIfText {
   const read = readWhatIf(text);
-  if ('mistake' in read) throw mistake(`--what-if ${read.mistake}.`);
+  if ('mistake' in read) throw mistake(`--what-if ${read.mistake.what}`, read.mistake.remedy);
   return read;
 }
 
@@ -381,7 +380,8 @@ function requireChoice<T extends string>(flag: string, text: string, choices: re
   const found = choices.find((known) => known === text);
   if (found !== undefined) return found;
   const meant = nearest(text, choices);
-  throw mistake(`${dashed(flag)} takes ${listed(choices, 'or')}${meant === null ? '.' : `. Did you mean ${meant}?`}`);
+  const takes = `${dashed(flag)} takes ${listed(choices, 'or')}`;
+  throw meant === null ? mistake(`${takes}.`, null) : mistake(takes, `Did you mean ${meant}?`);
 }
 
 function logLevel(given: Given): LogLevel | null {
@@ -390,8 +390,17 @@ function logLevel(given: Given): LogLevel | null {
 }
 
 /** A mistake of the command line. */
-function mistake(message: string): UserError {
-  return new UserError(message, 2);
+function mistake(what: string, remedy: string | null): UserError {
+  return new UserError(what, remedy, 2);
+}
+
+/** A mistake whose remedy goes on in the same sentence, such as the right use. */
+function usage(what: string, remedy: string): UserError {
+  return new UserError(what, remedy, 2, { joint: ':' });
+}
+
+function givenTwice(flag: string): UserError {
+  return mistake(`${dashed(flag)} was given twice`, 'Give it once.');
 }
 
 function dashed(flag: string): string {

@@ -170,6 +170,6 @@ async function withFinalReport(
       terminal.logger.write({ type: 'failed', message, isKnown: known, exitCode });
       return exitCode;
     }
-    throw known ? new UserError(terminal.scrub(message), exitCode) : new Error(terminal.scrub(message));
+    throw known ? new UserError(terminal.scrub(message), null, exitCode) : new Error(terminal.scrub(message));
   }
 }

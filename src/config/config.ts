@@ -145,7 +145,7 @@ export class ConfigError extends UserError {
   readonly format: Config['log']['format'];
 
   constructor(mistakes: readonly Mistake[], format: Config['log']['format']) {
-    super(['The configuration is invalid:', ...mistakes.map(mistakeText)].join('\n  '), 78);
+    super(['The configuration is invalid:', ...mistakes.map(mistakeText)].join('\n  '), null, 78);
     this.mistakes = mistakes;
     this.format = format;
   }

@@ -92,12 +92,12 @@ function resolveDeviceId(
   const [only] = named;
   if (only !== undefined && named.length === 1) return only.deviceId;
   if (named.length > 1) {
-    throw new UserError(`${flag}: ${named.length} devices have that name: ${listed(named)}. Give the id of one.`, 2);
+    throw new UserError(`${flag}: ${named.length} devices have that name: ${listed(named)}`, 'Give the id of one.', 2);
   }
   const near = nearby(devices, key);
   const others = devices.length === 0 ? 'The state has no devices yet.' : `Known: ${listed(devices)}.`;
-  const advice = near.length === 0 ? others : `Similar: ${listed(near)}.`;
-  throw new UserError(`${flag}: ${unknown}. ${advice}`, 2);
+  const remedy = near.length === 0 ? others : `Similar: ${listed(near)}.`;
+  throw new UserError(`${flag}: ${unknown}`, remedy, 2);
 }
 
 function keyOf(text: string): string {

@@ -151,14 +151,19 @@ export class UserError extends Error {
   readonly exitCode: ExitCode;
   /** The problem, and where it is. */
   readonly what: string;
-  /** The next step; `null` if `what` contains it. */
+  /** The next step; `null` where `what` states what was expected, or where there is none. */
   readonly remedy: string | null;
   /** In a daemon: `job` ends only the job in which it occurs; `process` ends the daemon, whose other work would fail too. */
   readonly ends: 'job' | 'process';
 
-  constructor(text: string | Advice, exitCode: ExitCode, { ends = 'job' }: { readonly ends?: UserError['ends'] } = {}) {
-    const { what, remedy } = typeof text === 'string' ? { what: text, remedy: null } : text;
-    super(remedy === null ? what : `${what}. ${remedy}`);
+  /** @param joint stands between the problem, which has no full stop then, and the remedy in the message. */
+  constructor(
+    what: string,
+    remedy: string | null,
+    exitCode: ExitCode,
+    { ends = 'job', joint = '.' }: { readonly ends?: UserError['ends']; readonly joint?: '.' | ':' | ';' } = {},
+  ) {
+    super(remedy === null ? what : `${what}${joint} ${remedy}`);
     this.exitCode = exitCode;
     this.what = what;
     this.remedy = remedy;
@@ -174,10 +179,7 @@ export interface Advice {
 
 /** The error text for a proxy variable. It does not quote the URL, which may hold a password. */
 export function proxyNotUrl(): UserError {
-  return new UserError(
-    { what: 'HTTPS_PROXY or HTTP_PROXY: not a URL', remedy: 'Set it as http://host:port, or unset it.' },
-    78,
-  );
+  return new UserError('HTTPS_PROXY or HTTP_PROXY: not a URL', 'Set it as http://host:port, or unset it.', 78);
 }
 
 /** The exit codes of the program. */
@@ -212,22 +214,28 @@ export function internalErrorText(detail: string): string {
 const REPLACE_KEY =
   'write it into the file of api.key_file, which needs no restart (if you set api.key instead, restart Tidemark)';
 
+/** The advice on a refused key as one text for a daemon, without a full stop. */
+export function refusalText(fault: ApiFault): string {
+  const { what, remedy } = refusalAdvice(fault);
+  return `${what}. ${remedy}`;
+}
+
 /**
- * Why the key was refused, and what to do about it, without a full stop.
+ * Why the key was refused, and what to do about it; neither has a full stop.
  *
  * @param useKey how to use a new key; by default as for a daemon.
  */
-export function refusalText({ kind, facts }: ApiFault, useKey = REPLACE_KEY): string {
+export function refusalAdvice({ kind, facts }: ApiFault, useKey = REPLACE_KEY): Advice {
   if (kind === 'unauthorized') {
-    return `${KEY_REFUSED}. Check that the key is complete; if it is, create a new key ${KEYS_PAGE} and ${useKey}`;
+    const remedy = `Check that the key is complete; if it is, create a new key ${KEYS_PAGE} and ${useKey}`;
+    return { what: KEY_REFUSED, remedy };
   }
-  if (kind === 'no-api-access') return `${NO_API_ACCESS.what}. ${NO_API_ACCESS.remedy}`;
-  return scopeText(facts.scope ?? SCOPE_OF.devices);
+  return kind === 'no-api-access' ? NO_API_ACCESS : scopeAdvice(facts.scope ?? SCOPE_OF.devices);
 }
 
-/** The text for a missing scope that every sync needs, without a full stop. */
-export function scopeText(scope: string): string {
-  return `the key lacks the scope ${scope}, which every sync needs. Create a key that has it`;
+/** The advice on a missing scope that every sync needs; neither part has a full stop. */
+export function scopeAdvice(scope: string): Advice {
+  return { what: `the key lacks the scope ${scope}, which every sync needs`, remedy: 'Create a key that has it' };
 }
 
 /**

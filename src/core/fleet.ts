@@ -5,6 +5,7 @@
  * Keys of the configuration keep their names in `--what-if`; the shorter names mean the same keys.
  */
 import { type NamedDevice, nameOf } from './device-names.ts';
+import type { UserError } from './faults.ts';
 import type { DeviceFilter } from './filter.ts';
 import { type Intervals, intersect, lengthNs } from './intervals.ts';
 import type { Schedules } from './ports.ts';
@@ -196,16 +197,17 @@ export interface WhatIf {
  *
  * @returns the assumption, or the mistake in words, without repeating any of the input.
  */
-export function readWhatIf(text: string): WhatIfText | { readonly mistake: string } {
+export function readWhatIf(text: string): WhatIfText | { readonly mistake: Pick<UserError, 'what' | 'remedy'> } {
   const at = text.indexOf('=');
   const [name, value] = [text.slice(0, Math.max(at, 0)).trim(), text.slice(at + 1).trim()];
-  if (at < 1 || value === '') return { mistake: 'takes KEY=VALUE, such as share=0.5' };
+  if (at < 1 || value === '') return { mistake: { what: 'takes KEY=VALUE, such as share=0.5.', remedy: null } };
   const names = [...Object.keys(WHAT_IF_KEYS), ...SHORT.keys()];
   const key = SHORT.get(name) ?? names.find((known): known is WhatIfKey => known === name && known in WHAT_IF_KEYS);
   if (key !== undefined) return { key, value };
   const meant = nearest(name, names);
   const list = Object.keys(WHAT_IF_KEYS).join(', ');
-  return { mistake: `has no such key. ${meant === null ? '' : `Did you mean ${meant}? `}Its keys: ${list}` };
+  const remedy = `${meant === null ? '' : `Did you mean ${meant}? `}Its keys: ${list}.`;
+  return { mistake: { what: 'has no such key', remedy } };
 }
 
 /**

@@ -197,7 +197,7 @@ export class ListenError extends UserError {
   readonly problem: Advice;
 
   constructor(problem: Advice, { short }: ListenNames) {
-    super({ ...problem, what: `${short}: ${problem.what}` }, 1);
+    super(`${short}: ${problem.what}`, problem.remedy, 1);
     this.problem = problem;
   }
 }

@@ -161,7 +161,7 @@ export function backfillRange(args: Pick<BackfillArgs, 'from' | 'to' | 'begunTo'
   const to = end === null ? limit : minNs(BigInt(end), limit);
   const from = args.from === 'all' ? 0n : BigInt(args.from);
   if (from < to) return { from, to };
-  throw new UserError('--from: expected a time before now minus sync.grace_period', 2);
+  throw new UserError('--from: expected a time before now minus sync.grace_period', null, 2);
 }
 
 /** Returns the range that a backfill wants of a device. */
@@ -265,6 +265,7 @@ export function leftOutDevice(index: number, count: number): UserError {
   const flag = count === 1 ? '--device' : `--device number ${index + 1}`;
   return new UserError(
     `${flag}: this device is excluded by sync.include or sync.exclude, so none of its readings are read.`,
+    null,
     2,
   );
 }

@@ -161,9 +161,9 @@ function explain(path: string, error: unknown): unknown {
   const found = adviceOn(path, error);
   if (found === null) return error;
   const { problem, what, remedy } = found;
-  const advice = { what: `${path}: ${what}`, remedy };
-  if (problem === 'full' || problem === 'io') return new StateFullError(advice, 1);
-  return new UserError(advice, 1, { ends: 'process' });
+  const where = `${path}: ${what}`;
+  if (problem === 'full' || problem === 'io') return new StateFullError(where, remedy, 1);
+  return new UserError(where, remedy, 1, { ends: 'process' });
 }
 
 /** Explains an error of the file system or the database for the file at `path`; returns `null` for any other error. */

@@ -80,10 +80,8 @@ function createAccountReader(facts: Facts): () => Account | null {
 /** The key is of another workspace than the state. */
 function otherWorkspace(path: string, pinned: string, found: string): UserError {
   return new UserError(
-    {
-      what: `${path}: this state belongs to workspace ${JSON.stringify(pinned)}, but the API key belongs to ${JSON.stringify(found)}`,
-      remedy: 'Use a key for that workspace, or set another data_dir for this one. Nothing was written.',
-    },
+    `${path}: this state belongs to workspace ${JSON.stringify(pinned)}, but the API key belongs to ${JSON.stringify(found)}`,
+    'Use a key for that workspace, or set another data_dir for this one. Nothing was written.',
     1,
     { ends: 'process' },
   );
@@ -92,11 +90,8 @@ function otherWorkspace(path: string, pinned: string, found: string): UserError 
 /** The configured tag is another one than that of the points. */
 function otherTag(path: string, pinned: string, found: string): UserError {
   return new UserError(
-    {
-      what: `workspace.id: the points of this state have the workspace_id tag ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path})`,
-      remedy:
-        'Set workspace.id back to the old value, or set data_dir to a new directory: the workspace_id tag of a state cannot change.',
-    },
+    `workspace.id: the points of this state have the workspace_id tag ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path})`,
+    'Set workspace.id back to the old value, or set data_dir to a new directory: the workspace_id tag of a state cannot change.',
     78,
     { ends: 'process' },
   );

@@ -325,7 +325,7 @@ describe('the disk', () => {
 
   test('that refuses a write makes pulling rest for a minute', async () => {
     using it = house();
-    it.parts.room.noteRefused(new StateFullError('/data/tidemark.db: the disk is full.', 1));
+    it.parts.room.noteRefused(new StateFullError('/data/tidemark.db: the disk is full.', null, 1));
     expect(it.parts.room.check()).toEqual({ ok: false, reason: '/data/tidemark.db: the disk is full.' });
     expect(it.parts.room.status().full).toContain('the disk is full');
     await it.parts.clock.sleep(61 * SECOND_MS);

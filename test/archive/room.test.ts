@@ -89,7 +89,7 @@ describe.runIf(influxdAvailable())('a sync without room', () => {
         commitPage: (commit: Parameters<typeof commitPage>[0]) => {
           if (refusals > 0 && commit.lines.length > 100) {
             refusals -= 1;
-            throw new StateFullError('tidemark.db: the disk is full.', 1);
+            throw new StateFullError('tidemark.db: the disk is full.', null, 1);
           }
           return commitPage(commit);
         },

@@ -22,15 +22,42 @@ function listed(words: readonly string[], last: 'and' | 'or'): string {
 
 /** The message of the mistake, which must be one of the command line. */
 function mistakeOf(...argv: string[]): string {
+  return errorOf(...argv).message;
+}
+
+function errorOf(...argv: string[]): UserError {
   try {
     parseArguments(argv);
   } catch (error) {
     expect(error).toBeInstanceOf(UserError);
     expect((error as UserError).exitCode).toBe(2);
-    return (error as UserError).message;
+    return error as UserError;
   }
   throw new Error(`accepted: ${argv.join(' ')}`);
 }
+
+test.each([
+  [['--once', '--json=true'], '--json takes no value', ':', 'write it without the equals sign.'],
+  [['--export'], '--export needs a value', ':', '--export csv|ndjson|lp.'],
+  [['--export', 'cvs'], '--export takes csv, ndjson or lp', '.', 'Did you mean csv?'],
+  [['--status', '--status'], '--status was given twice', '.', 'Give it once.'],
+  [['--onse'], 'Unknown flag --onse', '.', 'Did you mean --once?'],
+  [
+    ['--api-key', 'x'],
+    'Unknown flag --api-key',
+    '.',
+    'Keys and tokens come from files or the environment, such as TIDEMARK_API_KEY_FILE, never from the command line.',
+  ],
+  [['forget'], '--forget needs a device', ':', '--forget --device ID.'],
+  [['--export', 'xml'], '--export takes csv, ndjson or lp.', '', null],
+])(
+  '%j: the problem and the remedy are apart in the error, and together in its message',
+  (argv, what, joint, remedy) => {
+    const error = errorOf(...argv);
+    expect([error.what, error.remedy]).toEqual([what, remedy]);
+    expect(error.message).toBe(remedy === null ? what : `${what}${joint} ${remedy}`);
+  },
+);
 
 describe('valid command lines', () => {
   test.each([

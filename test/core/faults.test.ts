@@ -12,10 +12,7 @@ import {
 
 describe('an error that a person has to act on', () => {
   test('has the problem, then the remedy, and separates the two', () => {
-    const error = new UserError(
-      { what: 'listen: 0.0.0.0:80 is in use', remedy: 'Stop that program. Or take another.' },
-      1,
-    );
+    const error = new UserError('listen: 0.0.0.0:80 is in use', 'Stop that program. Or take another.', 1);
     expect(error.message).toBe('listen: 0.0.0.0:80 is in use. Stop that program. Or take another.');
     expect([error.what, error.remedy, error.exitCode]).toEqual([
       'listen: 0.0.0.0:80 is in use',
@@ -24,8 +21,17 @@ describe('an error that a person has to act on', () => {
     ]);
   });
 
-  test('of one text has no remedy of its own', () => {
-    const error = new UserError('--from: expected a time. In the past.', 2);
+  test('joins a remedy to the sentence of the problem by a colon, if requested', () => {
+    const error = new UserError('No database is configured', 'set influx.url.', 78, { joint: ':' });
+    expect([error.message, error.what, error.remedy]).toEqual([
+      'No database is configured: set influx.url.',
+      'No database is configured',
+      'set influx.url.',
+    ]);
+  });
+
+  test('that states what was expected has no remedy', () => {
+    const error = new UserError('--from: expected a time. In the past.', null, 2);
     expect([error.message, error.what, error.remedy]).toEqual([error.message, error.message, null]);
   });
 });

@@ -102,7 +102,7 @@ describe('the assumptions', () => {
     ['sk_live_4242=1', /has no such key\. Its keys:/],
   ])('%s is a mistake', (text, words) => {
     const read = readWhatIf(text);
-    expect('mistake' in read ? read.mistake : '').toMatch(words);
+    expect('mistake' in read ? `${read.mistake.what}. ${read.mistake.remedy}` : '').toMatch(words);
     expect(JSON.stringify(read)).not.toContain('4242');
   });
 

@@ -323,7 +323,7 @@ describe('a server clock that falls back', () => {
     const { store } = state;
     let isFull = true;
     const commitPage = (commit: PageCommit) => {
-      if (isFull) throw new StateFullError('the disk is full', 1);
+      if (isFull) throw new StateFullError('the disk is full', null, 1);
       return store.commitPage(commit);
     };
     Object.assign(context, { store: { ...store, commitPage } });

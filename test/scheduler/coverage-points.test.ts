@@ -258,7 +258,7 @@ describe('the coverage points', () => {
     const full = {
       ...parts.context.store,
       saveCoveragePoints: () => {
-        throw new StateFullError('no room', 1);
+        throw new StateFullError('no room', null, 1);
       },
     };
     await run({ ...parts, context: { ...parts.context, store: full } }, 2, () => {});

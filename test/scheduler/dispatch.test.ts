@@ -206,7 +206,7 @@ test('each decision returns to the planner as exactly one result', async () => {
     scripts: [
       { ms: 30 },
       { ms: 10, error: fault('malformed', 'odd') },
-      { ms: 10, error: new StateFullError('full', 1) },
+      { ms: 10, error: new StateFullError('full', null, 1) },
       { ms: 20 },
     ],
     stopMs: 10 * MINUTE_MS,

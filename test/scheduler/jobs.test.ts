@@ -257,8 +257,8 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
   });
 
   test.each([
-    [new UserError('no such database', 78), null],
-    [new UserError('the state is damaged', 1, { ends: 'process' }), 'the state is damaged'],
+    [new UserError('no such database', null, 78), null],
+    [new UserError('the state is damaged', null, 1, { ends: 'process' }), 'the state is damaged'],
     [new TypeError('a bug'), 'a bug'],
   ])('that fails with %s ends, and the daemon with it only where the error says so', async (error, ended) => {
     using rig = await rigOf();

@@ -120,7 +120,7 @@ describe('the session of a one-off', () => {
     using state = scratchStore();
     const { parts } = createSessionWorld(state);
     const begin = (): never => {
-      throw new UserError('nothing to do', 2);
+      throw new UserError('nothing to do', null, 2);
     };
     const running = runLoneWork(parts, { begin, mayGoUnlisted: false }, new AbortController().signal);
     await expect(running).rejects.toThrow('nothing to do');
@@ -189,8 +189,8 @@ describe('from session to session', () => {
   });
 
   test('an error that a restart would not fix ends the daemon', async () => {
-    const { error, endedMs } = await runSessions({ fails: { devices: [new UserError('another workspace', 1)] } });
-    expect(error).toEqual(new UserError('another workspace', 1));
+    const { error, endedMs } = await runSessions({ fails: { devices: [new UserError('another workspace', null, 1)] } });
+    expect(error).toEqual(new UserError('another workspace', null, 1));
     expect(endedMs).toBeLessThan(1000);
   });
 });

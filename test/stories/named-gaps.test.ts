@@ -26,7 +26,7 @@ describe.runIf(influxdAvailable())('a state that is full', () => {
         const full: typeof nameGap = (gap) => {
           refused += 1;
           if (refused > 1) return nameGap(gap);
-          throw new StateFullError('the state is full', 1);
+          throw new StateFullError('the state is full', null, 1);
         };
         Object.assign(context.store, { nameGap: full });
         return [];

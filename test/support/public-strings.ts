@@ -111,6 +111,9 @@ function isSyntax(value: unknown): value is Syntax {
 /** Members and variables with remedies. */
 const REMEDY_NAME = /^(?:remedy|hint)$|(?:HINT|HINTS|REMEDY|REMEDIES)$/;
 
+/** The classes and functions whose second argument is the remedy of an error. */
+const ERROR_NAME = /^(?:UserError|StateFullError|mistake|usage)$/;
+
 /** Verbs in the program's advice. A verb that it begins to use belongs here. */
 const VERBS =
   'add|allow|ask|change|check|choose|close (?:it|that|the)|configure|copy|correct|create|delete|disable|drop|edit|enable|enlarge|enter|find|fix|free space|give(?! up)|grant|increase|install|keep|leave|let|lower|make|mount|move|name a|open (?:it|that|the)|put|raise|read its?|reduce|remove|rename|renew|repeat|replace|report it|request /|restart(?! later)|restore|retry|run|see(?! also)|send|set|shorten|start|stop(?! requested)|switch|take|try|turn|type|unset|update|upgrade|use|wait for|write';
@@ -153,8 +156,8 @@ function oneForm(sentence: string): string {
 }
 
 /**
- * Every remedy of the sources, each once, sorted: the texts of several words in members and tables of that name, as they
- * stand there, and the sentences of all other texts that tell a person what to do.
+ * Every remedy of the sources, each once, sorted: the texts of several words in members, tables and errors, as they stand
+ * there, and the sentences of all other texts that tell a person what to do.
  */
 export function remedies(): readonly string[] {
   const named = namedRemedies();
@@ -185,7 +188,13 @@ function findRemedies(node: unknown, add: (text: string) => void): void {
   const { key, id } = node as { readonly key?: { readonly name?: string }; readonly id?: { readonly name?: string } };
   if (node.type === 'Property' && REMEDY_NAME.test(key?.name ?? '')) addTexts(node.value, add);
   if (node.type === 'VariableDeclarator' && REMEDY_NAME.test(id?.name ?? '')) addTexts(node.init, add);
+  if (isError(node)) addTexts((node.arguments as unknown[])[1], add);
   for (const child of Object.values(node)) findRemedies(child, add);
+}
+
+function isError({ type, callee }: Syntax): boolean {
+  if ((type !== 'NewExpression' && type !== 'CallExpression') || !isSyntax(callee)) return false;
+  return callee.type === 'Super' || ERROR_NAME.test(String(callee.name));
 }
 
 /** Adds the texts that an expression can become: both sides of a condition, the values of a table, what a function returns. */

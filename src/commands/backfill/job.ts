@@ -112,8 +112,8 @@ async function waitUntilStarted(parts: BackfillWorkParts, signal: AbortSignal): 
     throwIfRefused(apiState);
     return hasStarted(planning) ? wantedNow(context) : null;
   };
-  const failure = (): string =>
-    'The daemon has not been able to read the account and the device list for ten minutes. Run --check for the reason.';
+  const what = 'The daemon has not been able to read the account and the device list for ten minutes';
+  const failure = (): UserError => new UserError(what, 'Run --check for the reason.', 3);
   return await waitUntilListed(parts, { findStart, isUnread: () => !hasStarted(planning), failure }, signal);
 }
 

@@ -9,7 +9,7 @@
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { pollUntil, runUntilFirst } from '../../core/async.ts';
 import { PENDING } from '../../core/device-coverage.ts';
-import { UserError } from '../../core/faults.ts';
+import { scopeAdvice, UserError } from '../../core/faults.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { ProgressReport } from '../../core/status.ts';
@@ -31,7 +31,7 @@ import {
   type WaitingParts,
   waitUntilListed,
 } from '../shared/alone.ts';
-import { missingScopeText, refusalOf } from '../shared/command.ts';
+import { refusalOf } from '../shared/command.ts';
 import {
   type BackfillView,
   backfillEta,
@@ -167,7 +167,9 @@ function backfillOutcome({ openFor }: BackfillView, { args }: Backfill): Outcome
 export function throwIfRefused({ refusal, streams }: ApiState): void {
   if (refusal !== null) throw refusalOf(refusal);
   const { missingScope } = streams.telemetry;
-  if (missingScope !== null) throw new UserError(missingScopeText(missingScope), 77);
+  if (missingScope === null) return;
+  const { what, remedy } = scopeAdvice(missingScope);
+  throw new UserError(`api.key: ${what}`, `${remedy}.`, 77);
 }
 
 interface BackfillParts extends BackfillWorkParts, SessionParts {
@@ -201,7 +203,7 @@ export async function runBackfill(
     return await runBesideDeliveries(parts, fill, signal);
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
-    if (begun.run === null) throw new UserError('Stopped before the backfill started. Nothing was done.', 3);
+    if (begun.run === null) throw new UserError('Stopped before the backfill started. Nothing was done.', null, 3);
     return begun.run.summary('interrupted');
   }
 }
@@ -221,7 +223,8 @@ async function runSession(
     const wantedRange = wantedNow(context);
     if (wantedRange === null)
       throw new UserError(
-        'The current time of the API is unknown (no Date header and no reading), so there is no range to read. Run the command again when a device has reported.',
+        'The current time of the API is unknown (no Date header and no reading), so there is no range to read',
+        'Run the command again when a device has reported.',
         3,
       );
     const { budgets, sentMs } = parts.backfill;
@@ -235,9 +238,9 @@ async function runSession(
 }
 
 async function waitUntilStarted(parts: BackfillParts, begun: Started, signal: AbortSignal): Promise<BackfillRun> {
-  const failure = (): string => {
-    const text = parts.apiState.fault ?? 'the archive is full';
-    return `Nothing could be read for ten minutes: ${text}. Run the command again when the API answers.`;
+  const failure = (): UserError => {
+    const what = `Nothing could be read for ten minutes: ${parts.apiState.fault ?? 'the archive is full'}`;
+    return new UserError(what, 'Run the command again when the API answers.', 3);
   };
   return await waitUntilListed(parts, { findStart: () => begun.run, isUnread: () => true, failure }, signal);
 }

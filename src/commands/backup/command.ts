@@ -30,7 +30,12 @@ export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: Pr
     backup = await backUpState(options, ports.signal).finally(terminal.endProgress);
   } catch (error) {
     if (!ports.signal.aborted || error instanceof UserError) throw error;
-    throw new UserError('Stopped before the copy was complete. The partial copy was removed; run --backup again.', 3);
+    throw new UserError(
+      'Stopped before the copy was complete. The partial copy was removed',
+      'run --backup again.',
+      3,
+      { joint: ';' },
+    );
   }
   const seconds = Math.round(realClock.monoMs() - beganMs) / 1000;
   const { bytes, stateVersion } = backup;

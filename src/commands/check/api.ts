@@ -155,10 +155,13 @@ const FOLLOW_MS = 3 * MINUTE_MS;
 
 const NOT_CHECKED = 'The daemon did not check the API';
 
-const NOT_UNDERSTOOD = {
-  what: 'The daemon checked the API, but it runs another version of Tidemark, so its result cannot be shown',
-  remedy: 'Update the older of the two, restart the daemon, and run --check again.',
-};
+function notUnderstood(): UserError {
+  return new UserError(
+    'The daemon checked the API, but it runs another version of Tidemark, so its result cannot be shown',
+    'Update the older of the two, restart the daemon, and run --check again.',
+    1,
+  );
+}
 
 async function fetchFindings(part: Omit<ApiPart, 'bookingRefusal'>, signal: AbortSignal): Promise<ApiFindings> {
   const { config, terminal } = part;
@@ -176,7 +179,8 @@ async function fetchFindings(part: Omit<ApiPart, 'bookingRefusal'>, signal: Abor
         requestedBy: '--check',
         alone: () => checkAlone(part, signal),
         read: (result) => nameKeyOfDaemon(readApiFindings(result)),
-        failed: ({ message }) => new UserError(message === null ? NOT_UNDERSTOOD : `${NOT_CHECKED}: ${message}`, 1),
+        failed: ({ message }) =>
+          message === null ? notUnderstood() : new UserError(`${NOT_CHECKED}: ${message}`, null, 1),
         show,
       },
       { dataDir: config.dataDir, terminal },
@@ -186,10 +190,8 @@ async function fetchFindings(part: Omit<ApiPart, 'bookingRefusal'>, signal: Abor
     signal.throwIfAborted();
     if (patience.aborted)
       throw new UserError(
-        {
-          what: 'The daemon is busy with another job',
-          remedy: 'Run --check again when that job has ended (--status shows it).',
-        },
+        'The daemon is busy with another job',
+        'Run --check again when that job has ended (--status shows it).',
         1,
       );
     throw error;

@@ -46,7 +46,7 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
     await bundled(parts, report, ports);
     return report.exit_code;
   } catch (error) {
-    if (ports.signal.aborted) throw new UserError('Stopped before every check was done. Run --check again.', 3);
+    if (ports.signal.aborted) throw new UserError('Stopped before every check was done', 'Run --check again.', 3);
     throw error;
   } finally {
     terminal.endProgress();

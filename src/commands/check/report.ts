@@ -9,6 +9,7 @@
 
 import type { ExitCode, UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
+import { capitalized } from '../../core/text.ts';
 
 const AREAS = ['configuration', 'state', 'api', 'destination', 'page', 'dashboards'] as const;
 
@@ -221,5 +222,5 @@ function isLine(value: unknown): value is CheckLine {
 
 /** Turns an error into the message and the remedy of a check. */
 export function errorText({ what, remedy }: UserError): { readonly message: string; readonly remedy: string } {
-  return { message: what, remedy: remedy ?? 'See docs/troubleshooting.md.' };
+  return { message: what, remedy: capitalized(remedy ?? 'See docs/troubleshooting.md.') };
 }

@@ -18,6 +18,8 @@ import { doOrFollow } from '../shared/do-or-follow.ts';
 import { wrap } from '../shared/layout.ts';
 import { type ForgetSummary, forgetDevice, forgetParts } from './job.ts';
 
+const NOT_SHOWN = 'The daemon runs another version of Tidemark, so its result cannot be shown';
+
 /**
  * Runs the command and prints the result.
  *
@@ -53,13 +55,9 @@ export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: Pr
         }),
       read: (found) => (isSummary(found) ? found : null),
       failed: ({ exitCode, message }) =>
-        new UserError(
-          message ?? {
-            what: 'The daemon runs another version of Tidemark, so its result cannot be shown',
-            remedy: OTHER_VERSION_REMEDY,
-          },
-          exitCode || 1,
-        ),
+        message === null
+          ? new UserError(NOT_SHOWN, OTHER_VERSION_REMEDY, exitCode || 1)
+          : new UserError(message, null, exitCode || 1),
       show,
     },
     { dataDir: config.dataDir, terminal },

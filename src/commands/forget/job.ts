@@ -120,7 +120,7 @@ export async function forgetDevice(
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
     // No one finishes what was not begun.
-    if (sum === null) throw new UserError('Stopped before anything was removed. Run the command again.', 3);
+    if (sum === null) throw new UserError('Stopped before anything was removed', 'Run the command again.', 3);
     return { outcome: 'interrupted', exit_code: 3, ...sum, is_listed: false, is_log_empty: false };
   }
 }
@@ -165,18 +165,9 @@ function knownDevice({ store }: ForgetParts, deviceId: string): KnownDevice | nu
   const device = devices.find(({ record }) => record.deviceId === deviceId);
   if (device !== undefined) return device;
   if (store.forgetting.hasTraces(deviceId)) return null;
-  throw new UserError(whyUnknown(devices, deviceId), 2);
-}
-
-function whyUnknown(devices: readonly KnownDevice[], deviceId: string): string {
-  try {
-    const named = devices.map(({ record, name }) => ({ deviceId: record.deviceId, name }));
-    const [id = ''] = findDeviceIds(named, [deviceId]);
-    return `--device: this is the name of a device. Give its id: ${plainText(id, 60)}.`;
-  } catch (error) {
-    if (error instanceof UserError) return error.message;
-    throw error;
-  }
+  const named = devices.map(({ record, name }) => ({ deviceId: record.deviceId, name }));
+  const [id = ''] = findDeviceIds(named, [deviceId]);
+  throw new UserError('--device: this is the name of a device', `Give its id: ${plainText(id, 60)}.`, 2);
 }
 
 /**
@@ -189,7 +180,8 @@ function requireLeft({ filter }: ForgetParts, device: KnownDevice | null): boole
   if (device.goneSinceMs !== null) return false;
   const id = plainText(device.record.deviceId, 60);
   throw new UserError(
-    `The device is still in the workspace and not excluded, so it would be synced again at once. Nothing was removed. Add its id (${id}) to sync.exclude, restart the daemon if one runs, and run --forget again.`,
+    'The device is still in the workspace and not excluded, so it would be synced again at once. Nothing was removed',
+    `Add its id (${id}) to sync.exclude, restart the daemon if one runs, and run --forget again.`,
     1,
   );
 }
@@ -215,7 +207,8 @@ async function requireDelivered(
   }
   if (waiting.length === 0) return;
   throw new UserError(
-    `Points of this device are not delivered yet: ${waiting.join(', ')}. Nothing was removed. Run the command again when they are delivered. If that database no longer exists, remove it from the configuration first: its undelivered points are then removed as well.`,
+    `Points of this device are not delivered yet: ${waiting.join(', ')}. Nothing was removed`,
+    'Run the command again when they are delivered. If that database no longer exists, remove it from the configuration first: its undelivered points are then removed as well.',
     3,
   );
 }

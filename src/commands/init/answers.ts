@@ -18,11 +18,11 @@ import {
   SHORT_TOKEN,
   secretText,
 } from '../../config/values.ts';
-import { type Advice, UserError } from '../../core/faults.ts';
+import { type Advice, type ExitCode, UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
-import type { DestinationFacts } from '../../core/ports.ts';
+import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
 import { isGuessable, Secret } from '../../core/secret.ts';
-import { capitalized, duration, plainText, withStep } from '../../core/text.ts';
+import { capitalized, duration, plainText } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { settingNames } from '../../influx/answers.ts';
 import { dedupAdvice, missingAdvice } from '../../influx/facts.ts';
@@ -60,6 +60,8 @@ export async function retryUntilValid<T>(
   }
 }
 
+const FLAGS_LISTED = 'tidemark help init lists the flags.';
+
 /**
  * A value from its flag at the first try, else from the person.
  *
@@ -79,16 +81,21 @@ export async function obtainText<T>(
   let text = given;
   if (text === null && prompter.isTerminal) text = (await prompter.prompt(question)) || (fallback ?? '');
   text ??= fallback ?? null;
-  if (text === null)
-    throw new UserError(`${flag} is required without a terminal: tidemark help init lists the flags.`, 2);
+  if (text === null) throw new UserError(`${flag} is required without a terminal`, FLAGS_LISTED, 2, { joint: ':' });
   const value = parse(text, realClock.nowMs());
-  if (value instanceof InvalidText) throw new UserError(inputFault(given, flag, value), 2);
+  if (value instanceof InvalidText) throw inputFault(given, flag, value);
   return text;
 }
 
-/** The fault of an answer: by its flag, where it was given by one. */
-export function inputFault(given: string | null, flag: string, { reason }: InvalidText): string {
-  return given === null ? `${capitalized(reason)}.` : `${flag}: ${reason}.`;
+/** The error (exit 2) of an answer: by its flag, where it was given by one. */
+export function inputFault(given: string | null, flag: string, { reason }: InvalidText): UserError {
+  return new UserError(given === null ? `${capitalized(reason)}.` : `${flag}: ${reason}.`, null, 2);
+}
+
+/** An error whose remedy is a phrase, or empty. */
+function withHint(what: string, hint: string, exitCode: ExitCode): UserError {
+  if (hint === '') return new UserError(`${what}.`, null, exitCode);
+  return new UserError(what, `${hint}.`, exitCode, { joint: ';' });
 }
 
 /** The names of settings that a person uses here: no key exists yet. */
@@ -127,12 +134,12 @@ export async function obtainSecret(init: Init, source: SecretSource): Promise<Fo
   const checked = secretText(found.text, source.databaseUrl);
   if (checked instanceof InvalidText) {
     const { reason, remedy } = checked;
-    const text = `the secret ${reason}${remedy === undefined ? '' : `; ${remedy}`}.`;
-    throw new UserError(place === null ? capitalized(text) : `${place}: ${text}`, 2);
+    const what = place === null ? `The secret ${reason}` : `${place}: the secret ${reason}`;
+    throw withHint(what, remedy ?? '', 2);
   }
   init.secrets.push(new Secret(checked));
   if (checked === source.apiKey)
-    throw new UserError(`${place === null ? 'The token' : `${place}: this`} is the API key. ${OTHER_VALUE}`, 78);
+    throw new UserError(`${place === null ? 'The token' : `${place}: this`} is the API key`, OTHER_VALUE, 78);
   const accepted = { ...found, text: checked };
   if (!isGuessable(checked)) return accepted;
   init.print(
@@ -169,7 +176,7 @@ function readSecretFile({ readFile }: ProcessPorts, place: string, path: string)
   } catch (error) {
     // The path is not shown: it may be the secret itself, given by mistake.
     const fault = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'does not exist' : 'cannot be read';
-    throw new UserError(`${place}: this file ${fault}. Give the path of a file that holds the secret alone.`, 2);
+    throw new UserError(`${place}: this file ${fault}`, 'Give the path of a file that holds the secret alone.', 2);
   }
 }
 
@@ -265,7 +272,7 @@ async function obtainKind(
   if (!prompter.isTerminal && command.influxBucket !== null) return null;
   const shown = await detectKind(init, api, url);
   if (typeof shown === 'object' && shown !== null) {
-    if (!isElsewhere) throw new UserError(`The database cannot be reached: ${shown.problem}.`, 1);
+    if (!isElsewhere) throw withHint(`The database cannot be reached: ${shown.message}`, shown.hint ?? '', 1);
     return 'unreachable';
   }
   if (shown === 'victoriametrics')
@@ -284,7 +291,7 @@ function kindToWrite(
   { url, bucket, answered: shown }: { readonly url: string; readonly bucket: string; readonly answered: ShownKind },
 ): DestinationKind | null {
   if (bucket !== '') return shown === 'influxdb' ? shown : null;
-  if (shown === 'influxdb') throw new UserError('--influx-bucket is required for InfluxDB.', 2);
+  if (shown === 'influxdb') throw new UserError('--influx-bucket is required for InfluxDB.', null, 2);
   if (shown === 'victoriametrics' || prompter.isTerminal) return 'victoriametrics';
   if (shown === 'unreachable' && isVictoriaPort(url)) {
     print(
@@ -294,7 +301,8 @@ function kindToWrite(
   }
   const what = shown === 'unreachable' ? 'does not answer' : 'does not answer like VictoriaMetrics';
   throw new UserError(
-    `The kind of the database is unknown: it ${what}. Give --influx-bucket NAME for InfluxDB (1.8 or later), or --influx-kind victoriametrics.`,
+    `The kind of the database is unknown: it ${what}`,
+    'Give --influx-bucket NAME for InfluxDB (1.8 or later), or --influx-kind victoriametrics.',
     2,
   );
 }
@@ -344,7 +352,7 @@ async function promptToken(
 function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void {
   const fitting = baseUrl(url);
   if (!(fitting instanceof InvalidText)) return;
-  throw new UserError(inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting), 2);
+  throw inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting);
 }
 
 /** Detects the kind of a database, without a token. */
@@ -352,14 +360,13 @@ async function detectKind(
   init: Init,
   api: TriedApi,
   url: string,
-): Promise<'victoriametrics' | null | { readonly problem: string }> {
+): Promise<'victoriametrics' | null | { readonly message: string; readonly hint?: string }> {
   // The bucket is not known yet; the kind does not depend on it.
   const { influx, proxies } = loadTriedConfig(init, api, { url, bucket: 'unknown', org: '', kind: null, token: null });
   if (influx === null) return null;
   const options = { ...influx, name: 'influx', settings: ownNames(init).influx, ca: influx.ca ?? undefined, proxies };
   const answer = await requestKind(options, init.ports.signal);
-  if (answer.kind === 'later' && answer.status === undefined)
-    return { problem: withStep(answer.message, answer.hint ?? '') };
+  if (answer.kind === 'later' && answer.status === undefined) return answer;
   return answer.kind === 'known' && answer.server === 'victoriametrics' ? 'victoriametrics' : null;
 }
 
@@ -390,12 +397,9 @@ async function tryDatabase(
   // InfluxDB 3 and some proxies do not answer an empty write.
   const isUnclear = write.kind === 'later' && (write.status === 400 || write.status === 422);
   if (write.kind !== 'accepted' && !isUnclear) {
-    const hint = write.kind === 'blocked' ? ` ${capitalized(write.hint)}.` : '';
-    const step = write.kind === 'later' ? (write.hint ?? '') : '';
-    const message = plainText(withStep(write.message, step), 300);
-    const problem = `The database does not accept points: ${message}.${hint}`;
-    if (!isElsewhere || write.kind !== 'later') throw new UserError(problem, 1);
-    init.print(`${problem} This machine cannot reach the database; the daemon may reach it from where it runs.`);
+    const error = notAccepted(write);
+    if (!isElsewhere || write.kind !== 'later') throw error;
+    init.print(`${error.message} This machine cannot reach the database; the daemon may reach it from where it runs.`);
     return null;
   }
   requireKind(facts, database.kind);
@@ -403,15 +407,18 @@ async function tryDatabase(
   return facts;
 }
 
+function notAccepted(write: Exclude<WriteAnswer, { kind: 'accepted' }>): UserError {
+  const what = `The database does not accept points: ${plainText(write.message, 300)}`;
+  if (write.kind === 'blocked') return new UserError(what, `${capitalized(write.hint)}.`, 1);
+  return withHint(what, (write.kind === 'later' && write.hint) || '', 1);
+}
+
 /** @throws UserError (exit 1) if the database names itself another kind than the one to write */
 function requireKind({ kind: own }: DestinationFacts, kind: DestinationKind | null): void {
   if (kind === null || own === null || own === kind) return;
-  throw new UserError(
-    own === 'influxdb'
-      ? 'The database is InfluxDB, not VictoriaMetrics. Give a bucket (--influx-bucket).'
-      : 'The database is VictoriaMetrics, not InfluxDB. Give neither --influx-kind nor --influx-bucket.',
-    1,
-  );
+  const remedy =
+    own === 'influxdb' ? 'Give a bucket (--influx-bucket).' : 'Give neither --influx-kind nor --influx-bucket.';
+  throw new UserError(`The database is ${DESTINATION_NAMES[own]}, not ${DESTINATION_NAMES[kind]}`, remedy, 1);
 }
 
 /** Shows the name of a database, and whether it accepts points. */

@@ -30,7 +30,7 @@ import { withQuestions } from '../../app/with-sync.ts';
 import type { InitCommand } from '../../cli/command.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
 import { apiUrl, history, InvalidText, listen as pageAddress } from '../../config/values.ts';
-import { type Advice, ApiFault, codeOf, refusalText, UserError } from '../../core/faults.ts';
+import { type Advice, ApiFault, codeOf, refusalAdvice, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
 import { capitalized, counted, plainText, shellText } from '../../core/text.ts';
 import { nsToMs } from '../../core/time.ts';
@@ -202,7 +202,7 @@ async function promptKey(init: Init, url: string): Promise<AcceptedKey | UserErr
       const how = init.prompter.isTerminal
         ? 'type or paste it here'
         : 'give --api-key-file FILE (- reads standard input) or set TIDEMARK_API_KEY';
-      throw new UserError(`An API key is required: ${how}.`, 2);
+      throw new UserError('An API key is required', `${how}.`, 2, { joint: ':' });
     }
     const historyMaxDays = await tryKey(init, { url, key: found });
     return historyMaxDays instanceof UserError ? historyMaxDays : { ...found, historyMaxDays };
@@ -224,7 +224,7 @@ async function requireReached(init: Init, url: string): Promise<void> {
   );
   const failed = [name, connection, tls].find((step) => step?.ok === false);
   if (failed?.ok === false)
-    throw new UserError(`The API cannot be reached: ${failed.why.text(ownNames(init).api)}.`, 1);
+    throw new UserError(`The API cannot be reached: ${failed.why.text(ownNames(init).api)}.`, null, 1);
 }
 
 /**
@@ -266,10 +266,11 @@ async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserEr
 /** The error of a key that was not accepted (exit 77), or of an account that could not be read (exit 1). */
 function untriedKey(init: Init, fault: ApiFault): UserError {
   if (fault.kind !== 'unauthorized' && fault.kind !== 'no-api-access') {
-    return new UserError(`The request for the account failed: ${fault.text(ownNames(init).api)}.`, 1);
+    return new UserError(`The request for the account failed: ${fault.text(ownNames(init).api)}.`, null, 1);
   }
   const useKey = init.prompter.isTerminal ? 'enter it here' : 'give its file by --api-key-file';
-  return new UserError(`${capitalized(refusalText(fault, useKey))}.`, 77);
+  const { what, remedy } = refusalAdvice(fault, useKey);
+  return new UserError(capitalized(what), `${remedy}.`, 77);
 }
 
 /** @param isOfBase whether a workspace of Kubernetes is written: no answer (`''`) leaves the history to the base. */
@@ -328,16 +329,17 @@ function isUnfilled(path: string): boolean {
  * @throws UserError (exit 1) if they may not
  */
 async function requireNew({ command, prompter }: Init, paths: readonly string[]): Promise<void> {
-  const found = existingFiles(paths);
-  if (found.length === 0 || command.overwrite) return;
-  const names = found.map((path) => plainText(path, 200)).join(', ');
+  const existing = existingFiles(paths);
+  if (existing.length === 0 || command.overwrite) return;
+  const found = `Already there: ${existing.map((path) => plainText(path, 200)).join(', ')}`;
   if (!prompter.isTerminal) {
-    throw new UserError(`Already there: ${names}. Nothing was written; --overwrite replaces existing files.`, 1);
+    throw new UserError(`${found}. Nothing was written`, '--overwrite replaces existing files.', 1, { joint: ';' });
   }
-  const answer = await prompter.prompt(`Already there: ${names}. Replace? [y/N] `);
+  const answer = await prompter.prompt(`${found}. Replace? [y/N] `);
   if (!/^y(?:es)?$/i.test(answer))
     throw new UserError(
-      'Nothing was written. To keep the existing files, give --config in another directory: secrets are written beside it.',
+      'Nothing was written',
+      'To keep the existing files, give --config in another directory: secrets are written beside it.',
       1,
     );
 }
@@ -351,7 +353,7 @@ async function obtainListen(init: Init): Promise<string | null> {
   const { listen: given, overwrite } = init.command;
   if (given === null) return null;
   const address = pageAddress(given);
-  if (address instanceof InvalidText) throw new UserError(inputFault(given, '--listen', address), 2);
+  if (address instanceof InvalidText) throw inputFault(given, '--listen', address);
   // Where files are replaced, the daemon that has them may be running.
   if (!overwrite) await requireFree(address, { short: '--listen', inAdvice: '--listen' });
   return given;
@@ -416,7 +418,8 @@ function writeFiles(files: readonly NewFile[]): void {
     } catch (error) {
       if (!(error instanceof Error && 'code' in error)) throw error;
       throw new UserError(
-        `${path}: this file cannot be written (${codeOf(error)}). Give another path with --config.`,
+        `${path}: this file cannot be written (${codeOf(error)})`,
+        'Give another path with --config.',
         1,
       );
     }

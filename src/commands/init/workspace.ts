@@ -96,9 +96,13 @@ const FIRST_PORT = 9464;
 /** A service beside that of compose.yaml, with the same database, and a target for Prometheus. */
 function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): WorkspaceFiles {
   if (!existsSync(join(folder, 'compose.yaml'))) {
-    throw new UserError('There is no compose.yaml in this directory. Run the command in the directory that has it.', 1);
+    throw new UserError(
+      'There is no compose.yaml in this directory',
+      'Run the command in the directory that has it.',
+      1,
+    );
   }
-  if (name === 'home') throw new UserError('"home" is the workspace of compose.yaml. Choose another name.', 2);
+  if (name === 'home') throw new UserError('"home" is the workspace of compose.yaml', 'Choose another name.', 2);
   const others = readdirSync(folder).filter((file) => /^compose\..+\.yaml$/.test(file));
   const taken = others.map((file) => readFileSync(join(folder, file), 'utf8')).join('\n');
   const own = `compose.workspace-${name}.yaml`;
@@ -181,7 +185,8 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
   const list = join(folder, 'kustomization.yaml');
   if (!existsSync(list)) {
     throw new UserError(
-      `There is no ${list}. Run the command in the directory that has config/kubernetes, or name the directory of your list of workspaces by --config.`,
+      `There is no ${list}`,
+      'Run the command in the directory that has config/kubernetes, or name the directory of your list of workspaces by --config.',
       1,
     );
   }
@@ -400,7 +405,7 @@ function workspaceVariables(
 /** Environment files of systemd and Docker have no quotes that both read alike. */
 function plainValue(variable: string, value: string): string {
   if (/^[^\s"'\\#$]+(?: [^\s"'\\#$]+)*$/.test(value)) return value;
-  throw new UserError(`${variable}: quotes, "\\", "#" and "$" cannot be written into an environment file.`, 2);
+  throw new UserError(`${variable}: quotes, "\\", "#" and "$" cannot be written into an environment file.`, null, 2);
 }
 
 /** The name of a workspace in YAML, quoted where it would be something else than a text there ("no"). */

@@ -154,7 +154,8 @@ function factsOfState({ config, clock }: PlanParts): PlanFacts {
   const isListed = state !== null && (state.devices.length > 0 || state.account?.devices === 0);
   if (!isListed) {
     throw new UserError(
-      `Another process uses the state in ${config.dataDir} and has not read the device list yet. Run the command again in a minute.`,
+      `Another process uses the state in ${config.dataDir} and has not read the device list yet`,
+      'Run the command again in a minute.',
       3,
     );
   }
@@ -194,7 +195,10 @@ function resolvePlanRange({ command, config }: PlanParts, facts: PlanFacts): Pla
   const options = readPlanOptions(command, facts.nowMs);
   const to = options.to ?? msToNs(facts.nowMs);
   const from = options.isAll ? maxNs(to - EXAMPLE_NS, 0n) : (options.from ?? wantedFrom(config.sync, facts.nowMs));
-  if (from >= to) throw new UserError('--to: expected a time after the start of sync.history; give --from as well', 2);
+  if (from >= to)
+    throw new UserError('--to: expected a time after the start of sync.history', 'give --from as well', 2, {
+      joint: ';',
+    });
   const chosen = findDeviceIds(facts.devices, command.devices, UNLISTED);
   const leftOut = new Set(facts.devices.filter(({ isLeftOut }) => isLeftOut).map(({ deviceId }) => deviceId));
   chosen.forEach((deviceId, index) => {
@@ -225,10 +229,14 @@ export async function fetchForPlan(context: SyncContext, signal: AbortSignal): P
     return { account, records: [...records.values()], atMs: answeredAtMs };
   } catch (error) {
     if (error instanceof UserError) throw error;
-    if (signal.aborted) throw new UserError('Stopped before the plan was computed. Run --plan again.', 3);
+    if (signal.aborted) throw new UserError('Stopped before the plan was computed', 'Run --plan again.', 3);
     if (!(error instanceof ApiFault)) throw error;
     if (endsSession(error)) throw refusalOf(error);
-    throw new UserError(`The plan could not be computed: ${error.message}. Run --plan again when the API answers.`, 3);
+    throw new UserError(
+      `The plan could not be computed: ${error.message}`,
+      'Run --plan again when the API answers.',
+      3,
+    );
   }
 }
 
@@ -263,7 +271,7 @@ function readAssumptions(texts: readonly WhatIfText[]): WhatIf {
   let whatIf: WhatIf = {};
   const seen = new Set<string>();
   for (const text of texts) {
-    if (seen.has(text.key)) throw new UserError(`--what-if ${text.key} was given twice. Give it once.`, 2);
+    if (seen.has(text.key)) throw new UserError(`--what-if ${text.key} was given twice`, 'Give it once.', 2);
     seen.add(text.key);
     whatIf = assume(whatIf, text);
   }
@@ -296,6 +304,6 @@ function devices(text: string): number | InvalidText {
 
 function fitting<T>({ key, value }: WhatIfText, parse: (text: string) => T | InvalidText): T {
   const read = parse(value);
-  if (read instanceof InvalidText) throw new UserError(`--what-if ${key}: ${read.reason}`, 2);
+  if (read instanceof InvalidText) throw new UserError(`--what-if ${key}: ${read.reason}`, null, 2);
   return read;
 }

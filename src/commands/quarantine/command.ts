@@ -9,7 +9,6 @@ import { createSyncOptions, unknownDestination } from '../../app/settings.ts';
 import { type ProcessPorts, reportOdd } from '../../app/terminal.ts';
 import { withState } from '../../app/with-sync.ts';
 import type { QuarantineCommand } from '../../cli/command.ts';
-import { UserError } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import { isNarrow, type QuarantineFilter } from '../../core/quarantine.ts';
 import { filterArgs } from '../../core/state/job-args.ts';
@@ -29,7 +28,7 @@ import {
   quarantineParts,
   retryQuarantine,
 } from './job.ts';
-import { dropAdvice, listQuarantine, quarantineListText } from './list.ts';
+import { dropsAll, listQuarantine, quarantineListText } from './list.ts';
 
 /**
  * Runs the command and prints the result.
@@ -57,7 +56,7 @@ export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, p
     printAnswer(run, ports, { object: list, text: () => quarantineListText(list) });
     return 0;
   }
-  if (action === 'drop' && !isNarrow(filter)) throw new UserError(dropAdvice(list), 2);
+  if (action === 'drop' && !isNarrow(filter)) throw dropsAll(list);
   const order: Order = { action, filter, destinations, total: list.points + list.records };
   const summary = await retryOrDrop(run, order, ports);
   printAnswer(run, ports, { object: summary, text: () => quarantineSummaryText(summary) });

@@ -5,6 +5,7 @@
  * Memory is constant: the items are read once, in pages, and only groups with a few samples are kept. The commands are
  * meant to be pasted into a shell, so they contain no character with a meaning there.
  */
+import { UserError } from '../../core/faults.ts';
 import { createGroups, createMatcher, type QuarantineFilter, type QuarantineGroup } from '../../core/quarantine.ts';
 import type { KnownDestination, QuarantineStore } from '../../core/state/quarantine.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
@@ -114,11 +115,15 @@ function flagsFor(
   return destination !== null && others.length === 1 ? ofDestination : null;
 }
 
-/** The effect of a drop without any filter, and how to select items. */
-export function dropAdvice({ groups, points, records }: QuarantineList): string {
+/** The error (exit 2) of a drop without any filter: its effect, and how to select items. */
+export function dropsAll({ groups, points, records }: QuarantineList): UserError {
   const counts = `${counted(points, 'point')} and ${counted(records, 'record')}`;
   const example = groups.find(({ drop }) => drop !== null)?.drop ?? 'tidemark --quarantine drop --destination influx';
-  return `--quarantine drop removes entries permanently, so it needs a filter: --destination, --reason, --device, --from or --to. Without one it would drop ${counts}; --quarantine list shows them. For example: ${example}`;
+  return new UserError(
+    `--quarantine drop removes entries permanently, so it needs a filter: --destination, --reason, --device, --from or --to. Without one it would drop ${counts}; --quarantine list shows them`,
+    `For example: ${example}`,
+    2,
+  );
 }
 
 /** The list for people, at most 80 columns wide; nothing is shown but through `plainText`. */

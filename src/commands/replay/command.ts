@@ -70,7 +70,7 @@ const MAX_RATE = 100_000_000;
 function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): ReplayArgs {
   const range = readRange({ from, to }, realClock.nowMs());
   const rate = maxRate === null ? null : count(1, MAX_RATE)(maxRate);
-  if (rate instanceof InvalidText) throw new UserError(`--max-rate: ${rate.reason} lines a second`, 2);
+  if (rate instanceof InvalidText) throw new UserError(`--max-rate: ${rate.reason} lines a second`, null, 2);
   return {
     destination,
     devices,

@@ -66,7 +66,7 @@ function chosen(deliverers: readonly Deliverer[], { destination }: ReplayArgs): 
 /** @throws UserError where no destination is configured (exit 78), or none of that name (exit 2). */
 export function requireDestination(names: readonly string[], destination: string | null): void {
   if (names.length === 0) {
-    throw new UserError('No database is configured: set influx.url or destinations.', 78);
+    throw new UserError('No database is configured', 'set influx.url or destinations.', 78, { joint: ':' });
   }
   if (destination === null || names.includes(destination)) return;
   throw unknownDestination(destination, names);

@@ -9,7 +9,7 @@
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
 import { pollUntil, runUntilFirst } from '../../core/async.ts';
 import { missingStatuses } from '../../core/device-coverage.ts';
-import { ApiFault, type ExitCode, UserError } from '../../core/faults.ts';
+import { ApiFault, type ExitCode, type UserError } from '../../core/faults.ts';
 import type { Clock, RequestLane } from '../../core/ports.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import { LOG_LANES } from '../../core/state/log.ts';
@@ -225,7 +225,7 @@ interface StartCheck<T> {
   /** Whether the account or the device list is still to be read. */
   readonly isUnread: () => boolean;
   /** The error after ten minutes, waiting for quota not counted, without both. */
-  readonly failure: () => string;
+  readonly failure: () => UserError;
 }
 
 /**
@@ -245,7 +245,7 @@ export async function waitUntilListed<T>(
     if (found !== null) return found;
     const waits = isWaiting(parts, { isQueued: isUnread(), lanes: ['inventory'] });
     if (watch.record({ left: Number.POSITIVE_INFINITY, waits }) >= STALLED_AFTER_MS) {
-      throw new UserError(failure(), 3);
+      throw failure();
     }
     return null;
   };

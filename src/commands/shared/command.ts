@@ -6,7 +6,7 @@ import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
 import type { History } from '../../config/values.ts';
 import { findDeviceIds, type NamedDevice } from '../../core/device-names.ts';
-import { type Advice, type ApiFault, findMissingScope, refusalText, scopeText, UserError } from '../../core/faults.ts';
+import { type Advice, type ApiFault, findMissingScope, refusalAdvice, UserError } from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';
 import { type Secret, scrubbedJson } from '../../core/secret.ts';
 import { capitalized, counted, duration } from '../../core/text.ts';
@@ -67,14 +67,8 @@ function idsByName(known: readonly NamedDevice[], text: string): readonly string
 
 /** Turns a fault that ends a session into the error of a one-off command (exit 77). */
 export function refusalOf(fault: ApiFault): UserError {
-  const text = refusalText(fault, 'write it into the file of api.key_file (or set api.key)');
-  const isOfThePlan = fault.kind === 'no-api-access';
-  return new UserError(isOfThePlan ? `${capitalized(text)}.` : `api.key: ${text}.`, 77);
-}
-
-/** The error text for a missing scope that every sync needs. */
-export function missingScopeText(scope: string): string {
-  return `api.key: ${scopeText(scope)}.`;
+  const { what, remedy } = refusalAdvice(fault, 'write it into the file of api.key_file (or set api.key)');
+  return new UserError(fault.kind === 'no-api-access' ? capitalized(what) : `api.key: ${what}`, `${remedy}.`, 77);
 }
 
 /**

@@ -126,15 +126,10 @@ function requireSummary<T>({ read, failed = notDone }: Work<T>, end: JobEnd): T 
 }
 
 function notDone({ exitCode, message }: JobEnd): UserError {
-  return new UserError(
-    message === null
-      ? {
-          what: 'The daemon finished the job, but it runs another version of Tidemark, so the result cannot be shown',
-          remedy: OTHER_VERSION_REMEDY,
-        }
-      : `The daemon did not run the job: ${message}`,
-    exitCode === 0 ? 1 : exitCode,
-  );
+  const code = exitCode === 0 ? 1 : exitCode;
+  if (message !== null) return new UserError(`The daemon did not run the job: ${message}`, null, code);
+  const what = 'The daemon finished the job, but it runs another version of Tidemark, so the result cannot be shown';
+  return new UserError(what, OTHER_VERSION_REMEDY, code);
 }
 
 interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {
@@ -223,8 +218,7 @@ interface Seen {
 
 function jobNow({ board }: FollowParts, id: number): Job {
   const job = board.get(id);
-  if (job === null)
-    throw new UserError({ what: 'The state does not contain this job any more', remedy: 'Run the command again.' }, 3);
+  if (job === null) throw new UserError('The state does not contain this job any more', 'Run the command again.', 3);
   return job;
 }
 
@@ -262,17 +256,15 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
   // It may have ended the job as it stopped, just now.
   if (jobNow(parts, id).end !== null) return;
   if (!parts.board.withdraw(id)) parts.board.cancel(id);
+  if (stillMs >= LOST_AFTER_MS)
+    throw new UserError(
+      'The daemon has not responded for a minute; the progress is kept',
+      'Check the log of the daemon, restart it if it hangs, and run the command again.',
+      3,
+    );
   throw new UserError(
-    stillMs < LOST_AFTER_MS
-      ? {
-          what: 'The daemon that ran this job has stopped or died; the progress is kept',
-          remedy:
-            'Start the daemon again, or run the command again: without a daemon, the command runs the job itself.',
-        }
-      : {
-          what: 'The daemon has not responded for a minute; the progress is kept',
-          remedy: 'Check the log of the daemon, restart it if it hangs, and run the command again.',
-        },
+    'The daemon that ran this job has stopped or died; the progress is kept',
+    'Start the daemon again, or run the command again: without a daemon, the command runs the job itself.',
     3,
   );
 }
@@ -285,7 +277,8 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
  */
 async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const { board, clock, isLocked } = parts;
-  if (board.withdraw(id)) throw new UserError('The job was waiting for the daemon to start it; it is cancelled.', 3);
+  if (board.withdraw(id))
+    throw new UserError('The job was waiting for the daemon to start it; it is cancelled.', null, 3);
   board.cancel(id);
   const untilMs = clock.monoMs() + CANCEL_WITHIN_MS;
   const checkJob = (): JobEnd | 'too late' | null => {
@@ -295,10 +288,8 @@ async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const end = await pollUntil(clock, checkJob, { everyMs: FOLLOW_CHECK_MS }, NEVER_ABORTED);
   if (end !== 'too late') return end;
   throw new UserError(
-    {
-      what: 'The daemon has not confirmed within 8 seconds that it stopped the job; the progress is kept',
-      remedy: 'Run the command again.',
-    },
+    'The daemon has not confirmed within 8 seconds that it stopped the job; the progress is kept',
+    'Run the command again.',
     3,
   );
 }

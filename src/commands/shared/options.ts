@@ -25,7 +25,7 @@ export function readRange(
   const from = command.from === null ? null : readInstant('--from', command.from, nowMs);
   const to = command.to === null ? null : readInstant('--to', command.to, nowMs);
   if (from !== null && from >= (to ?? msToNs(nowMs))) {
-    throw new UserError(`--from: expected a time before ${to === null ? 'now' : '--to'}`, 2);
+    throw new UserError(`--from: expected a time before ${to === null ? 'now' : '--to'}`, null, 2);
   }
   return { from, to };
 }
@@ -40,7 +40,7 @@ function readInstant(flag: string, text: string, nowMs: EpochMs, also = ''): Epo
   const at = ageMs === null ? parseInstant(text) : msToNs(Math.max(0, nowMs - ageMs));
   if (at !== null && at <= msToNs(nowMs)) return at;
   const expected = 'a date such as 2026-01-31, an RFC 3339 time or an age such as 90d';
-  throw new UserError(`${flag}: expected ${at === null ? `${expected}${also}` : 'a time in the past'}`, 2);
+  throw new UserError(`${flag}: expected ${at === null ? `${expected}${also}` : 'a time in the past'}`, null, 2);
 }
 
 /** The word for everything there is. */
@@ -62,7 +62,7 @@ export function readRate(
   nowMs: EpochMs,
 ): RateOptions {
   if (finishBy !== null && maxShare !== null) {
-    throw new UserError('--finish-by and --max-share both set the rate. Give one of them.', 2);
+    throw new UserError('--finish-by and --max-share both set the rate', 'Give one of them.', 2);
   }
   return {
     maxShare: maxShare === null ? null : readShare(maxShare),
@@ -73,7 +73,7 @@ export function readRate(
 function readShare(text: string): number {
   const read = share(text);
   if (read instanceof InvalidText)
-    throw new UserError(`--max-share: ${read.reason}: the fraction of the budget that the backfill may use`, 2);
+    throw new UserError(`--max-share: ${read.reason}: the fraction of the budget that the backfill may use`, null, 2);
   return read;
 }
 
@@ -84,11 +84,12 @@ function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
   if (aheadMs === null && instant === null) {
     throw new UserError(
       `${flag}: expected a time in the future: a date such as 2026-01-31 (00:00 UTC), an RFC 3339 time, or a duration from now such as 12h`,
+      null,
       2,
     );
   }
   const atMs = instant === null ? nowMs + (aheadMs ?? 0) : nsToMs(instant);
-  if (atMs <= nowMs) throw new UserError(`${flag}: expected a time in the future`, 2);
+  if (atMs <= nowMs) throw new UserError(`${flag}: expected a time in the future`, null, 2);
   return atMs;
 }
 
@@ -116,19 +117,22 @@ export function readBackfillOptions(
 ): ParsedBackfill {
   if (command.from === null) {
     throw new UserError(
-      '--backfill needs --from: a date such as 2026-01-31, an RFC 3339 time, an age such as 90d, or all.',
+      '--backfill needs --from',
+      'a date such as 2026-01-31, an RFC 3339 time, an age such as 90d, or all.',
       2,
+      { joint: ':' },
     );
   }
   const from = command.from === ALL ? ALL : readInstant('--from', command.from, nowMs, ', or all');
   const to = command.to === null ? null : readInstant('--to', command.to, nowMs);
   if (from !== ALL && from >= (to ?? msToNs(nowMs))) {
-    throw new UserError(`--from: expected a time before ${to === null ? 'now' : '--to'}`, 2);
+    throw new UserError(`--from: expected a time before ${to === null ? 'now' : '--to'}`, null, 2);
   }
   const rate = readRate(command, nowMs);
   if (from === ALL && rate.finishByMs !== null) {
     throw new UserError(
-      '--finish-by needs a --from other than all, because the amount of history is not known in advance. Use --max-share instead.',
+      '--finish-by needs a --from other than all, because the amount of history is not known in advance',
+      'Use --max-share instead.',
       2,
     );
   }

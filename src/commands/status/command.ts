@@ -70,7 +70,7 @@ export function readStatus(
   }
   const devices = state.store.devices();
   if (devices.length === 0) {
-    throw new UserError('--device: no device is listed yet. Start the daemon or run --once first.', 2);
+    throw new UserError('--device: no device is listed yet', 'Start the daemon or run --once first.', 2);
   }
   const [id] = findDeviceIds(
     devices.map(({ record: { deviceId }, name }) => ({ deviceId, name })),

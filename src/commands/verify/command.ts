@@ -90,7 +90,7 @@ async function takeSample(
 function readSample(text: string): number {
   const ranges = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (ranges >= 1 && ranges <= 1000) return ranges;
-  throw new UserError('--sample: expected the number of ranges to read again, a whole number from 1 to 1000', 2);
+  throw new UserError('--sample: expected the number of ranges to read again, a whole number from 1 to 1000', null, 2);
 }
 
 interface Verified {
@@ -166,7 +166,9 @@ async function recordHidden(
 
 function nothingToCompare(): UserError {
   return new UserError(
-    'No database is configured, so there is nothing to compare: set influx.url, and influx.bucket or influx.kind: victoriametrics (docs/configuration.md).',
+    'No database is configured, so there is nothing to compare',
+    'set influx.url, and influx.bucket or influx.kind: victoriametrics (docs/configuration.md).',
     78,
+    { joint: ':' },
   );
 }

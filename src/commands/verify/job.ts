@@ -38,7 +38,8 @@ import { compareSample } from './sample.ts';
  */
 export function openState(dataDir: string): VerifyState {
   const state = openVerifyState(dataDir);
-  if (state === null) throw new UserError('No reading is stored yet: start the daemon or run --once first.', 1);
+  if (state === null)
+    throw new UserError('No reading is stored yet', 'start the daemon or run --once first.', 1, { joint: ':' });
   return state;
 }
 

@@ -150,7 +150,11 @@ async function confirmWorkspace({ context }: Sync, signal: AbortSignal): Promise
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
     if (endsSession(error)) throw refusalOf(error);
-    throw new UserError(`The requests to the API failed: ${error.message}. Run the command again when it answers.`, 3);
+    throw new UserError(
+      `The requests to the API failed: ${error.message}`,
+      'Run the command again when it answers.',
+      3,
+    );
   }
 }
 

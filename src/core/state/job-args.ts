@@ -15,10 +15,7 @@ export const OTHER_VERSION_REMEDY = 'Update the older of the two, restart the da
 
 /** The error of a job whose arguments another version of the program has written. */
 export function argumentsNotUnderstood(): UserError {
-  return new UserError(
-    { what: 'The daemon runs another version of Tidemark and cannot read this job', remedy: OTHER_VERSION_REMEDY },
-    3,
-  );
+  return new UserError('The daemon runs another version of Tidemark and cannot read this job', OTHER_VERSION_REMEDY, 3);
 }
 
 /** The arguments of a `backfill` job, as they are stored. */

@@ -147,10 +147,8 @@ function requireNotLost(path: string, { isMarked }: Lock): void {
   const isLeft = isMarked || existsSync(`${path}-wal`) || existsSync(`${path}-shm`);
   if ((bytes ?? 0) > 0 || !isLeft) return;
   throw new UserError(
-    {
-      what: `${path}: the state file is ${bytes === undefined ? 'missing' : 'empty'}, but other files of a state are in the same directory`,
-      remedy: `Restore a backup into an empty data_dir. To begin a new state instead, move ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} away together.`,
-    },
+    `${path}: the state file is ${bytes === undefined ? 'missing' : 'empty'}, but other files of a state are in the same directory`,
+    `Restore a backup into an empty data_dir. To begin a new state instead, move ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} away together.`,
     1,
   );
 }
@@ -206,10 +204,8 @@ function requireOurs(db: Database.Database, path: string): void {
 /** The error for a rollback journal. Our own files never have one after their creation. */
 function strayJournal(path: string): UserError {
   return new UserError(
-    {
-      what: `${path}-journal: this journal does not belong to a state of Tidemark`,
-      remedy: `If ${STATE_FILE} is your state, keep a copy of both files, move the journal away and start again; if --check then shows damage, restore a backup into an empty data_dir. If it is the database of another program, set data_dir to another directory. Nothing was changed.`,
-    },
+    `${path}-journal: this journal does not belong to a state of Tidemark`,
+    `If ${STATE_FILE} is your state, keep a copy of both files, move the journal away and start again; if --check then shows damage, restore a backup into an empty data_dir. If it is the database of another program, set data_dir to another directory. Nothing was changed.`,
     1,
   );
 }
@@ -217,11 +213,8 @@ function strayJournal(path: string): UserError {
 /** The error text for a state of a version that is newer than this one. */
 export function newerState(path: string, version: number): UserError {
   return new UserError(
-    {
-      what: `${path}: this state was written by a newer Tidemark (state version ${version}, this version supports ${MIGRATIONS.length})`,
-      remedy:
-        'Use the newer version, or restore a backup of an older state into an empty data_dir. Nothing was changed.',
-    },
+    `${path}: this state was written by a newer Tidemark (state version ${version}, this version supports ${MIGRATIONS.length})`,
+    'Use the newer version, or restore a backup of an older state into an empty data_dir. Nothing was changed.',
     1,
   );
 }
@@ -234,10 +227,7 @@ export function newerState(path: string, version: number): UserError {
 export function isFileThere(path: string): boolean {
   const file = statSync(path, { throwIfNoEntry: false });
   if (file?.isFile() === false) {
-    throw new UserError(
-      { what: `${path}: this is not a file`, remedy: 'Set data_dir to another directory, or move it away.' },
-      1,
-    );
+    throw new UserError(`${path}: this is not a file`, 'Set data_dir to another directory, or move it away.', 1);
   }
   return file !== undefined;
 }
@@ -245,10 +235,8 @@ export function isFileThere(path: string): boolean {
 /** The error text for a file that is not a state of Tidemark. */
 export function foreignDatabase(path: string): UserError {
   return new UserError(
-    {
-      what: `${path}: this is a database of another program`,
-      remedy: 'Set data_dir to another directory, or move that file away, together with its -wal and -shm.',
-    },
+    `${path}: this is a database of another program`,
+    'Set data_dir to another directory, or move that file away, together with its -wal and -shm.',
     1,
   );
 }
@@ -330,10 +318,8 @@ function copyBeforeMigration(db: Database.Database, path: string, upgrade: State
     // A copy of this version that is there already, made elsewhere and linked, will do.
     if (existsSync(copy)) return;
     throw new UserError(
-      {
-        what: `${path}: the backup before the upgrade could not be written (${codeOf(error)}); nothing was changed`,
-        remedy: copyRemedy(path, copy, error),
-      },
+      `${path}: the backup before the upgrade could not be written (${codeOf(error)}); nothing was changed`,
+      copyRemedy(path, copy, error),
       1,
     );
   }
@@ -362,10 +348,8 @@ function migrate(db: Database.Database, path: string): void {
     } catch (error) {
       if (!(error instanceof Database.SqliteError) || error.code !== 'SQLITE_ERROR') throw error;
       throw new UserError(
-        {
-          what: `${path}: this state could not be upgraded to state version ${version} (${error.message})`,
-          remedy: 'It was not changed; use the version that wrote it, or restore a backup into an empty data_dir.',
-        },
+        `${path}: this state could not be upgraded to state version ${version} (${error.message})`,
+        'It was not changed; use the version that wrote it, or restore a backup into an empty data_dir.',
         1,
       );
     }

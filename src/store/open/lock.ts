@@ -26,11 +26,8 @@ export interface Lock {
 export class StateInUseError extends UserError {
   constructor(file: string) {
     super(
-      {
-        what: `${file}: another process uses this state`,
-        remedy:
-          'Only one process may write it: stop the other one. A daemon for another workspace needs a data_dir of its own.',
-      },
+      `${file}: another process uses this state`,
+      'Only one process may write it: stop the other one. A daemon for another workspace needs a data_dir of its own.',
       1,
     );
   }
@@ -69,10 +66,8 @@ export function takeLock(file: string): Lock {
       const now = statSync(file, { throwIfNoEntry: false });
       if (now !== undefined && now.ino === own?.ino && now.dev === own.dev) return;
       throw new UserError(
-        {
-          what: `${file}: this file was deleted or replaced while the daemon held its lock, so another process may use this state`,
-          remedy: 'Tidemark stops writing. Start it again when no other process uses this data_dir.',
-        },
+        `${file}: this file was deleted or replaced while the daemon held its lock, so another process may use this state`,
+        'Tidemark stops writing. Start it again when no other process uses this data_dir.',
         1,
       );
     },
@@ -116,10 +111,8 @@ function isGarbage(error: unknown): boolean {
 
 function noLockFile(file: string): UserError {
   return new UserError(
-    {
-      what: `${file}: this is not a lock file of Tidemark`,
-      remedy: 'Move it away and start again; the state next to it was not changed.',
-    },
+    `${file}: this is not a lock file of Tidemark`,
+    'Move it away and start again; the state next to it was not changed.',
     1,
   );
 }

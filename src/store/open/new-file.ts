@@ -35,26 +35,27 @@ export function requireNewFile(option: string, given: string): void {
     try {
       return statSync(path, { throwIfNoEntry: false });
     } catch (error) {
-      throw new UserError(`${option}: ${shown} cannot be created (${codeOf(error)}). Choose another path.`, 1);
+      throw new UserError(`${option}: ${shown} cannot be created (${codeOf(error)})`, 'Choose another path.', 1);
     }
   };
   const stat = readStat(file);
   if (stat?.isDirectory() === true) {
-    throw new UserError(`${option}: ${shown} is a directory. Choose the name of a new file in it.`, 1);
+    throw new UserError(`${option}: ${shown} is a directory`, 'Choose the name of a new file in it.', 1);
   }
   if (stat !== undefined) {
     throw new UserError(
-      `${option}: ${shown} already exists and is not overwritten. Choose another name, or remove it.`,
+      `${option}: ${shown} already exists and is not overwritten`,
+      'Choose another name, or remove it.',
       1,
     );
   }
   let nearest = dirname(file);
   while (readStat(nearest) === undefined) nearest = dirname(nearest);
   if (readStat(nearest)?.isDirectory() !== true) {
-    throw new UserError(`${option}: ${plainText(nearest)} is not a directory. Choose another path.`, 1);
+    throw new UserError(`${option}: ${plainText(nearest)} is not a directory`, 'Choose another path.', 1);
   }
   if (nearest !== dirname(file)) {
-    throw new UserError(`${option}: there is no directory ${placeText(dirname(file), given)}. Create it first.`, 1);
+    throw new UserError(`${option}: there is no directory ${placeText(dirname(file), given)}`, 'Create it first.', 1);
   }
 }
 
@@ -133,17 +134,16 @@ export function isOfKernel(path: string): boolean {
 export function requireTarget(path: string): void {
   if (isOfKernel(path)) {
     throw new UserError(
-      { what: `${path}: nobody can create files in this file system`, remedy: 'Set data_dir to another directory.' },
+      `${path}: nobody can create files in this file system`,
+      'Set data_dir to another directory.',
       1,
     );
   }
   const target = danglingTarget(path);
   if (target !== null) {
     throw new UserError(
-      {
-        what: `${path}: this is a link to ${plainText(target)}, which does not exist`,
-        remedy: 'Mount or restore the target of the link, or correct the link. Nothing was written.',
-      },
+      `${path}: this is a link to ${plainText(target)}, which does not exist`,
+      'Mount or restore the target of the link, or correct the link. Nothing was written.',
       1,
     );
   }
@@ -206,7 +206,8 @@ export function writeBundle(
     if (error instanceof UserError) throw error;
     const code = codeOf(error);
     throw new UserError(
-      `--bundle: ${placeText(file, given)} could not be written (${code}). Choose a directory that this user may write to${alternativeText(file, dataDir)}.`,
+      `--bundle: ${placeText(file, given)} could not be written (${code})`,
+      `Choose a directory that this user may write to${alternativeText(file, dataDir)}.`,
       1,
     );
   } finally {

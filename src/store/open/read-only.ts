@@ -54,11 +54,8 @@ export function requireState(directory: string): void {
 /** The error text if there is no state yet. */
 export function noState(directory: string): UserError {
   return new UserError(
-    {
-      what: `There is no state in ${plainText(directory)} yet`,
-      remedy:
-        'If a daemon uses another configuration, add it by --config FILE (or set the same data_dir). Else start the daemon, or run --once, first.',
-    },
+    `There is no state in ${plainText(directory)} yet`,
+    'If a daemon uses another configuration, add it by --config FILE (or set the same data_dir). Else start the daemon, or run --once, first.',
     1,
   );
 }
@@ -79,11 +76,8 @@ export function hasShape(db: Database.Database, path: string, oldest: number = M
   if (version > MIGRATIONS.length) throw newerState(path, version);
   if (version < oldest) {
     throw new UserError(
-      {
-        what: `${path}: this state was written by an older Tidemark (state version ${version}, this version reads ${MIGRATIONS.length})`,
-        remedy:
-          'Start the daemon of this version or run --once, which upgrade it, or use the version that wrote it. Nothing was changed.',
-      },
+      `${path}: this state was written by an older Tidemark (state version ${version}, this version reads ${MIGRATIONS.length})`,
+      'Start the daemon of this version or run --once, which upgrade it, or use the version that wrote it. Nothing was changed.',
       1,
     );
   }
@@ -128,10 +122,8 @@ function isRefusal(error: unknown): error is Error & { readonly code: string } {
 
 function unreadable(path: string, code: string): UserError {
   return new UserError(
-    {
-      what: `${path}: this user cannot read the state (${code})`,
-      remedy: `Run the command as the user of the daemon. Or let that user make a copy with --backup, move it to ${STATE_FILE} in a directory of your own, and set data_dir to that.`,
-    },
+    `${path}: this user cannot read the state (${code})`,
+    `Run the command as the user of the daemon. Or let that user make a copy with --backup, move it to ${STATE_FILE} in a directory of your own, and set data_dir to that.`,
     1,
   );
 }
@@ -162,10 +154,8 @@ function schemaOf(db: Database.Database): string {
 
 function otherBuild(path: string, message: string): UserError {
   return new UserError(
-    {
-      what: `${path}: another build of Tidemark has written this state, with another database schema (${message})`,
-      remedy: 'Use the build that wrote it. Nothing was changed.',
-    },
+    `${path}: another build of Tidemark has written this state, with another database schema (${message})`,
+    'Use the build that wrote it. Nothing was changed.',
     1,
   );
 }

@@ -107,7 +107,7 @@ function beginReading(db: Database.Database, source: string): number {
   db.exec('BEGIN');
   const pragma = (name: string): number => Number(db.pragma(name, { simple: true }));
   if (pragma('application_id') !== APPLICATION_ID || pragma('user_version') === 0) {
-    throw new UserError(`${source}: this is not a complete state of Tidemark. Nothing was copied.`, 1);
+    throw new UserError(`${source}: this is not a complete state of Tidemark. Nothing was copied.`, null, 1);
   }
   return pragma('page_count') * pragma('page_size');
 }
@@ -157,7 +157,8 @@ function finalizeFile(part: string): number {
 
 function unsound(verdict: string): UserError {
   return new UserError(
-    `The copy is inconsistent (${plainText(verdict)}), so it was removed. If it happens again, the state itself may be damaged: run --check.`,
+    `The copy is inconsistent (${plainText(verdict)}), so it was removed`,
+    'If it happens again, the state itself may be damaged: run --check.',
     1,
   );
 }
@@ -197,19 +198,22 @@ function placed({ directory, file: given }: Target, error: unknown): unknown {
   const name = plainText(basename(file));
   if (/^(EACCES|EPERM|EROFS|SQLITE_CANTOPEN|SQLITE_READONLY)/.test(code)) {
     return new UserError(
-      `--backup: this user may not write ${name} into ${placeText(dirname(file), given)}: ${code}. Choose another directory${alternativeText(file, directory)}.`,
+      `--backup: this user may not write ${name} into ${placeText(dirname(file), given)}: ${code}`,
+      `Choose another directory${alternativeText(file, directory)}.`,
       1,
     );
   }
   return new UserError(
-    `--backup: ${name} could not be written (${code}). Nothing is left of it. Choose another directory${alternativeText(file, directory)}.`,
+    `--backup: ${name} could not be written (${code}). Nothing is left of it`,
+    `Choose another directory${alternativeText(file, directory)}.`,
     1,
   );
 }
 
 function full(file: string, why: string): UserError {
   return new UserError(
-    `--backup: no room in ${plainText(dirname(file))}: ${why}. The partial copy was removed. Choose another directory.`,
+    `--backup: no room in ${plainText(dirname(file))}: ${why}. The partial copy was removed`,
+    'Choose another directory.',
     1,
   );
 }

@@ -108,7 +108,7 @@ function fakeQueue() {
     open: () => [],
     submit: (): number => {
       queue.submitted += 1;
-      if (queue.submitted === 0) throw new StateFullError('the disk is full', 1);
+      if (queue.submitted === 0) throw new StateFullError('the disk is full', null, 1);
       return 1;
     },
   };

@@ -33,13 +33,14 @@ describe('the lines of an area', () => {
   });
 
   test('include the text of an error, and name the troubleshooting page for an error without a remedy', () => {
-    const advised = new UserError({ what: 'lock: another process has it', remedy: 'Stop that one. Then go on.' }, 1);
+    const advised = new UserError('lock: another process has it', 'Stop that one. Then go on.', 1);
     expect(errorText(advised)).toEqual({
       message: 'lock: another process has it',
       remedy: 'Stop that one. Then go on.',
     });
+    expect(errorText(new UserError('No key', 'set one.', 1, { joint: ':' })).remedy).toBe('Set one.');
     // A full stop inside of the words decides nothing.
-    expect(errorText(new UserError('It stopped. Nobody knows why.', 1))).toEqual({
+    expect(errorText(new UserError('It stopped. Nobody knows why.', null, 1))).toEqual({
       message: 'It stopped. Nobody knows why.',
       remedy: 'See docs/troubleshooting.md.',
     });

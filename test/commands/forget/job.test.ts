@@ -146,7 +146,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
       ...parts,
       filter: {
         excludes: () => {
-          throw new UserError('the state is damaged', 1, { ends: 'process' });
+          throw new UserError('the state is damaged', null, 1, { ends: 'process' });
         },
       },
     };

@@ -123,7 +123,7 @@ export function forWork(open: () => Sync): <T>(work: (sync: Sync) => Promise<T>)
 export function suppose(...texts: readonly string[]): WhatIfText[] {
   return texts.map((text) => {
     const read = readWhatIf(text);
-    if ('mistake' in read) throw new Error(read.mistake);
+    if ('mistake' in read) throw new Error(read.mistake.what);
     return read;
   });
 }
