@@ -8,9 +8,8 @@
 import { FAULT_TEXTS } from '../core/faults.ts';
 import { STREAMS } from '../core/ports.ts';
 import { WAIT_REASONS } from '../core/quota.ts';
-import { GAP_REASONS } from '../core/state/telemetry.ts';
-
 import { JOB_RULES } from '../core/state/jobs.ts';
+import { GAP_REASONS } from '../core/state/telemetry.ts';
 
 /** One metric. Labels are those of each of its series. */
 export interface MetricRow<L extends string = string> {
