@@ -86,33 +86,46 @@ export function createKeySource(
   { readFile, secrets, onUnusable }: SecretParts,
 ): KeySource & { readonly inUse: () => Secret } {
   let inUse = key;
-  const { note, clear } = createProblemNote('; the daemon keeps the previous key', onUnusable);
-  const remedy = 'Write only the new key into this file.';
+  const problem = createProblemNote('; the daemon keeps the previous key', onUnusable);
+  const read = (): string | FileProblem => (keyFile === null ? inUse.reveal() : readKey(keyFile, readFile));
   const inFile = (): Secret => {
-    if (keyFile === null) return inUse;
-    try {
-      const text = secretText(readFile(keyFile));
-      if (text instanceof InvalidText) {
-        note(`api.key_file: the file${shownPath(keyFile)} ${text.reason}`, remedy);
-        return inUse;
-      }
-      clear();
-      return text === inUse.reveal() ? inUse : new Secret(text);
-    } catch (error) {
-      const followed = isRefusal(error) ? readableText(keyFile) : remedy;
-      note(`api.key_file: ${fileProblem(error)}${shownPath(keyFile)}`, followed);
-      return inUse;
-    }
+    const text = read();
+    return typeof text !== 'string' || text === inUse.reveal() ? inUse : new Secret(text);
   };
   return {
     isFixed: keyFile === null,
     inUse: () => inUse,
+    checkFile: () => {
+      const text = read();
+      if (typeof text === 'string') problem.clear();
+      else problem.note(text.what, text.remedy);
+    },
     hasChanged: () => inFile() !== inUse,
     adopt: () => {
       inUse = inFile();
       secrets.push(inUse);
     },
   };
+}
+
+/** Why a file cannot be used, and what to do. */
+interface FileProblem {
+  readonly what: string;
+  readonly remedy: string;
+}
+
+const KEY_REMEDY = 'Write only the new key into this file.';
+
+/** Reads the text of a key. */
+function readKey(file: string, readFile: SecretParts['readFile']): string | FileProblem {
+  try {
+    const text = secretText(readFile(file));
+    if (!(text instanceof InvalidText)) return text;
+    return { what: `api.key_file: the file${shownPath(file)} ${text.reason}`, remedy: KEY_REMEDY };
+  } catch (error) {
+    const remedy = isRefusal(error) ? readableText(file) : KEY_REMEDY;
+    return { what: `api.key_file: ${fileProblem(error)}${shownPath(file)}`, remedy };
+  }
 }
 
 /** The remedy for a file that the user of the daemon may not read. */

@@ -13,7 +13,7 @@
  * A one-off runs the same session with one goal and without these two loops.
  */
 import { runUnlessFull } from '../core/archive-room.ts';
-import { pollUntil, repeat, runUntilFirst } from '../core/async.ts';
+import { repeat, runUntilFirst } from '../core/async.ts';
 import { ApiFault, refusalText } from '../core/faults.ts';
 import type { Stream } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
@@ -42,7 +42,12 @@ const BACKOFF = { baseMs: 5 * SECOND_MS, maxMs: 2 * MINUTE_MS };
 export interface KeySource {
   /** Whether there can never be another key: then none is looked for. */
   readonly isFixed?: boolean;
-  /** Whether there is another key than the one in use. */
+  /**
+   * Checks whether the file of the key has a usable one. A file may be half-written for a moment, so the second check in
+   * a row reports the problem: only the session calls it, every ten seconds.
+   */
+  checkFile?(): void;
+  /** Whether there is another key than the one in use. Only reads. */
   hasChanged(): boolean;
   /** Goes on with the key that there is now. */
   adopt(): void;
@@ -142,10 +147,14 @@ async function runSessionToEnd(parts: DaemonParts, signal: AbortSignal): Promise
 }
 
 /** Resolves when there is another key. */
-async function watchKey({ key, context }: DaemonParts, signal: AbortSignal): Promise<'key exchanged'> {
-  const check = (): 'key exchanged' | null => (key.hasChanged() ? 'key exchanged' : null);
+async function watchKey({ key, context: { clock } }: DaemonParts, signal: AbortSignal): Promise<'key exchanged'> {
   const everyMs = key.isFixed === true ? Number.POSITIVE_INFINITY : KEY_CHECK_MS;
-  return await pollUntil(context.clock, check, { everyMs }, signal);
+  while (!key.hasChanged()) {
+    // The file is not checked at once: the watch before this one may have ended just after its check.
+    await clock.sleep(everyMs, signal);
+    key.checkFile?.();
+  }
+  return 'key exchanged';
 }
 
 /**

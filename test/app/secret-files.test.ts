@@ -86,7 +86,8 @@ test('a new key that cannot be used is reported once, and the key before stays',
   const api = { key: new Secret('the-first-key'), keyFile: '/run/key' };
   const key = createKeySource(api, { readFile, secrets, onUnusable });
   const look = (times: number): string[] => {
-    for (let time = 0; time < times; time += 1) expect(key.hasChanged()).toBe(false);
+    for (let time = 0; time < times; time += 1) key.checkFile?.();
+    expect(key.hasChanged()).toBe(false);
     return reports.splice(0);
   };
   expect(look(3)).toEqual([]);
@@ -118,6 +119,18 @@ test('a new key that cannot be used is reported once, and the key before stays',
   ]);
 });
 
+test('a look of a job at a half-written key file is not the second check of the daemon', () => {
+  const reports: string[] = [];
+  const api = { key: new Secret('the-first-key'), keyFile: '/run/key' };
+  const onUnusable = (message: string): void => void reports.push(message);
+  const key = createKeySource(api, { readFile: () => 'abc\n', secrets: [], onUnusable });
+  key.checkFile?.();
+  for (let time = 0; time < 30; time += 1) expect(key.hasChanged()).toBe(false);
+  expect(reports).toEqual([]);
+  key.checkFile?.();
+  expect(reports).toHaveLength(1);
+});
+
 test('a key file of systemd that the daemon may not read any more: the commands that let it', () => {
   const reports: string[] = [];
   const readFile = (): string => {
@@ -126,7 +139,7 @@ test('a key file of systemd that the daemon may not read any more: the commands 
   const keyFile = '/etc/tidemark/home/tidemark_api_key';
   const onUnusable = (message: string): void => void reports.push(message);
   const key = createKeySource({ key: new Secret('the-key'), keyFile }, { readFile, secrets: [], onUnusable });
-  for (let time = 0; time < 3; time += 1) key.hasChanged();
+  for (let time = 0; time < 3; time += 1) key.checkFile?.();
   expect(reports).toEqual([
     expect.stringMatching(
       /\. Let the daemon read it: sudo chgrp tidemark-home \/etc\/tidemark\/home\/tidemark_api_key && sudo chmod 0640 \/etc\/tidemark\/home\/tidemark_api_key$/,

@@ -138,8 +138,10 @@ async function runSessions(
   const { clock, log, parts } = createSessionWorld(state, script);
   let isAdopted = false;
   let looks = 0;
+  const checkedMs: number[] = [];
   const key = {
     isFixed,
+    checkFile: () => void checkedMs.push(clock.monoMs()),
     hasChanged: () => {
       looks += 1;
       return !isAdopted && clock.monoMs() >= keyFromMs;
@@ -157,7 +159,7 @@ async function runSessions(
     (reason: unknown) => reason,
   );
   const accounts = log.filter((line) => line.startsWith('account'));
-  return { error, log, accounts, looks, endedMs: clock.monoMs(), refusal: parts.apiState.refusal };
+  return { error, log, accounts, looks, checkedMs, endedMs: clock.monoMs(), refusal: parts.apiState.refusal };
 }
 
 describe('from session to session', () => {
@@ -186,6 +188,15 @@ describe('from session to session', () => {
     const [fixed, inFile] = [await runSessions({}, { isFixed: true }), await runSessions({})];
     expect(fixed.looks).toBeLessThan(3);
     expect(inFile.looks).toBeGreaterThan(10);
+  });
+
+  test('the key file is checked at most every ten seconds, however many sessions end', async () => {
+    const fails = { account: Array.from({ length: 50 }, () => REFUSED) };
+    const { accounts, checkedMs } = await runSessions({ fails }, { forMs: 10 * MINUTE_MS });
+    expect(accounts.length).toBeGreaterThan(3);
+    const pauses = checkedMs.slice(1).map((atMs, index) => atMs - (checkedMs[index] ?? 0));
+    expect(pauses.length).toBeGreaterThan(40);
+    expect(Math.min(...pauses)).toBeGreaterThanOrEqual(10_000);
   });
 
   test('an error that a restart would not fix ends the daemon', async () => {
