@@ -158,6 +158,8 @@ interface Evidence {
   readonly served: ServedTimes;
   /** The highest time that the evidence has shown before its last change. */
   readonly highestBeforeMs: EpochMs | null;
+  /** The latest time that the state had at the first answer without a `Date` to use; `null` before. */
+  readonly storedMs: EpochMs | null;
 }
 
 const NO_EVIDENCE: Evidence = {
@@ -167,6 +169,7 @@ const NO_EVIDENCE: Evidence = {
   answersWithout: 0,
   served: { newest: null, passed: null, areFuture: false },
   highestBeforeMs: null,
+  storedMs: null,
 };
 
 /**
@@ -176,7 +179,6 @@ const NO_EVIDENCE: Evidence = {
  */
 export function createServerClock(clock: Clock, others: OtherClocks | null = null): ServerClock {
   let evidence = NO_EVIDENCE;
-  const storedMs = latestStored(others);
   const passedMs = (): EpochMs | null => passedBy(evidence, clock);
   const presentAtMostMs = (): EpochMs | null => presentAtMost(evidence.last, clock.monoMs());
   const nowMs = (): EpochMs => Math.min(estimateMs(evidence.memory.samples, clock), presentAtMostMs() ?? Infinity);
@@ -184,7 +186,7 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
 
   return {
     noteDate(answer) {
-      evidence = afterAnswer(evidence, answer, { clock, others });
+      evidence = withStored(afterAnswer(evidence, answer, { clock, others }), others);
     },
     noteTimes(times, hasFuture = false) {
       evidence = afterTimes(evidence, { times, hasFuture }, { clock, others });
@@ -202,7 +204,8 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     skewMs: () => (shown(evidence).length === 0 ? null : clock.nowMs() - estimateMs(shown(evidence), clock)),
     isDateAbsent: () => shown(evidence).length === 0 && evidence.answersWithout >= ABSENT_AFTER,
     latestNs: () => {
-      const apiMs = shown(evidence).length > 0 ? estimateMs(shown(evidence), clock) : storedMs();
+      const apiMs =
+        shown(evidence).length > 0 ? estimateMs(shown(evidence), clock) : (evidence.storedMs ?? latestStored(others));
       return msToNs(Math.max(clock.nowMs(), apiMs) + DAY_MS);
     },
   };
@@ -257,13 +260,14 @@ function afterTimes(
   return { ...before, served, unconfirmed: null, memory: { ...memory, samples: [unconfirmed.first] } };
 }
 
-/** The latest time in the state at the first call. */
-function latestStored(others: OtherClocks | null): () => EpochMs {
-  let storedMs: EpochMs | null = null;
-  return () => {
-    storedMs ??= Math.max(0, ...(others?.storedMs() ?? []));
-    return storedMs;
-  };
+/** The evidence with the latest time of the state, before the first answer without a `Date` to use adds to it. */
+function withStored(evidence: Evidence, others: OtherClocks | null): Evidence {
+  const isNeeded = evidence.storedMs === null && shown(evidence).length === 0;
+  return isNeeded ? { ...evidence, storedMs: latestStored(others) } : evidence;
+}
+
+function latestStored(others: OtherClocks | null): EpochMs {
+  return Math.max(0, ...(others?.storedMs() ?? []));
 }
 
 function presentAtMost({ samples }: LastAnswers, monoMs: number): EpochMs | null {

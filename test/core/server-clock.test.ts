@@ -100,6 +100,15 @@ describe('the latest time that a record may have', () => {
     expect(createServerClock(clock, others).latestNs()).toBe(msToNs(41 * DAY_MS));
     expect(createServerClock(clock).latestNs()).toBe(msToNs(DAY_MS));
   });
+
+  test('without a Date stays where it is, however late the records are that the state gets meanwhile', () => {
+    const clock = createVirtualClock(0);
+    let storedMs = 40 * DAY_MS;
+    const serverClock = createServerClock(clock, { toleranceMs: 0, storedMs: () => [storedMs] });
+    serverClock.noteDate({ dateMs: null, sentMonoMs: 0, receivedMonoMs: 0 });
+    storedMs = 41 * DAY_MS;
+    expect(serverClock.latestNs()).toBe(msToNs(41 * DAY_MS));
+  });
 });
 
 describe('the coverage limit', () => {
