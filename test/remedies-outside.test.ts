@@ -49,7 +49,7 @@ describe('the address of the API', () => {
   test('of a server without TLS: with http://', async () => {
     const address = await started((_request, response) => void response.end('{}'));
     const { message } = await failure(ask(`https://${address}`));
-    expect(message).toMatch(/if that is intended, write api\.url with http:\/\//);
+    expect(message).toMatch(/If that is intended, write api\.url with http:\/\//);
     expect((await ask(`http://${address}`)).status).toBe(200);
   });
 
@@ -65,7 +65,7 @@ describe('the address of the API', () => {
 
   test('whose host has no address: corrected', async () => {
     const { message } = await failure(ask(`http://${NO_HOST}`));
-    expect(message).toMatch(/check api\.url and the name servers of this machine/);
+    expect(message).toMatch(/Check api\.url and the name servers of this machine/);
     const address = await started((_request, response) => void response.end('{}'));
     expect((await ask(`http://${address}`)).status).toBe(200);
   });
@@ -86,7 +86,7 @@ describe('the address of the API', () => {
 
   test('at which nothing listens: corrected, or the server started', async () => {
     const closed = await closedAddress();
-    expect((await failure(ask(`http://${closed}`))).message).toMatch(/check api\.url and that the server is up/);
+    expect((await failure(ask(`http://${closed}`))).message).toMatch(/Check api\.url and that the server is up/);
     const address = await started((_request, response) => void response.end('{}'));
     expect((await ask(`http://${address}`)).status).toBe(200);
     await started((_request, response) => void response.end('{}'), Number(new URL(`http://${closed}`).port));

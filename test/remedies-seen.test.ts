@@ -5,6 +5,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { classifyAnswer } from '../src/api/classify.ts';
 import { noteFault, notePlan } from '../src/commands/check/findings.ts';
 import { createNotes } from '../src/commands/check/report.ts';
 import { loadConfig } from '../src/config/load.ts';
@@ -27,6 +28,28 @@ test.each<[ApiFaultKind, string]>([
   const notes = createNotes('api');
   noteFault(notes, 'telemetry:read', new ApiFault(kind, 'no', { request: 'GET /devices' }));
   expect(notes.lines).toMatchObject([{ remedy }]);
+});
+
+test('--check: the advice of a fault stands in the remedy alone', () => {
+  const notes = createNotes('api');
+  const answer = (status: number) => ({ status, headers: {}, body: Buffer.from('no') });
+  const asked = { request: 'GET /devices', hasCursor: false, nowMs: 0, secret: KEY };
+  for (const status of [301, 403, 404, 405]) {
+    const read = classifyAnswer(answer(status), asked);
+    if (read.kind === 'fault') noteFault(notes, 'devices:read', read.fault);
+  }
+  expect(notes.lines.map(({ message, remedy }) => [message, remedy])).toEqual([
+    ['GET /devices: the response is a redirect (301)', expect.stringMatching(/^Run --check again\./)],
+    [
+      'the plan of this workspace has no API access (GET /devices: the API refuses access (403))',
+      'Switch to a plan that includes API access.',
+    ],
+    ['GET /devices: the server has no such endpoint (404)', expect.stringMatching(/^Correct api\.url: /)],
+    [
+      'granted, but the API rejected the request: GET /devices: the response does not look like one of the API (405)',
+      'Check that api.url is right and that no proxy answers.',
+    ],
+  ]);
 });
 
 test('--check: the plan has no known limits', () => {

@@ -7,7 +7,7 @@
  * into a fault. Any bytes lead to a body or a fault. The document does not name the header of a requested wait, so it
  * is found by its name's pattern; an unreadable header counts as missing.
  */
-import { ApiFault, type ApiFaultFacts, type ApiFaultKind, type ApiText, FAULT_TEXTS } from '../core/faults.ts';
+import { ApiFault, type ApiFaultFacts, type ApiFaultKind, type ApiRemedy, FAULT_TEXTS } from '../core/faults.ts';
 import { isRecord, member } from '../core/json.ts';
 import type { HttpAnswer } from '../core/ports.ts';
 import { createScrub, Secret } from '../core/secret.ts';
@@ -41,7 +41,7 @@ interface ErrorText {
 /** Decides what an answer means. */
 export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Classified {
   if (isHtml(answer)) {
-    return fault('server-fault', answer, context, { text: IS_PAGE, error: null });
+    return fault('server-fault', answer, context, { ...IS_PAGE, error: null });
   }
   const hasTooMany = countValues(answer.body) > MAX_VALUES;
   if (hasTooMany && answer.status === 200) {
@@ -57,15 +57,27 @@ export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Cla
   const error = readError(body, context.secret);
   const kind = faultKind(answer.status, error, context.hasCursor);
   const isRedirect = answer.status >= 300 && answer.status < 400;
-  return fault(kind, answer, context, { text: isRedirect ? IS_REDIRECT : faultText(kind, context, error), error });
+  const meaning = isRedirect ? IS_REDIRECT : meaningOf(kind, context, error);
+  return fault(kind, answer, context, { ...meaning, error });
 }
 
-const IS_PAGE: ApiText = (api) =>
-  `the response is an HTML page, not the API. Check that ${api.url} is right and that no proxy or login page answers`;
-const IS_REDIRECT: ApiText = (api) => `the response is a redirect, which is not followed. Check ${api.url}`;
-const IS_NO_ERROR: ApiText = (api) =>
-  `the response does not look like one of the API. Check that ${api.url} is right and that no proxy answers`;
-const NO_ENDPOINT: ApiText = (api) => `the server has no such endpoint. Check ${api.url}`;
+/** The meaning of an answer, and what to do about it. */
+interface Meaning {
+  readonly what: string;
+  readonly remedy?: ApiRemedy;
+}
+
+const IS_PAGE: Meaning = {
+  what: 'the response is an HTML page, not the API',
+  remedy: (api) => `Check that ${api.url} is right and that no proxy or login page answers`,
+};
+const IS_REDIRECT: Meaning = { what: 'the response is a redirect', remedy: (api) => `Check ${api.url}` };
+const IS_NO_ERROR: Meaning = {
+  what: 'the response does not look like one of the API',
+  remedy: (api) => `Check that ${api.url} is right and that no proxy answers`,
+};
+const NO_ENDPOINT: Meaning = { what: 'the server has no such endpoint', remedy: (api) => `Check ${api.url}` };
+const PLAN_REMEDY = "Check that the workspace's plan includes API access";
 
 const STATUS_KINDS: ReadonlyMap<number, ApiFaultKind> = new Map([
   [401, 'unauthorized'],
@@ -98,27 +110,22 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorText, hasCursor: bool
 }
 
 /**
- * The text for a fault. A missing endpoint, or a refusal without the error object of the API, points to a wrong address
- * and not to the workspace.
+ * The meaning of a fault. A missing endpoint, or a refusal without the error object of the API, points to a wrong
+ * address and not to the workspace.
  */
-function faultText(kind: ApiFaultKind, { request }: RequestContext, { code, message }: ErrorText): ApiText {
+function meaningOf(kind: ApiFaultKind, { request }: RequestContext, { code, message }: ErrorText): Meaning {
   if (kind === 'invalid-request' && code === null && message === null) return IS_NO_ERROR;
   const isEndpoint = /^GET \/[a-z]+$/.test(request);
-  return kind === 'not-found' && isEndpoint ? NO_ENDPOINT : () => FAULT_TEXTS[kind].beforeMessage;
-}
-
-interface FaultText {
-  readonly text: ApiText;
-  readonly error: ErrorText | null;
+  if (kind === 'not-found' && isEndpoint) return NO_ENDPOINT;
+  return { what: FAULT_TEXTS[kind].beforeMessage, remedy: kind === 'no-api-access' ? PLAN_REMEDY : null };
 }
 
 function fault(
   kind: ApiFaultKind,
-  answer: HttpAnswer,
+  { status, headers }: HttpAnswer,
   context: RequestContext,
-  { text, error }: FaultText,
+  { what, remedy, error }: Meaning & { readonly error: ErrorText | null },
 ): Classified {
-  const { status, headers } = answer;
   const waitMs = requestedWait(status, headers, context.nowMs);
   const facts: ApiFaultFacts = {
     request: context.request,
@@ -130,8 +137,8 @@ function fault(
   };
   const code = error?.code == null ? '' : ` ${error.code}`;
   const serverText = error?.message == null ? '' : `; message of the server: ${error.message}`;
-  const whole: ApiText = (api) => `${context.request}: ${text(api)} (${status}${code})${serverText}`;
-  return { kind: 'fault', fault: new ApiFault(kind, whole, facts) };
+  const whole = `${context.request}: ${what} (${status}${code})${serverText}`;
+  return { kind: 'fault', fault: new ApiFault(kind, whole, facts, remedy) };
 }
 
 /** The fault for a body that is not as documented. */

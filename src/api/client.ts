@@ -143,8 +143,8 @@ async function send<T>({ options, attempt }: Requester, spec: RequestSpec<T>, si
     const outcome = await attempt(spec, signal);
     if (!(outcome instanceof ApiFault)) return outcome;
     failingSinceMs = Math.min(failingSinceMs, clock.monoMs());
-    const { kind, text, facts } = outcome;
-    const fault = new ApiFault(kind, text, { ...facts, retriedMs: clock.monoMs() - failingSinceMs });
+    const { kind, what, facts, remedy } = outcome;
+    const fault = new ApiFault(kind, what, { ...facts, retriedMs: clock.monoMs() - failingSinceMs }, remedy);
     await beforeRetry(options, fault, failures, signal);
   }
 }
@@ -280,11 +280,14 @@ function createAttempt(options: ApiClientOptions): Attempt {
  */
 function readKey(key: string, request: string): string {
   if (/^[\x21-\x7e]+$/.test(key)) return key;
-  const message =
+  const [problem, remedy] =
     key === ''
-      ? 'the API key is missing: set api.key_file or api.key'
-      : 'the API key contains characters that no HTTP header can carry, such as a line break: correct api.key or the file of api.key_file';
-  throw new ApiFault('unauthorized', `${request}: not sent, ${message}`, { request });
+      ? ['the API key is missing', 'Set api.key_file or api.key']
+      : [
+          'the API key contains characters that no HTTP header can carry, such as a line break',
+          'Correct api.key or the file of api.key_file',
+        ];
+  throw new ApiFault('unauthorized', `${request}: not sent, ${problem}`, { request }, remedy);
 }
 
 function isFromApi(meaning: Classified): boolean {
@@ -306,9 +309,6 @@ function toFault(error: unknown, { request, status, signal }: Attempted): ApiFau
   if (!(error instanceof TransportError)) return null;
   const kind: ApiFaultKind = error.failure === 'too-large' ? 'malformed' : 'unreachable';
   const more = error.failure === 'too-large' ? { isTooLarge: true } : {};
-  return new ApiFault(kind, (api) => `${request}: ${error.text(api)}`, {
-    request,
-    ...(status === null ? {} : { status }),
-    ...more,
-  });
+  const facts = { request, ...(status === null ? {} : { status }), ...more };
+  return new ApiFault(kind, `${request}: ${error.what}`, facts, error.remedy);
 }

@@ -19,7 +19,7 @@ import {
 } from 'node:zlib';
 import { type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { linkAbort } from '../core/async.ts';
-import { type ApiText, codeOf, proxyNotUrl, TransportError, type TransportFailure } from '../core/faults.ts';
+import { type ApiRemedy, codeOf, proxyNotUrl, TransportError, type TransportFailure } from '../core/faults.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
 import { byteSize, plainText } from '../core/text.ts';
 
@@ -187,45 +187,47 @@ function tooLarge(): TransportError {
   return new TransportError('too-large', `the response is larger than ${byteSize(MAX_ANSWER_BYTES)}`);
 }
 
-/** `host` is a space and the name of the host, or nothing where the error does not name it. */
-type Finding = readonly [failure: TransportFailure, text: string | FindingText];
-type FindingText = (api: Parameters<ApiText>[0], host: string) => string;
+/** `host` in the text is a space and the name of the host, or nothing where the error does not name it. */
+type Finding = readonly [failure: TransportFailure, what: string | ((host: string) => string), remedy?: ApiRemedy];
 
-const REFUSED: Finding = ['refused', (api) => `connection refused; check ${api.url} and that the server is up`];
-const NO_ROUTE: Finding = ['refused', 'there is no route to the server; check the network of this machine'];
+const REFUSED: Finding = ['refused', 'connection refused', (api) => `Check ${api.url} and that the server is up`];
+const NO_ROUTE: Finding = ['refused', 'there is no route to the server', 'Check the network of this machine'];
 const RESET: Finding = ['reset', 'the connection was closed before the response was complete'];
 const NOT_CONNECTED: Finding = ['timeout', 'the server did not accept the connection in time'];
 const TIMEOUT: Finding = ['timeout', 'the server did not answer in time'];
 const NO_NAME: Finding = [
   'name',
-  (api, host) => `the host name${host} was not found; check ${api.url} and the name servers of this machine`,
+  (host) => `the host name${host} was not found`,
+  (api) => `Check ${api.url} and the name servers of this machine`,
 ];
 const NO_RESOLVER: Finding = [
   'name',
-  (_, host) => `the host name${host} could not be resolved; check the name servers of this machine`,
+  (host) => `the host name${host} could not be resolved`,
+  'Check the name servers of this machine',
 ];
 const TLS: Finding = ['tls', 'no secure connection (TLS)'];
 const NO_TLS: Finding = [
   'tls',
-  (api) => `the server does not speak TLS; if that is intended, write ${api.url} with http://`,
+  'the server does not speak TLS',
+  (api) => `If that is intended, write ${api.url} with http://`,
 ];
 const SELF_SIGNED: Finding = [
   'tls',
-  'the certificate is self-signed; to trust it, add it to the PEM file of api.ca_file',
+  'the certificate is self-signed',
+  'To trust it, add it to the PEM file of api.ca_file',
 ];
 const UNKNOWN_AUTHORITY: Finding = [
   'tls',
-  'the certificate was issued by an unknown authority; to trust that authority, add its certificate to the PEM file of api.ca_file',
+  'the certificate was issued by an unknown authority',
+  'To trust that authority, add its certificate to the PEM file of api.ca_file',
 ];
-const WRONG_NAME: Finding = [
-  'tls',
-  (api) => `the certificate does not match the host in ${api.url}; correct ${api.url}`,
-];
+const WRONG_NAME: Finding = ['tls', 'the certificate does not match the host', (api) => `Correct ${api.url}`];
 const EXPIRED: Finding = [
   'tls',
-  'the certificate has expired; check the clock of this machine, or ask the operator of the API to renew it',
+  'the certificate has expired',
+  'Check the clock of this machine, or ask the operator of the API to renew it',
 ];
-const NOT_YET_VALID: Finding = ['tls', 'the certificate is not valid yet; check the clock of this machine'];
+const NOT_YET_VALID: Finding = ['tls', 'the certificate is not valid yet', 'Check the clock of this machine'];
 const PROXY_AUTH: Finding = ['other', 'the proxy requires a user name and a password'];
 const NOT_HTTP: Finding = ['other', 'the response is not HTTP'];
 
@@ -291,10 +293,9 @@ export function toTransportError(error: unknown): TransportError {
   return findingError(findingWithoutCode(error), error, codesOf(error)[0]);
 }
 
-function findingError([failure, text]: Finding, error: unknown, code: string | undefined): TransportError {
-  const host = hostText(error);
-  const suffix = code === undefined ? '' : ` (${code})`;
-  return new TransportError(failure, (api) => `${typeof text === 'string' ? text : text(api, host)}${suffix}`);
+function findingError([failure, what, remedy]: Finding, error: unknown, code: string | undefined): TransportError {
+  const text = typeof what === 'string' ? what : what(hostText(error));
+  return new TransportError(failure, code === undefined ? text : `${text} (${code})`, remedy);
 }
 
 /** The failures that undici reports without a code of their own. */

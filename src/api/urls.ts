@@ -106,13 +106,9 @@ export function createUrls(baseUrl: string): (target: Target) => string {
     for (const [name, value] of target.query) url.searchParams.append(name, value);
     if (url.origin !== base.origin || url.pathname !== `${base.pathname}${target.path}` || url.hash !== '') {
       const request = nameRequest(target);
-      throw new ApiFault(
-        'invalid-request',
-        (api) => `${request}: not sent, because its URL would not begin with ${api.url}`,
-        {
-          request,
-        },
-      );
+      throw new ApiFault('invalid-request', `${request}: not sent, because its URL would not begin with api.url`, {
+        request,
+      });
     }
     return url.href;
   };

@@ -48,10 +48,7 @@ export const FAULT_TEXTS = {
   throttled: { alone: 'the quota is used up (429)', beforeMessage: 'the quota is used up' },
   unauthorized: { alone: 'the API refuses the key (401)', beforeMessage: KEY_REFUSED },
   'scope-missing': { alone: 'the key lacks the required scope (403)', beforeMessage: 'the key lacks a scope' },
-  'no-api-access': {
-    alone: 'the plan has no API access (403)',
-    beforeMessage: "the API refuses access; check that the workspace's plan includes API access",
-  },
+  'no-api-access': { alone: 'the plan has no API access (403)', beforeMessage: 'the API refuses access' },
   'not-found': { alone: 'not found (404)', beforeMessage: 'no such resource in the workspace of this key' },
   'bad-cursor': { alone: 'the API rejected the cursor (400)', beforeMessage: 'the API rejected the cursor' },
   'range-too-large': {
@@ -79,24 +76,44 @@ interface ApiSettingNames {
 
 const API_KEYS: ApiSettingNames = { url: 'api.url' };
 
-/** A text with the names of settings; most texts have none. */
-export type ApiText = (api: ApiSettingNames) => string;
+/** The next step after a fault, without a full stop; `null` if there is none. Most name no setting. */
+export type ApiRemedy = string | ((api: ApiSettingNames) => string) | null;
 
-function apiText(text: string | ApiText): ApiText {
-  return typeof text === 'string' ? () => text : text;
+/** A failed request. The message is the problem and the remedy, if there is one. */
+export abstract class RequestError extends Error {
+  /** The problem, and where it is, without a full stop. */
+  readonly what: string;
+  readonly remedy: ApiRemedy;
+
+  constructor(what: string, remedy: ApiRemedy) {
+    super(withRemedy(what, remedyText(remedy, API_KEYS)));
+    this.what = what;
+    this.remedy = remedy;
+  }
+
+  /** The remedy as a text. */
+  remedyText(api: ApiSettingNames = API_KEYS): string | null {
+    return remedyText(this.remedy, api);
+  }
+}
+
+function remedyText(remedy: ApiRemedy, api: ApiSettingNames): string | null {
+  return typeof remedy === 'function' ? remedy(api) : remedy;
+}
+
+/** The problem and the next step as one text, without a full stop. */
+function withRemedy(what: string, remedy: string | null): string {
+  return remedy === null ? what : `${what.replace(/\.$/, '')}. ${remedy}`;
 }
 
 /** A request without a complete answer. */
-export class TransportError extends Error {
+export class TransportError extends RequestError {
   override readonly name = 'TransportError';
   readonly failure: TransportFailure;
-  /** The message, where the settings have other names than their keys. */
-  readonly text: ApiText;
 
-  constructor(failure: TransportFailure, text: string | ApiText) {
-    super(apiText(text)(API_KEYS));
+  constructor(failure: TransportFailure, what: string, remedy: ApiRemedy = null) {
+    super(what, remedy);
     this.failure = failure;
-    this.text = apiText(text);
   }
 }
 
@@ -119,18 +136,15 @@ export interface ApiFaultFacts {
 }
 
 /** A request to the API that failed. */
-export class ApiFault extends Error {
+export class ApiFault extends RequestError {
   override readonly name = 'ApiFault';
   readonly kind: ApiFaultKind;
   readonly facts: ApiFaultFacts;
-  /** The message, where the settings have other names than their keys. */
-  readonly text: ApiText;
 
-  constructor(kind: ApiFaultKind, text: string | ApiText, facts: ApiFaultFacts) {
-    super(apiText(text)(API_KEYS));
+  constructor(kind: ApiFaultKind, what: string, facts: ApiFaultFacts, remedy: ApiRemedy = null) {
+    super(what, remedy);
     this.kind = kind;
     this.facts = facts;
-    this.text = apiText(text);
   }
 }
 
@@ -217,7 +231,7 @@ const REPLACE_KEY =
 /** The advice on a refused key as one text for a daemon, without a full stop. */
 export function refusalText(fault: ApiFault): string {
   const { what, remedy } = refusalAdvice(fault);
-  return `${what}. ${remedy}`;
+  return withRemedy(what, remedy);
 }
 
 /**

@@ -105,7 +105,7 @@ test.each(TABLE)('%s is %j as a fault of the right kind', (_what, served, kind) 
 test('a refusal without the error object of the API is attributed to something in between', () => {
   const other = faultOf({ status: 400, text: 'unsupported path requested: "/external/v1/account"' });
   expect(other.message).toBe(
-    'GET /devices: the response does not look like one of the API. Check that api.url is right and that no proxy answers (400)',
+    'GET /devices: the response does not look like one of the API (400). Check that api.url is right and that no proxy answers',
   );
   const own = faultOf({ status: 400, body: error({ code: 'invalid_request', message: 'limit is odd' }) });
   expect(own.message).toBe(

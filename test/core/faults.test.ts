@@ -7,6 +7,7 @@ import {
   internalErrorText,
   isExitCode,
   refusalText,
+  TransportError,
   UserError,
 } from '../../src/core/faults.ts';
 
@@ -78,6 +79,19 @@ describe('a refusal of the API', () => {
     expect(refusal(kind, scope)).toMatch(words);
     expect(refusal(kind, scope)).not.toMatch(/\.$/);
   });
+});
+
+test('a failed request has its remedy apart, with the names of the settings that a person uses', () => {
+  const failed = new ApiFault(
+    'server-fault',
+    'GET /x: a redirect (301); message of the server: Moved.',
+    { request: 'GET /x' },
+    (api) => `Check ${api.url}`,
+  );
+  expect(failed.message).toBe('GET /x: a redirect (301); message of the server: Moved. Check api.url');
+  expect([failed.remedyText(), failed.remedyText({ url: '--api-url' })]).toEqual(['Check api.url', 'Check --api-url']);
+  const without = new TransportError('reset', 'the connection was closed');
+  expect([without.message, without.remedyText()]).toEqual([without.what, null]);
 });
 
 test('faults of other versions are shown as they are, as plain text and cut', () => {

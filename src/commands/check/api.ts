@@ -18,7 +18,7 @@ import { StateInUseError } from '../../store/open/lock.ts';
 import { readOpenAlerts } from '../../store/views/read-state.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { ratesOfState } from '../shared/state-report.ts';
-import { noteSchedules, SCOPES } from './findings.ts';
+import { noteSchedules, remedyOf, SCOPES } from './findings.ts';
 import { checkApi } from './job.ts';
 import {
   type ApiFindings,
@@ -101,6 +101,9 @@ async function checkConnection(notes: CheckNotes, { api, proxies }: Config, sign
   return noteReached(notes, reached);
 }
 
+const TLS_REMEDY =
+  'Set api.ca_file (PEM) for a certificate authority of your own, check that the certificate names the host in api.url, and check the clock of this machine. For a server without TLS, use http://.';
+
 /**
  * Reports each step.
  *
@@ -122,8 +125,7 @@ function noteReached(notes: CheckNotes, { host, port, name, connection, tls }: R
       name: 'TLS',
       text: ({ protocol, endsMs, isTrusted }) =>
         `${protocol}; the certificate is ${isTrusted ? 'trusted' : 'not trusted, but certificates are not checked'}${endsMs === null ? '' : `; it expires in ${duration((endsMs - realClock.nowMs()) / 1000)}`}`,
-      remedy:
-        'Set api.ca_file (PEM) for a certificate authority of your own, check that the certificate names the host in api.url, and check the clock of this machine. For a server without TLS, use http://.',
+      remedy: tls?.ok === false ? remedyOf(tls.why, TLS_REMEDY) : TLS_REMEDY,
     }),
   ];
   if (tls?.ok === true && isEnding(tls.found.endsMs)) {
@@ -146,7 +148,7 @@ interface StepText<T> {
 function noteStep<T>(notes: CheckNotes, step: ReachStep<T> | null, { name, text, remedy }: StepText<T>): boolean {
   if (step === null) return true;
   if (step.ok) notes.ok(name, text(step.found));
-  else notes.fail(name, { message: step.why.message, remedy });
+  else notes.fail(name, { message: step.why.what, remedy });
   return step.ok;
 }
 

@@ -10,6 +10,7 @@ import {
   KEY_REFUSED,
   KEYS_PAGE,
   NO_API_ACCESS,
+  type RequestError,
   SCOPE_OF,
   type Scope,
 } from '../../core/faults.ts';
@@ -253,14 +254,22 @@ const noteScopeMissing: ReportFault = (notes, scope) => {
   } else notes.warn(scope, { message: `the key lacks this scope: ${without}`, remedy });
 };
 
-const noteOddAnswer: ReportFault = (notes, scope, { message }) => {
+/** The remedy of a fault as a sentence; `otherwise` if it has none. */
+export function remedyOf(fault: RequestError, otherwise: string): string {
+  const remedy = fault.remedyText();
+  return remedy === null ? otherwise : `${remedy}.`;
+}
+
+const noteOddAnswer: ReportFault = (notes, scope, { what }) => {
   const remedy = `Run --check again. If the problem stays, check that api.url is right and that no proxy answers instead of the API (request for ${scope}).`;
-  notes.fail('answer', { message, remedy });
+  notes.fail('answer', { message: what, remedy });
 };
 
-const noteRefused: ReportFault = (notes, scope, { message }) => {
-  const remedy = 'If the sync works, ignore this: it uses other parameters. Otherwise please report this message.';
-  notes.warn(scope, { message: `granted, but the API rejected the request: ${message}`, remedy });
+const OTHER_REMEDY = 'If the sync works, ignore this: it uses other parameters. Otherwise please report this message.';
+
+const noteRefused: ReportFault = (notes, scope, fault) => {
+  const message = `granted, but the API rejected the request: ${fault.what}`;
+  notes.warn(scope, { message, remedy: remedyOf(fault, OTHER_REMEDY) });
 };
 
 const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
@@ -271,25 +280,25 @@ const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
       remedy: `Check that the file of api.key_file has the complete key, alone on one line. If it has, create a new key ${KEYS_PAGE} and write it into that file.`,
       exitCode: 77,
     }),
-  'no-api-access': (notes, _scope, { message }) =>
+  'no-api-access': (notes, _scope, { what }) =>
     notes.fail('access', {
-      message: `${NO_API_ACCESS.what} (${message})`,
+      message: `${NO_API_ACCESS.what} (${what})`,
       remedy: `${NO_API_ACCESS.remedy}.`,
       exitCode: 77,
     }),
-  'not-found': (notes, _scope, { message }) =>
+  'not-found': (notes, _scope, { what }) =>
     notes.fail('address', {
-      message,
+      message: what,
       remedy: 'Correct api.url: it is the base address of the API and ends in /external/v1.',
     }),
-  unreachable: (notes, _scope, { message }) =>
+  unreachable: (notes, _scope, fault) =>
     notes.fail('answer', {
-      message,
-      remedy: 'Check the network, HTTPS_PROXY and api.ca_file, then run --check again.',
+      message: fault.what,
+      remedy: remedyOf(fault, 'Check the network, HTTPS_PROXY and api.ca_file, then run --check again.'),
     }),
-  throttled: (notes, _scope, { message, facts: { waitMs } }) =>
+  throttled: (notes, _scope, { what, facts: { waitMs } }) =>
     notes.fail('quota', {
-      message: `${message}${waitMs === undefined ? '' : `; the next request is possible in ${duration(waitMs / 1000, 'up')}`}`,
+      message: `${what}${waitMs === undefined ? '' : `; the next request is possible in ${duration(waitMs / 1000, 'up')}`}`,
       remedy:
         'Run --check again after that. If it happens often, lower api.share, or find out who else uses keys of the workspace.',
       facts: { wait_seconds: waitMs === undefined ? null : Math.ceil(waitMs / 1000) },

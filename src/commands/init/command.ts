@@ -30,7 +30,7 @@ import { withQuestions } from '../../app/with-sync.ts';
 import type { InitCommand } from '../../cli/command.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
 import { apiUrl, history, InvalidText, listen as pageAddress } from '../../config/values.ts';
-import { type Advice, ApiFault, codeOf, refusalAdvice, UserError } from '../../core/faults.ts';
+import { type Advice, ApiFault, codeOf, type RequestError, refusalAdvice, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
 import { capitalized, counted, plainText, shellText } from '../../core/text.ts';
 import { nsToMs } from '../../core/time.ts';
@@ -218,13 +218,17 @@ async function requireReached(init: Init, url: string): Promise<void> {
   const { api, proxies } = loadTriedConfig(init, { url, key: UNKNOWN_KEY }, null);
   // Through a proxy, the request with the key is the test.
   if (proxyVariable(url, proxies) !== null) return;
-  const { name, connection, tls } = await probeConnection(
-    { url, ca: api.ca, timeoutMs: CONNECT_WITHIN_MS },
-    init.ports.signal,
-  );
+  const options = { url, ca: api.ca, timeoutMs: CONNECT_WITHIN_MS };
+  const { name, connection, tls } = await probeConnection(options, init.ports.signal);
   const failed = [name, connection, tls].find((step) => step?.ok === false);
-  if (failed?.ok === false)
-    throw new UserError(`The API cannot be reached: ${failed.why.text(ownNames(init).api)}.`, null, 1);
+  if (failed?.ok === false) throw apiError(init, 'The API cannot be reached', failed.why);
+}
+
+/** The error (exit 1) of a request to the API that failed. */
+function apiError(init: Init, problem: string, error: RequestError): UserError {
+  const what = `${problem}: ${error.what}`;
+  const remedy = error.remedyText(ownNames(init).api);
+  return remedy === null ? new UserError(`${what}.`, null, 1) : new UserError(what, `${remedy}.`, 1);
 }
 
 /**
@@ -235,8 +239,7 @@ async function requireReached(init: Init, url: string): Promise<void> {
  */
 async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserError> {
   const whole = loadTriedConfig(init, api, null);
-  // Nothing is written before every answer works: without a state of this workspace, a temporary one counts the
-  // requests.
+  // Nothing is written before every answer works: a temporary state counts the requests where there is none yet.
   const hasState = init.command.workspace === null && existsSync(join(whole.dataDir, STATE_FILE));
   const temporary = hasState ? null : mkdtempSync(join(tmpdir(), 'tidemark-init-'));
   const config = { ...whole, dataDir: temporary ?? whole.dataDir };
@@ -244,8 +247,7 @@ async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserEr
   const terminal = openTerminalOutput({ ports: init.ports, log, level: null, secrets: init.secrets });
   try {
     const account = await withQuestions({ config, terminal }, async ({ context }) => {
-      const { signal } = init.ports;
-      return await fetchAccount(context, signal);
+      return await fetchAccount(context, init.ports.signal);
     });
     const count = account?.devices == null ? '' : ` (${counted(account.devices, 'device')})`;
     init.print(
@@ -265,9 +267,8 @@ async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserEr
 
 /** The error of a key that was not accepted (exit 77), or of an account that could not be read (exit 1). */
 function untriedKey(init: Init, fault: ApiFault): UserError {
-  if (fault.kind !== 'unauthorized' && fault.kind !== 'no-api-access') {
-    return new UserError(`The request for the account failed: ${fault.text(ownNames(init).api)}.`, null, 1);
-  }
+  if (fault.kind !== 'unauthorized' && fault.kind !== 'no-api-access')
+    return apiError(init, 'The request for the account failed', fault);
   const useKey = init.prompter.isTerminal ? 'enter it here' : 'give its file by --api-key-file';
   const { what, remedy } = refusalAdvice(fault, useKey);
   return new UserError(capitalized(what), `${remedy}.`, 77);

@@ -4,7 +4,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, test, vi } from 'vitest';
@@ -536,9 +536,19 @@ describe('the way there', () => {
     const plain = await stage.report({ TIDEMARK_API_URL: stage.url.replace('http:', 'https:') });
     expect(line(plain, 'TLS')).toMatchObject({
       status: 'fail',
-      remedy: expect.stringMatching(/For a server without TLS, use http:\/\/\.$/),
+      remedy: expect.stringMatching(/^If that is intended, write api\.url with http:\/\/\.$/),
     });
     expect(bad(await stage.report({ TIDEMARK_API_URL: stage.url }), 'api')).toEqual([]);
+  });
+
+  test('TLS: a server that closes the connection instead', async () => {
+    await using stage = await openStage();
+    const server = createTcpServer((socket) => void socket.once('data', () => socket.destroy()));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const report = await stage.report({ TIDEMARK_API_URL: `https://127.0.0.1:${port}/external/v1` });
+    expect(line(report, 'TLS')).toMatchObject({ status: 'fail', remedy: expect.stringMatching(/^Set api\.ca_file/) });
+    await new Promise((resolve) => server.close(resolve));
   });
 
   test('a host that accepts connections and never answers: the timeout, once', async () => {

@@ -307,7 +307,7 @@ describe('by flags', () => {
       ['--api-url', 'http://127.0.0.1:1/external/v1'],
       {},
       1,
-      /The API cannot be reached: connection refused; check --api-url and/,
+      /The API cannot be reached: connection refused \(ECONNREFUSED\)\. Check --api-url and that the server is up\.$/m,
     ],
     ['an address of something else', ['--api-url', 'http://127.0.0.1:1/'], {}, 2, /ending in \/external\/v1/],
     ['no key', ['--api-url', '@api'], {}, 2, /An API key is required/],
@@ -549,7 +549,7 @@ describe('on a terminal', () => {
     const answers = [wrong, KEY, api.url, KEY, '', '1d'];
     const { code, stderr } = await init(place(), [], { answers });
     expect(stderr).toContain(
-      'The request for the account failed: GET /account: the server has no such endpoint. Check the address (404).',
+      'The request for the account failed: GET /account: the server has no such endpoint (404). Check the address.',
     );
     expect(code, stderr).toBe(0);
   });
