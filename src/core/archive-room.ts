@@ -13,14 +13,14 @@ import { MINUTE_MS } from './time.ts';
 
 const MIB = 1024 * 1024;
 
-/** How far above `archive.max_size` the state file may grow at all: bookings and delivery still work at the limit. */
+/** How far the state file may grow above `archive.max_size`. Bookings and delivery still work at the limit. */
 export const HARD_LIMIT_ABOVE_BYTES = 64 * MIB;
 
 /** The state could not be written because the disk is full or failed. No part of that write is stored. */
 export class StateFullError extends UserError {}
 
 /**
- * Does work that waits for another time if the state is full.
+ * Does work that can wait if the state is full.
  *
  * @param onFull called with the error if the state is full.
  * @returns the result; `null` if it is full.
@@ -44,7 +44,7 @@ export interface RoomLimits {
   readonly maxBytes: number | null;
   /** Ingest pauses where less of the disk is free, or less than twice the write-ahead log. */
   readonly minFreeBytes: number;
-  /** Whether a database is configured, which could take something; yes where it is left out. */
+  /** Whether a database is configured that could take points; `true` if absent. */
   readonly hasDestinations?: boolean;
 }
 
@@ -57,7 +57,7 @@ export interface RoomFigures extends StateSize {
   readonly directory: string;
   /** Free bytes on its disk; `null` if unknown. */
   readonly diskFreeBytes: number | null;
-  /** How long ago a write failed because the disk was full, and the message; `null`: not since the start. */
+  /** When a write last failed because the disk was full, and its message; `null`: not since the start. */
   readonly refusal: { readonly agoMs: number; readonly message: string } | null;
 }
 
@@ -72,16 +72,17 @@ export interface NoRoom {
   readonly reason: string;
 }
 
-/** After a write that failed, for so long nothing new is requested. */
+/** How long nothing new is requested after a failed write. */
 const REST_AFTER_REFUSAL_MS = MINUTE_MS;
 
-/** Between the limit and where ingest continues; and between that and where clearing stops. */
+/** The distance from the limit down to where ingest resumes, and from there down to where clearing stops. */
 function reserve(maxBytes: number): number {
   return Math.min(maxBytes / 20, 32 * MIB);
 }
 
 /**
- * The size above which acknowledged blocks are cleared regardless of `archive.retention`, and the size down to which.
+ * The size above which acknowledged blocks are cleared regardless of `archive.retention`, and the size at which that
+ * stops.
  */
 export function clearingMarks(maxBytes: number): { readonly above: number; readonly downTo: number } {
   return { above: maxBytes - reserve(maxBytes), downTo: maxBytes - 2 * reserve(maxBytes) };
@@ -90,7 +91,7 @@ export function clearingMarks(maxBytes: number): { readonly above: number; reado
 /**
  * Decides whether there is room.
  *
- * @param before the previous decision: reading resumes at a lower mark than it stops at.
+ * @param before the previous decision: reading resumes at a smaller size than it stops at.
  */
 export function judgeRoom(before: NoRoom | null, figures: RoomFigures, limits: RoomLimits): NoRoom | null {
   const { refusal } = figures;

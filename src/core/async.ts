@@ -1,5 +1,5 @@
 /**
- * The few ways in which work waits here: a loop, a race of loops, a wake-up, turns, a number of items at once.
+ * The ways in which work waits: a loop, a race of loops, a wake-up, turns, and several pieces of work at once.
  *
  * Promise: nothing here stays registered with a signal after it has ended. `AbortSignal.any` does, for as long as the
  * longest-lived of its signals, so it is not used with a signal that lives as long as the process.
@@ -9,7 +9,7 @@ import type { Clock } from './ports.ts';
 export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
 
 /**
- * Closes parts one after the other, also past one that fails.
+ * Closes parts one after the other, even if one of them fails.
  *
  * @throws the first error, after all were tried.
  */
@@ -29,7 +29,7 @@ export async function closeAll(...closes: readonly (() => void | Promise<void>)[
 export interface LinkedAbort {
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
-  /** Ends the link: to be called when the work is over, however it ended. */
+  /** Ends the link. The caller calls this when the work is over, however it ended. */
   release(): void;
 }
 
@@ -76,7 +76,7 @@ export async function runUntilFirst<T>(
   }
 }
 
-/** Repeats a step until the signal aborts or a step throws. Each step returns the rest after it, in ms. */
+/** Repeats a step until the signal aborts or a step throws. Each step returns the pause after it, in ms. */
 export async function repeat(
   clock: Pick<Clock, 'sleep'>,
   step: (signal: AbortSignal) => number | Promise<number>,
@@ -85,7 +85,7 @@ export async function repeat(
   for (;;) await clock.sleep(await step(signal), signal);
 }
 
-/** The pause between checks of a wait: they notice its end late by a twentieth of the wait at most. */
+/** The pause between checks of a wait: the checks notice the end of the wait late by at most a twentieth of it. */
 export function checkPauseMs(waitedMs: number, leastMs: number): number {
   return Math.max(leastMs, waitedMs * 0.05);
 }
@@ -94,7 +94,7 @@ export function checkPauseMs(waitedMs: number, leastMs: number): number {
 interface PollRate {
   /** The pause between two checks, in ms; a function returns it after each check. */
   readonly everyMs: number | (() => number);
-  /** Ends the rest early when it is notified. */
+  /** Ends a pause early when it is notified. */
   readonly wakeUp?: WakeUp;
 }
 
@@ -133,11 +133,14 @@ export function restAfter(tookMs: number): number {
   return tookMs / CPU_SHARE;
 }
 
-/** Pieces of work side by side, each under a name of its own, started by a loop. */
+/** Pieces of work that run side by side, each under its own name, started by a loop. */
 export interface WorkGroup<K> {
   /** The names of the running tasks. */
   readonly underWay: ReadonlyMap<K, unknown>;
-  /** Aborts when a piece of work or the loop has failed, or when the outer signal does: the loop waits with it too. */
+  /**
+   * Aborts when a piece of work or the loop fails, or when the outer signal aborts. The loop waits with this signal
+   * too.
+   */
   readonly signal: AbortSignal;
   /** Starts a piece of work with the signal of the group. Its end wakes the loop. */
   start(name: K, work: (signal: AbortSignal) => Promise<void>): void;
@@ -147,7 +150,7 @@ export interface WorkGroup<K> {
  * Runs a loop that starts pieces of work, until the loop or a piece fails; then stops the others and waits for them.
  *
  * @param wakeUp notified at the end of each piece.
- * @throws the first failure; the outer signal's reason if that aborts before.
+ * @throws the first failure; the outer signal's reason if that signal aborts first.
  */
 export async function runWorkGroup<K>(
   { notify }: Pick<WakeUp, 'notify'>,
@@ -177,18 +180,18 @@ export async function runWorkGroup<K>(
   }
 }
 
-/** Lets a loop rest until there is something to do, or a while has passed, without polling. */
+/** Lets a loop wait until there is something to do or a time limit has passed, without polling. */
 export interface WakeUp {
-  /** Wakes the loop that waits; where none does, its next wait ends at once. */
+  /** Wakes the waiting loop. If no loop waits, the next wait ends at once. */
   notify(): void;
   /** Resolves when it is notified or after `maxMs`; rejects with the signal's reason when that aborts. */
   wait(maxMs: number, signal: AbortSignal): Promise<void>;
 }
 
-/** Made once: an error with its stack costs more than all else of a wake-up. */
+/** Created once: an error with its stack costs more than everything else in a wake-up. */
 const AWAKE = new Error('awake');
 
-/** A wake-up that was not called yet. */
+/** Creates a wake-up that has not been notified yet. */
 export function createWakeUp(clock: Clock): WakeUp {
   let isNotified = false;
   let wake = (): void => {};
@@ -215,7 +218,7 @@ export function createWakeUp(clock: Clock): WakeUp {
   };
 }
 
-/** Waits for something that cannot be called off. Rejects with the signal's reason when that aborts first. */
+/** Waits for something that cannot be cancelled. Rejects with the signal's reason when that aborts first. */
 export async function waitOrAbort<T>(waitedFor: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();

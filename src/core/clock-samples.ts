@@ -1,20 +1,20 @@
 /**
- * The offset between the server's clock and the monotonic clock, by what single answers allow, and the times that the
- * API has served. Pure. The rules that follow from both are in `server-clock.ts`.
+ * The offset between the server's clock and the monotonic clock, according to single answers, and the times that the
+ * API has served. Pure. `server-clock.ts` has the rules that use both.
  */
 import type { Clock } from './ports.ts';
 import { type EpochMs, type EpochNs, MINUTE_MS, maxNs, nsToMs, SECOND_MS } from './time.ts';
 
 const REMEMBERED_MS = 10 * MINUTE_MS;
 const REMEMBERED_AT_LEAST = 3;
-/** Answers within this time are remembered as one, so that the memory stays small at any rate of requests. */
+/** Answers within this time are merged into one sample, so that few samples are stored at any rate of requests. */
 const MERGED_MS = 5 * SECOND_MS;
-/** How far an answer may lie beside the others without being a jump. */
+/** How far an answer may differ from the others without counting as a jump. */
 export const JUMP_MS = 5 * SECOND_MS;
 /** How far two clocks may drift apart: 0.5 ms a second, the highest rate at which clocks are slewed. */
 const DRIFT = 1 / 2000;
 
-/** Bounds of the offset, server's minus monotonic time, by one or several answers. */
+/** The bounds of the offset (server time minus monotonic time), from one or several answers. */
 export interface Sample {
   readonly lowestMs: number;
   readonly bestMs: number;
@@ -24,7 +24,7 @@ export interface Sample {
   readonly wallOffsetMs: number;
 }
 
-/** The server's time in an answer, and when that answer was made by the monotonic clock. */
+/** The server's time in an answer, and when the answer was sent and received by the monotonic clock. */
 export interface ReceivedDate {
   /** The `Date` header; `null` if the answer has none. */
   readonly dateMs: EpochMs | null;
@@ -33,7 +33,7 @@ export interface ReceivedDate {
   readonly receivedMonoMs: number;
 }
 
-/** The bounds by one answer, whose `Date` is truncated to the second. */
+/** The bounds from one answer. Its `Date` is truncated to the second. */
 export function toSample(dateMs: EpochMs, { sentMonoMs, receivedMonoMs }: ReceivedDate, clock: Clock): Sample {
   const lowest = dateMs - receivedMonoMs;
   return {
@@ -50,7 +50,7 @@ export function isAhead(samples: readonly Sample[], next: Sample): boolean {
   return samples.length > 0 && next.lowestMs - highestMs(samples, next.monoMs) > JUMP_MS;
 }
 
-/** The samples after one more answer that fits them: rule 1. */
+/** The samples after one more answer that agrees with them: rule 1. */
 export function withSample(samples: readonly Sample[], next: Sample): readonly Sample[] {
   const last = samples.at(-1);
   if (last === undefined) return [next];
@@ -76,7 +76,8 @@ function merge(a: Sample, b: Sample): Sample {
 }
 
 /**
- * The samples that bound the offset. Drift widens the bounds of all of them alike, so time changes nothing about it.
+ * The samples that bound the offset. Drift widens the bounds of all samples alike, so these stay the same as time
+ * passes.
  */
 interface Bounding {
   readonly lowest: Sample;
@@ -84,7 +85,7 @@ interface Bounding {
   readonly highest: Sample;
 }
 
-/** Kept for each list of samples: the time is read dozens of times between two answers. */
+/** Cached for each list of samples: the time is read dozens of times between two answers. */
 const boundingOf = new WeakMap<readonly Sample[], Bounding>();
 
 function bounding(samples: readonly Sample[]): Bounding | null {
@@ -116,8 +117,8 @@ export function lowestMs(samples: readonly Sample[], monoMs: number): EpochMs {
 }
 
 /**
- * The server's time by the highest lower bound. It is the closest one: `Date` is truncated to the second, and time has
- * passed since it was written.
+ * The server's time by the highest lower bound. This bound is the closest: `Date` is truncated to the second, and time
+ * has passed since it was written.
  */
 export function estimateMs(samples: readonly Sample[], clock: Clock): EpochMs {
   const best = bounding(samples)?.best;
@@ -129,7 +130,10 @@ export function areAlike(a: Sample, b: Sample): boolean {
   return !isAhead([a], b) && !isAhead([b], a);
 }
 
-/** The offset from before the answer, if it is further back than the clocks' errors explain; otherwise `beforeMs`. */
+/**
+ * The offset from before the answer, if the answer is further back than the clocks' errors explain; otherwise
+ * `beforeMs`.
+ */
 export function fallenFromMs(samples: readonly Sample[], next: Sample, beforeMs: number | null): number | null {
   const bestMs = bounding(samples)?.best.bestMs;
   if (bestMs === undefined) return beforeMs;
@@ -151,29 +155,27 @@ export interface PassedTime {
   readonly monoMs: number;
 }
 
-/**
- * Of the times that the API has served, the one that shows the latest time, and the one of those that count as passed.
- */
+/** The served time that is the latest of all, and the latest that counts as passed. */
 export interface ServedTimes {
   readonly newest: PassedTime | null;
   readonly passed: PassedTime | null;
-  /** Whether times were refused for being later. */
+  /** Whether served times were rejected because they were too far ahead. */
   readonly areFuture: boolean;
 }
 
-/** The served times after some more. */
+/** The served times after more times were served. */
 export function addServed(served: ServedTimes, times: readonly EpochNs[], clock: Clock): ServedTimes {
   if (times.length === 0) return served;
   const monoMs = clock.monoMs();
   const atMs = nsToMs(times.reduce(maxNs));
   const later = (known: PassedTime | null, next: PassedTime): PassedTime =>
     next.atMs > (passedByNow(known, clock) ?? Number.NEGATIVE_INFINITY) ? next : (known ?? next);
-  // A time from the future does not show that it has passed: a device's or a server's clock may be wrong.
+  // A time from the future is no evidence that it has passed: a device's or a server's clock may be wrong.
   const passed = later(served.passed, { atMs: Math.min(atMs, clock.nowMs()), monoMs });
   return { ...served, newest: later(served.newest, { atMs, monoMs }), passed };
 }
 
-/** The time that the server's clock has passed by now, as it has moved on. */
+/** The time that the server's clock has passed by now: the passed time plus the time since. */
 export function passedByNow(passed: PassedTime | null, clock: Clock): EpochMs | null {
   return passed === null ? null : Math.floor(passed.atMs + (1 - DRIFT) * (clock.monoMs() - passed.monoMs));
 }

@@ -28,13 +28,13 @@ export interface CoveredRange extends Interval {
   readonly last: Edge | null;
 }
 
-/** Longer than a weekend: a device that made no reading for so long was not there yet. */
+/** Longer than a weekend: a device without readings for this long did not exist yet. */
 const NOT_THERE_NS = 3n * DAY_NS;
 
 /**
- * The first reading of a device, where a covered range begins long before it.
+ * The first reading of a device, if a covered range begins long before that reading.
  *
- * @param lowest the lowest range that is known of the device.
+ * @param lowest the lowest known range of the device.
  */
 export function firstReadingOf(lowest: { readonly from: EpochNs; readonly firstNs: EpochNs | null }): EpochNs | null {
   const { from, firstNs } = lowest;
@@ -74,7 +74,7 @@ function pickEdge(a: Edge | null, b: Edge | null, better: (x: Edge, y: Edge) => 
 }
 
 /**
- * Returns the overlap readings that an answer about `gap` must contain.
+ * Returns the overlap readings that an answer for `gap` must contain.
  *
  * @returns `near`: the reading above the gap from which a page scan continues; `null` if no covered range follows the
  * gap. `far`: the next reading below the gap, however far below; a page that ends the window must reach it; `null` if

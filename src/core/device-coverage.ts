@@ -22,37 +22,39 @@ import {
   SECOND_NS,
 } from './time.ts';
 
-/** The listing may come from a replica that lags: readings younger than this need not be in it. */
+/** The device list may come from a replica that lags, so it may not show readings that are younger than this. */
 export const LISTING_LAG_MS = MINUTE_MS;
 
-/** The range since the last poll is a gap of every device at any time: by that alone no device is behind. */
+/** Every device has a gap since its last poll. A gap of up to this length does not make a device count as behind. */
 export const LIVE_LAG_SECONDS = 5 * 60;
 
-/** How long a device that does not report whether it is online may be without readings before it counts as silent. */
+/** How long a device that does not report whether it is online may send no readings before it counts as silent. */
 const SILENT_AFTER_NS = DAY_NS;
 
 interface DeviceCoverage {
   readonly state: DeviceState;
-  /** The newest instant that has no gap above it, up to the end of the wanted range. */
+  /** The device has no gap before this instant. At most the end of the wanted range. */
   readonly coveredTo: EpochNs;
   /** From `coveredTo` to the end of the wanted range. */
   readonly lagSeconds: number;
   readonly gapSeconds: number;
-  /** The gaps, each with its reason; without the newest range while that is open only until the next poll. */
+  /** The gaps, each with its reason. The newest range is left out while it only waits for the next poll. */
   readonly gaps: readonly StatusGap[];
-  /** Whether it is covered up to the present, but for a newest range that is open only until the next poll. */
+  /**
+   * Whether the device is covered up to the present. A newest range that only waits for the next poll does not count.
+   */
   readonly isCurrent: boolean;
-  /** Whether the beginning of the wanted range is still to be read: the initial sync. */
+  /** Whether the beginning of the wanted range has not been read yet: the initial sync. */
   readonly isInitial: boolean;
 }
 
-/** The part of a device that its coverage depends on. */
+/** The facts about a device that its coverage depends on. */
 type WantedDevice = Pick<KnownDevice, 'record' | 'goneSinceMs'> & {
-  /** Whether the configuration leaves it out: then it is not read, whether it is there or gone. */
+  /** Whether the configuration excludes it. Then it is not read, whether it is present or gone. */
   readonly isExcluded?: boolean;
 };
 
-/** The reason of a gap that nothing hinders: it is not read yet. */
+/** The reason of a gap that nothing blocks: it has not been read yet. */
 export const PENDING = 'pending';
 
 /** The text for the reason of a gap: the cause, and what happens next. */
@@ -72,14 +74,14 @@ const GAP_TEXTS: Readonly<Record<GapReason | typeof PENDING | 'excluded', GapTex
   excluded: { why: 'excluded', remedy: 'by sync.include or sync.exclude' },
 };
 
-/** The text for the reason of a gap; a reason of another version is shown as it is. */
+/** The text for the reason of a gap. A reason that another version has written is shown as it is. */
 export function gapText(reason: string): GapText {
   return Object.hasOwn(GAP_TEXTS, reason)
     ? GAP_TEXTS[reason as keyof typeof GAP_TEXTS]
     : { why: plainText(reason, 60), remedy: '' };
 }
 
-/** How the device stands, in words for `--status` and the page; `null` for an excluded one. */
+/** The status of the device in words, for `--status` and the page; `null` for an excluded device. */
 export function standingText({
   state,
   fresh,
@@ -98,16 +100,18 @@ export function standingText({
   return gaps.length === 0 ? 'up to date' : `up to date except for ${some}`;
 }
 
-/** Reasons of gaps that no work closes: such gaps are named, not waited for. */
+/** The reasons of gaps that no request can close. Such gaps are reported, but nothing waits for them. */
 export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device_gone', 'excluded']);
 
 /** The coverage of a device, and the empty ranges that follow from the device list. */
 interface KnownCoverage {
   readonly covered: readonly CoveredRange[];
   readonly gaps: readonly Gap[];
-  /** See `emptyByListing`. Nothing where only proof is to count. */
+  /** See `emptyByListing`. Empty if only evidence from answers is to count. */
   readonly listedEmpty?: Intervals;
-  /** How long the newest range may be open without being a gap: it always is until the next poll. Default 0. */
+  /**
+   * How long the newest range may be open without counting as a gap: it is always open until the next poll. Default 0.
+   */
   readonly openSeconds?: number;
 }
 
@@ -119,7 +123,7 @@ export function determineCoverage(device: WantedDevice, known: KnownCoverage, wa
   const lag = newest?.to === wanted.to ? newest.to - newest.from : 0n;
   const isCurrent = known.covered.length > 0 && seconds(lag) <= (known.openSeconds ?? 0);
   const missing = isCurrent && lag > 0n ? open.slice(0, -1) : open;
-  // The reason of an excluded or gone device replaces all earlier ones.
+  // The reason of an excluded or gone device replaces all other reasons.
   const gaps = reason === null ? nameGaps(missing, known.gaps, PENDING) : nameGaps(missing, [], reason);
   return {
     state: deviceState(device, { covered: known.covered, open: missing, wanted }),
@@ -133,14 +137,14 @@ export function determineCoverage(device: WantedDevice, known: KnownCoverage, wa
 }
 
 /**
- * Whether the coverage of a device shows a lag: not before the first page, nor in the initial sync, whose device is not
- * complete up to any instant. A newest range that is open for too long shows in any case.
+ * Whether the coverage of a device shows a lag. It shows none before the first page and during the initial sync, when
+ * the device is not complete up to any instant. A newest range that is open for too long always shows a lag.
  */
 export function hasLag({ isCurrent, isInitial }: Pick<DeviceCoverage, 'isCurrent' | 'isInitial'>): boolean {
   return !isCurrent || !isInitial;
 }
 
-/** Why nothing of a device can be read at all; `null` where it can. */
+/** Why nothing of a device can be read; `null` if it can be read. */
 function unreadReason({ goneSinceMs, isExcluded }: WantedDevice): 'excluded' | 'device_gone' | null {
   if (isExcluded === true) return 'excluded';
   return goneSinceMs === null ? null : 'device_gone';
@@ -158,7 +162,7 @@ function deviceState(
   return newest !== null && wanted.to - newest < SILENT_AFTER_NS ? 'live' : 'silent';
 }
 
-/** Names the gaps. Named gaps may overlap; each instant counts once, under the first name that applies. */
+/** Names the gaps. Named gaps may overlap; each instant counts once, under the first reason that applies. */
 function nameGaps(open: Intervals, gaps: readonly Gap[], otherwise: string): StatusGap[] {
   let left = open;
   const named: NamedGap[] = [];
@@ -178,7 +182,7 @@ interface NamedGap {
   readonly reason: string;
 }
 
-/** Joins neighbouring gaps of the same reason. */
+/** Joins neighbouring gaps that have the same reason. */
 function joined(gaps: readonly NamedGap[]): NamedGap[] {
   const result: NamedGap[] = [];
   for (const next of gaps) {
@@ -190,11 +194,11 @@ function joined(gaps: readonly NamedGap[]): NamedGap[] {
 }
 
 /**
- * How far above the range that it covers a page may show a reading, beside the grace period: slow answers take so long.
+ * How far above its covered range (plus the grace period) a page may show a reading: a slow answer can take this long.
  */
 const ANSWERED_NS = 2n * MINUTE_NS;
 
-/** The settings and the due times that an empty range depends on beside its device. */
+/** The settings and due times that an empty range depends on, in addition to the device. */
 interface ListingContext {
   readonly settings: { readonly gracePeriodMs: number };
   readonly nextReadingMs: (deviceId: string) => EpochMs | null;
@@ -202,14 +206,14 @@ interface ListingContext {
 
 /**
  * The newest range of a device that is empty according to the last device list. The device is polled there only after a
- * sign of life or at its idle poll, and the open range is no lag. It is no proof and never counts as covered. Of a
- * device that was never seen there is such a range while it is offline and has never had a reading.
+ * sign of life or at its idle poll, so the open range is no lag. The list is no evidence: the range never counts as
+ * covered. A device that was never seen has such a range while it is offline and has never had a reading.
  *
- * @param nextReadingMs until when no reading of a device is overdue that the list does not follow. Up to the time that
- *   a poll at that moment would cover, and up to the last device list, its range is empty as well.
+ * @param nextReadingMs the time until which no reading is overdue that the list does not announce. The range is empty
+ * up to the time that a poll at that moment would cover, and up to the last device list.
  * @param newestNs the newest archived reading, whether or not its range is covered yet.
- * @param isSilent whether the signs of life of the device are of no readings: of one that has never had any, a newer
- *   sign shows nothing. One that has reported before may do so again.
+ * @param isSilent whether the device's signs of life come without readings. If the device never had a reading, a newer
+ * sign of life means nothing. If it had one, it may report again.
  */
 export function emptyByListing(
   { settings, nextReadingMs }: ListingContext,
@@ -220,7 +224,7 @@ export function emptyByListing(
   if (newest === undefined) return [];
   const seenAt = record.lastSeenAt;
   const listedNs = msToNs(lastListedMs);
-  // A page covers nothing that is younger.
+  // A page covers nothing that is younger than the grace period.
   const gracePeriodMs = gracePeriodOf(settings.gracePeriodMs, late);
   const dueNs = msToNs(Math.max(0, (nextReadingMs(record.deviceId) ?? 0) - gracePeriodMs));
   const untilDue = normalize([{ from: newest.to, to: minNs(dueNs, listedNs) }]);
@@ -230,16 +234,15 @@ export function emptyByListing(
     newestNs !== null && newestNs > seenAt + SECOND_NS && newestNs <= listedNs - msToNs(LISTING_LAG_MS);
   if (isDisproved) return untilDue;
   const knownTo = newestNs === null ? newest.to : maxNs(newest.to, newestNs + SECOND_NS);
-  // Further above the covered range than a grace period lasts, the newest reading comes from a page that covered
-  // nothing.
+  // A newest reading further above the covered range than a grace period comes from a page that covered nothing.
   const isApart = newestNs !== null && newestNs - newest.to > msToNs(gracePeriodMs) + ANSWERED_NS;
   const neverReports = isSilent && newestNs === null;
   return seenAt > knownTo && !neverReports ? [] : normalize([{ from: isApart ? newestNs : newest.to, to: listedNs }]);
 }
 
 /**
- * Whether a device without a last-seen time may have readings. The list may have such a time of no device: then only
- * `online` shows that one has begun to report.
+ * Whether a device without a last-seen time may have readings. The list may have no last-seen time for any device; then
+ * only `online` shows that a device has begun to report.
  */
 function mayHaveReported(
   { online }: KnownDevice['record'],
@@ -252,7 +255,7 @@ function mayHaveReported(
 /**
  * The covered share of the wanted range, 0 to 1.
  *
- * @param listedEmpty ranges that count as covered although only the device list shows them empty.
+ * @param listedEmpty ranges that count as covered although only the device list shows that they are empty.
  */
 export function coveredShare(covered: readonly CoveredRange[], wanted: Interval, listedEmpty: Intervals = []): number {
   const whole = wanted.to - wanted.from;
@@ -272,7 +275,7 @@ function seconds(ns: bigint): number {
   return Number(ns / (SECOND_NS / 1000n)) / 1000;
 }
 
-/** The sums of a destination as the status report shows them. */
+/** The missing points of a destination, as the status report shows them. */
 export function missingStatuses(sums: readonly MissingSum[]): MissingStatus[] {
   return sums.map(({ reason, points, devices, fromNs, toNs }) => ({
     reason,
@@ -290,7 +293,7 @@ const WHY: Readonly<Record<MissingReason, string>> = {
   dropped: 'it rejected them, and they were dropped from quarantine',
 };
 
-/** The command that restores them. */
+/** The command that restores the missing points. */
 const REMEDIES: Partial<Readonly<Record<MissingReason, (destination: string) => string>>> = {
   beyond_retention: (name) =>
     `once the database keeps points for longer, tidemark --replay --destination ${name} sends those that the archive still has`,

@@ -1,9 +1,9 @@
 /**
  * The names of devices: the name at a point in time, and the devices that a command names (`--device`). Pure.
  *
- * A point keeps the name that its device had when the point was made. InfluxQL has no joins, so lines carry names. A new
- * name must not turn an old reading into a new series when that reading is written again. So the state keeps the history
- * of names, and a new name never applies to readings that were archived under the one before.
+ * A point keeps the name that its device had when the point was made. InfluxQL has no joins, so lines carry names. A
+ * new name must not turn an old reading into a new series when that reading is written again. So the state keeps the
+ * history of names, and a new name never applies to readings that were archived under the one before.
  *
  * A command names a device by id, or by a name that only one device has. An id wins over a name, so an id always means
  * the same device. Case does not matter in names.
@@ -20,7 +20,7 @@ export function nameOf(record: Pick<DeviceRecord, 'deviceId' | 'name'>): string 
   return record.name === null || record.name.trim() === '' ? record.deviceId : record.name;
 }
 
-/** The name that holds at a time. `names` is ascending; before its first entry the first name holds. */
+/** The name at a time. `names` is ascending; before its first entry the first name applies. */
 export function nameAt(names: readonly NameRecord[], at: EpochNs): string | null {
   let name = names[0]?.name ?? null;
   for (const record of names) {
@@ -49,7 +49,7 @@ export function pinName(
   return [...names, { fromNs, name: seen.name }];
 }
 
-/** A device with the name under which its points are written. */
+/** A device with the name that its points carry. */
 export interface NamedDevice {
   readonly deviceId: string;
   readonly name: string;
@@ -64,10 +64,10 @@ const NAME_LENGTH = 40;
  * Finds the ids of devices.
  *
  * @param wanted ids and names as they were given
- * @param unknown the message if none matches, without its full stop
+ * @param unknown the message if no device matches, without its full stop
  * @returns the ids, each once
- * @throws UserError (exit 2) if a text matches no device, or several; it names the nearest devices, never the text,
- * which may be a key
+ * @throws UserError (exit 2) if a text matches no device or several. The error names the nearest devices, but never the
+ * text, which may be a key
  */
 export function findDeviceIds(
   devices: readonly NamedDevice[],

@@ -1,7 +1,7 @@
 /**
- * Events: the facts that deserve a log line or a metric. The parts of the program report them and neither log nor
- * count. `observe/event-table.ts` has a row for each, with its line, its repeats and its metrics. No event contains a
- * secret, a header or a body.
+ * Events: the facts that deserve a log line or a metric. Parts of the program emit them and neither log nor count.
+ * `observe/event-table.ts` has a row for each event, with its log line, its repeats and its metrics. No event contains
+ * a secret, a header or a body.
  */
 
 import type { ApiFaultKind, ExitCode } from './faults.ts';
@@ -23,7 +23,7 @@ type SyncEvent =
       readonly status: number | null;
       readonly durationMs: number;
       readonly fault: ApiFaultKind | null;
-      /** The length of the answer's body as received and decompressed; none without an answer. */
+      /** The length of the answer's body as received and decompressed; absent without an answer. */
       readonly bytes?: AnswerBytes | null;
     }
   | {
@@ -40,7 +40,7 @@ type SyncEvent =
       readonly untilMs: EpochMs;
       readonly reason: WaitReason;
     }
-  /** An answer reports a limit that differs from the known plan: the account is read out of turn. */
+  /** An answer reports a limit that differs from the known plan, so the account is read ahead of its schedule. */
   | { readonly type: 'limit-mismatch'; readonly limit: number }
   | { readonly type: 'plan-changed'; readonly before: string; readonly after: string }
   // Records
@@ -50,9 +50,9 @@ type SyncEvent =
       readonly type: 'page-committed';
       readonly deviceId: string;
       readonly lane: RequestLane;
-      /** Readings of the page, known ones included. */
+      /** The readings on the page, including known ones. */
       readonly served: number;
-      /** The readings that added something new. */
+      /** The readings that contain a new value. */
       readonly readings: number;
       readonly newPoints: number;
     }
@@ -67,9 +67,9 @@ type SyncEvent =
       /** The grace period of the device from now on. */
       readonly gracePeriodMs: number;
     }
-  /** The `Date` of the API agrees with no other clock: nothing is covered until a second answer confirms it. */
+  /** The `Date` of the API agrees with no other clock. Nothing is covered until a second answer confirms it. */
   | { readonly type: 'clock-unconfirmed'; readonly date: string; readonly local: string }
-  /** The server's clock has fallen back into the covered range: from there on it is read again. */
+  /** The server's clock has fallen back into the covered range. The range from there on is read again. */
   | { readonly type: 'coverage-withdrawn'; readonly deviceId: string; readonly from: string; readonly to: string }
   | {
       readonly type: 'gap-recorded';
@@ -82,28 +82,28 @@ type SyncEvent =
   | {
       readonly type: 'list-page-committed';
       readonly stream: 'devices' | 'alerts';
-      /** Records of it that could be read. */
+      /** The records of the listing that could be read. */
       readonly records: number;
       readonly newPoints: number;
     }
-  /** The counts of a stream since its last line: made from the other events by the log. */
+  /** The counts of a stream since its last poll summary. The log makes this event from the others. */
   | {
       readonly type: 'poll-summary';
       readonly stream: Stream;
-      /** How often its work came to an end. */
+      /** How often the work on the stream was finished. */
       readonly runs: number;
       readonly requests: number;
-      /** The failed requests among them. */
+      /** The failed requests. */
       readonly failed: number;
-      /** Devices that were polled for readings. */
+      /** The devices that were polled for readings. */
       readonly devices: number;
-      /** New readings; of a listing all its records. */
+      /** The new readings; for a listing, all records. */
       readonly records: number;
       readonly newPoints: number;
-      /** The time that it counts: since the one before, or since the first request after that. */
+      /** The time that the counts cover: since the last summary, or since the first request after it. */
       readonly periodMs: number;
     }
-  /** Reported once, until the stream is on again. */
+  /** Emitted once, until the stream is available again. */
   | { readonly type: 'stream-off'; readonly stream: Stream; readonly scope: string }
   | { readonly type: 'stream-on'; readonly stream: Stream }
   /** One stream could not be read this time; the others continue. */
@@ -113,13 +113,13 @@ type SyncEvent =
   /** A stream that had failed was read to its end. */
   | { readonly type: 'stream-recovered'; readonly stream: Stream }
   /**
-   * A new device. Of a list with many, only the first have an event, the last of these with the number of the others.
+   * A new device. If a list has many, only the first ones get an event; the last of these has the number of the others.
    */
   | { readonly type: 'device-appeared'; readonly deviceId: string; readonly name: string; readonly more: number }
   | { readonly type: 'device-renamed'; readonly deviceId: string; readonly before: string; readonly after: string }
   | { readonly type: 'device-gone'; readonly deviceId: string }
   | { readonly type: 'device-returned'; readonly deviceId: string }
-  /** A pattern of the configuration that matches no device, or no sensor that was read so far. */
+  /** A pattern of the configuration that matches no device, or no sensor that has been read so far. */
   | {
       readonly type: 'filter-matches-nothing';
       readonly key: 'sync.include' | 'sync.exclude' | 'sync.exclude_sensors';
@@ -130,14 +130,14 @@ type SyncEvent =
   | {
       readonly type: 'destination-new';
       readonly destination: string;
-      /** Whether it had the name once before: it continues where it was. */
+      /** Whether the destination had this name before: then delivery continues where it stopped. */
       readonly known: boolean;
-      /** The previous destination of that name, in words; `null` for none. */
+      /** The previous destination with that name, in words; `null` for none. */
       readonly before: string | null;
       /** How many points will be sent. */
       readonly points: number;
     }
-  /** The state was empty, and the database has telemetry of this workspace already. */
+  /** The state was empty, but the database already has telemetry of this workspace. */
   | { readonly type: 'destination-older'; readonly destination: string }
   /** A database has reported its kind. */
   | { readonly type: 'destination-kind'; readonly destination: string; readonly kind: DestinationKind }
@@ -157,12 +157,12 @@ type SyncEvent =
   | {
       readonly type: 'delivery-blocked';
       readonly destination: string;
-      /** Points that were sent and are kept for another try. */
+      /** Points that were sent and are kept for another attempt. */
       readonly lines: number;
       readonly message: string;
-      /** The next step for a person; empty if waiting is enough. */
+      /** The next step for the operator; empty if waiting is enough. */
       readonly hint: string;
-      /** Whether only a person can end it. */
+      /** Whether only a person can unblock it. */
       readonly needsPerson: boolean;
       readonly waitMs: number;
     }
@@ -171,14 +171,14 @@ type SyncEvent =
   | {
       readonly type: 'replay-started';
       readonly destination: string;
-      /** Whether it continues with one that was broken off, after this many lines. */
+      /** The number of lines after which an interrupted replay was resumed; `null` for a new replay. */
       readonly resumedAfter: number | null;
       readonly from: string;
       readonly to: string | null;
     }
   | { readonly type: 'replay-ended'; readonly destination: string; readonly outcome: string; readonly lines: number }
   // Maintenance
-  /** The data about a device was removed, because a person requested it. */
+  /** The data of a device was removed because a person requested it. */
   | { readonly type: 'device-forgotten'; readonly deviceId: string; readonly points: number }
   // The archive
   /** There is no database: the archive is filled up to this size. */
@@ -193,10 +193,10 @@ type SyncEvent =
   | { readonly type: 'polling-stopped'; readonly reason: string }
   | { readonly type: 'polling-resumed' }
   /**
-   * The destination has accepted nothing for too long while others worked: its pending points count as missing there.
+   * The destination has accepted nothing for too long while others worked. Its pending points count as missing there.
    */
   | { readonly type: 'destination-skipped'; readonly destination: string; readonly lines: number }
-  /** The quota is too small for the schedules, or even for the readings; reported again when that changes. */
+  /** The quota is too small for the schedules, or even for the readings. Emitted again when that changes. */
   | { readonly type: 'quota-short'; readonly unmet: 'schedules' | 'readings'; readonly message: string }
   | { readonly type: 'quota-enough' }
   // Jobs
@@ -207,44 +207,47 @@ type SyncEvent =
       readonly kind: string;
       readonly state: 'done' | 'failed' | 'cancelled';
       readonly exitCode: ExitCode;
-      /** Why, where it came to no summary. */
+      /** The reason if there is no summary. */
       readonly message: string | null;
       readonly durationMs: number;
     }
   // Running
-  /** The state of an earlier version was upgraded when it was opened; `copy` is the file of the one before. */
+  /**
+   * The state of an earlier version was upgraded when it was opened; `copy` is the file with the state as it was
+   * before.
+   */
   | ({ readonly type: 'state-upgraded' } & StateUpgrade)
-  /** The account was read, or cannot be: from now on it is sure which workspace is written. */
+  /** The account was read, or cannot be read: from now on the workspace that points are written for is certain. */
   | { readonly type: 'workspace-known' }
-  /** No request to the API is answered; `api-recovered` when it does again. */
+  /** The API answers no request. `api-recovered` follows when it answers again. */
   | { readonly type: 'api-outage'; readonly message: string; readonly waitMs: number }
   | { readonly type: 'api-recovered' }
-  /** The key or the plan is refused: no requests are made until it is repaired, but for a try now and then. */
+  /** The API rejects the key or the plan. Until that is repaired, only occasional requests check it. */
   | { readonly type: 'key-refused'; readonly message: string; readonly waitMs: number }
   | { readonly type: 'key-changed' }
-  /** A key that was refused is accepted again, or another one that has replaced it (`isOther`). */
+  /** A rejected key is accepted again, or another key has replaced it (`isOther`). */
   | { readonly type: 'key-accepted'; readonly isOther: boolean }
   /** Once per process: everything that the API serves is stored, and the sync keeps it up to date from now on. */
   | {
       readonly type: 'initial-sync-done';
       readonly devices: number;
-      /** How many of them have gaps that cannot be closed now. */
+      /** How many of the devices have gaps that cannot be closed now. */
       readonly withGaps: number;
       readonly points: number;
-      /** Points that the databases have not got yet. */
+      /** Points that the databases have not received yet. */
       readonly pending: number;
       readonly statusPage: string;
     }
   | { readonly type: 'stopping'; readonly reason: string };
 
-/** Events of the program around the sync and of its commands: each is a line of the log, however often it comes. */
+/** Events of the program around the sync and of its commands. Each one becomes a log line, however often it occurs. */
 export type ProgramEvent =
   | { readonly type: 'started'; readonly version: string; readonly statusPage: string }
   | { readonly type: 'stopped' }
   | { readonly type: 'status-page-failed'; readonly message: string }
-  /** A progress line of a long command, where standard error is no terminal. */
+  /** A progress line of a long command, if standard error is no terminal. */
   | { readonly type: 'progress'; readonly message: string }
-  /** A value of the configuration can be used and should not. */
+  /** A value of the configuration that is valid but not recommended. */
   | { readonly type: 'configuration-odd'; readonly message: string }
   | {
       readonly type: 'configuration-invalid';
@@ -253,7 +256,7 @@ export type ProgramEvent =
       readonly mistakes: number;
       readonly exitCode: ExitCode;
     }
-  /** The program ends because of an error; `isKnown`: one that it foresees. */
+  /** The program ends because of an error. `isKnown`: the program foresees this error. */
   | { readonly type: 'failed'; readonly message: string; readonly isKnown: boolean; readonly exitCode: ExitCode }
   | {
       readonly type: 'run-ended';
@@ -265,12 +268,12 @@ export type ProgramEvent =
       readonly points: number;
       readonly gaps: number;
     }
-  /** Something that is not in place after it; `isWanted`: it was left out on purpose. */
+  /** A part of the setup that is not complete after the run. `isWanted`: the user left it out on purpose. */
   | { readonly type: 'run-incomplete'; readonly message: string; readonly isWanted: boolean }
   /** The result of a replay, or of an export. */
   | { readonly type: 'replay-report'; readonly message: string; readonly isWell: boolean }
   | { readonly type: 'export-report'; readonly message: string; readonly isWell: boolean }
-  /** The points that a repair fetches from the API, and those that it could not fetch. */
+  /** The points that a repair fetches from the API, or those that it could not fetch. */
   | {
       readonly type: 'repair-report';
       readonly message: string;
@@ -286,15 +289,15 @@ export type ProgramEvent =
   | {
       readonly type: 'job-followed';
       readonly dataDir: string;
-      /** Whether the daemon had the job of an equal command already. */
+      /** Whether the daemon already had the job of an equal command. */
       readonly isFound: boolean;
-      /** The API part of `--check`: this command does the rest itself. */
+      /** Whether the job is the API part of `--check`: the command does the rest itself. */
       readonly isCheck?: boolean;
     }
   | { readonly type: 'job-queued' }
   | { readonly type: 'bundle-written'; readonly file: string };
 
-/** The length of the body of an answer. */
+/** The length of an answer's body. */
 export interface AnswerBytes {
   /** Bytes as they came over the network, possibly compressed. */
   readonly wire: number;

@@ -24,7 +24,7 @@ export const SCOPE_OF = {
 export type Scope = (typeof SCOPE_OF)[keyof typeof SCOPE_OF];
 
 interface FaultTexts {
-  /** The text where no message of the server follows. */
+  /** The text if no message of the server follows. */
   readonly alone: string;
   /** The text before the status and the message of the server. */
   readonly beforeMessage: string;
@@ -37,7 +37,7 @@ interface FaultTexts {
  * - `scope-missing`: 403 with `insufficient_scope`; `scope` names it.
  * - `no-api-access`: any other 403: the plan grants no API access.
  * - `not-found`: 404.
- * - `bad-cursor`: 400 on a request that carried a cursor, about the cursor.
+ * - `bad-cursor`: 400 because of the cursor of the request.
  * - `range-too-large`: 400 `range_too_large`; `maxDays` if the message contains it.
  * - `invalid-request`: any other refusal of what was requested.
  * - `server-fault`: 5xx, or an answer that cannot be the API's (a redirect, an HTML page).
@@ -129,9 +129,9 @@ export interface ApiFaultFacts {
   readonly scope?: string;
   /** The widest window that the plan allows, in days. */
   readonly maxDays?: number;
-  /** The answer is larger than is read: a smaller page may be read. */
+  /** Whether the answer exceeds the size limit: a smaller page may be readable. */
   readonly isTooLarge?: boolean;
-  /** For how long the request was tried again after its first fault, in milliseconds. */
+  /** How long the request was retried after its first fault, in milliseconds. */
   readonly retriedMs?: number;
 }
 
@@ -148,12 +148,12 @@ export class ApiFault extends RequestError {
   }
 }
 
-/** Whether a person has to act on a fault: the key, its plan, or the scope for the device list. */
+/** Whether a fault needs a person: the key, its plan, or the scope for the device list. */
 export function endsSession({ kind }: ApiFault): boolean {
   return kind === 'unauthorized' || kind === 'no-api-access' || kind === 'scope-missing';
 }
 
-/** The scope that the key needs for a stream; `null` if the error is another one. */
+/** The scope that the key needs for a stream; `null` if the error has another cause. */
 export function findMissingScope(error: unknown, stream: keyof typeof SCOPE_OF): string | null {
   if (!(error instanceof ApiFault) || error.kind !== 'scope-missing') return null;
   return error.facts.scope ?? SCOPE_OF[stream];
@@ -167,7 +167,10 @@ export class UserError extends Error {
   readonly what: string;
   /** The next step; `null` where `what` states what was expected, or where there is none. */
   readonly remedy: string | null;
-  /** In a daemon: `job` ends only the job in which it occurs; `process` ends the daemon, whose other work would fail too. */
+  /**
+   * Which work the error ends in a daemon: `job` ends only the job in which it occurs; `process` ends the daemon,
+   * because its other work would fail too.
+   */
   readonly ends: 'job' | 'process';
 
   /** @param joint stands between the problem, which has no full stop then, and the remedy in the message. */
@@ -219,7 +222,7 @@ export class RequestsSpentError extends Error {
   override readonly name = 'RequestsSpentError';
 }
 
-/** Returns the message for an error that only a bug can cause, with how to report it. */
+/** Returns the message for an error that only a bug can cause, and how to report it. */
 export function internalErrorText(detail: string): string {
   return `internal error: ${detail.replace(/\.$/, '')}. This is a bug; please report it with --check --bundle.`;
 }
@@ -255,7 +258,7 @@ export function scopeAdvice(scope: string): Advice {
 /**
  * The text for a fault of the API.
  *
- * @param fault as a process has stored it, maybe of another version.
+ * @param fault as a process, maybe of another version, has stored it.
  */
 export function faultText(fault: string): string {
   return Object.hasOwn(FAULT_TEXTS, fault) ? FAULT_TEXTS[fault as ApiFaultKind].alone : plainText(fault, 60);

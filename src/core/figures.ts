@@ -7,32 +7,30 @@ import type { DeviceState, StreamStatus } from './status.ts';
 import type { EpochMs } from './time.ts';
 
 /**
- * The metrics that need a scan of all devices. Times in seconds are durations; instants are milliseconds since 1970 by
- * the local clock, which is what a scraper compares them with.
+ * The metrics that need a scan of all devices. Times in seconds are durations. Instants are milliseconds since 1970 by
+ * the local clock, because a scraper compares them with its own.
  */
 export interface FleetFigures {
   readonly states: Readonly<Record<DeviceState, number>>;
-  /** The devices of the state `silent` of which no readings are expected: they were paused, shelved or retired. */
+  /** The devices in the state `silent` that no readings are expected from: they were paused, shelved or retired. */
   readonly outOfService: number;
   /** Devices that are read, including gone ones. */
   readonly polled: number;
-  /** The complete ones among them. */
+  /** The complete devices among the polled ones. */
   readonly complete: number;
   /** Devices in the list, including excluded ones. */
   readonly listed: number;
-  /** Devices that are present and read, and those of them whose last day is not covered yet. */
+  /** Devices that are listed and read, and how many of them have a last day that is not covered yet. */
   readonly present: number;
   readonly lastDayMissing: number;
-  /**
-   * The lag of the devices; `null` if no device is read, and a small one while most devices are in their initial sync.
-   */
+  /** The lag of the devices; `null` if no device is read, or if most are in their initial sync and it is small. */
   readonly freshness: {
     readonly p50: number | null;
     readonly p90: number | null;
     readonly p99: number | null;
     readonly worst: number | null;
   };
-  /** The covered share of the wanted ranges; `null` before anything is wanted. */
+  /** The covered share of the wanted ranges; `null` if no range is wanted yet. */
   readonly coveredShare: number | null;
   /** Seconds of wanted time that are not covered, by reason. */
   readonly gapSeconds: ReadonlyMap<string, number>;
@@ -56,7 +54,7 @@ export interface DestinationFigures {
   readonly name: string;
   readonly blockedReason: string | null;
   readonly pendingPoints: number;
-  /** How long the oldest of these has been archived. */
+  /** How long the oldest pending point has been archived. */
   readonly pendingSeconds: number;
   readonly quarantined: number;
   readonly missing: readonly { readonly reason: MissingReason; readonly points: number }[];
@@ -92,7 +90,7 @@ export interface Figures {
   readonly destinations: readonly DestinationFigures[];
   readonly archive: {
     readonly points: number;
-    /** Of its lines, before they are compressed. */
+    /** The size of its lines before compression. */
     readonly bytes: number;
     readonly stateBytes: number;
     readonly maxBytes: number | null;

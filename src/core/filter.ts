@@ -12,7 +12,7 @@ import type { DeviceRecord, JsonValue, Reading } from './records.ts';
 
 /** The exclusions of the configuration; empty lists exclude nothing. */
 export interface FilterSpec {
-  /** Globs: where there are any, only devices that match one are synced. */
+  /** Globs: if there are any, only devices that match one are synced. */
   readonly include: readonly string[];
   /** Globs: devices that match one are not synced, even if they match `include`. */
   readonly exclude: readonly string[];
@@ -24,11 +24,11 @@ export interface FilterSpec {
 /** The rules of one configuration, compiled. */
 export interface DeviceFilter {
   readonly spec: FilterSpec;
-  /** Whether a device is left out, as it is listed now. */
+  /** Whether a device, as it is listed now, is excluded. */
   excludes(record: DeviceRecord): boolean;
   /** Whether the values of a sensor are written. */
   includesSensor(name: string): boolean;
-  /** Whether the values of a sensor that is written now were left out at some time before. */
+  /** Whether the values of a sensor that is written now were excluded before. */
   wasLeftOut(name: string): boolean;
   /** Whether the positions of devices are written. */
   readonly includesLocation: boolean;
@@ -37,7 +37,7 @@ export interface DeviceFilter {
 /** Whether a text matches one of the patterns. */
 type Match = (text: string) => boolean;
 
-/** How many answers about sensors are remembered: a device may make up names without end. */
+/** How many sensor names are cached: a device may report an unlimited number of names. */
 const MEMORY = 10_000;
 
 /** Makes the filter of a configuration. */
@@ -73,7 +73,7 @@ export function matchesDevice(match: Match, { deviceId, name, modelId, tags }: D
   return [deviceId, name, modelId, ...tags].some((text) => text !== null && match(text));
 }
 
-/** A matcher of any of the patterns; nothing matches where there are none. */
+/** Returns a function that checks whether a text matches any of the patterns; without patterns nothing matches. */
 export function matchAny(patterns: readonly string[]): Match {
   const exact = new Set(patterns.filter((pattern) => !isGlob(pattern)).map(composed));
   const globs = patterns.filter(isGlob).map(characters);
@@ -98,7 +98,10 @@ function characters(text: string): readonly string[] {
   return [...composed(text)];
 }
 
-/** Whether a text matches a glob: greedy, going back to the last `*` alone, as an earlier one cannot do better. */
+/**
+ * Whether a text matches a glob. Greedy: after a mismatch only the last `*` is tried again, because an earlier one
+ * cannot match better.
+ */
 function fits(glob: readonly string[], text: readonly string[]): boolean {
   let [at, next] = [0, 0];
   let star: { readonly next: number; at: number } | null = null;
@@ -119,7 +122,7 @@ function fits(glob: readonly string[], text: readonly string[]): boolean {
   return glob.slice(next).every((rest) => rest === '*');
 }
 
-/** A device as it may be kept: without its position where positions are not kept. */
+/** A device as it may be stored: without its position if positions are not stored. */
 export function filterRecord(
   { includesLocation }: Pick<DeviceFilter, 'includesLocation'>,
   record: DeviceRecord,
@@ -128,8 +131,8 @@ export function filterRecord(
 }
 
 /**
- * A reading without the excluded values. They become `null`, like those of a sensor without a value, so that the items
- * of lists keep their numbers. A value that becomes no point (`flattenReading`) is kept or excluded undivided.
+ * A reading without the excluded values. They become `null`, like a sensor without a value, so that the items of lists
+ * keep their numbers. A value that becomes no point (`flattenReading`) is kept or excluded as a whole.
  */
 export function filterReading({ includesSensor }: Pick<DeviceFilter, 'includesSensor'>, reading: Reading): Reading {
   const prune = (sensor: string, value: JsonValue, depth: number): JsonValue => {

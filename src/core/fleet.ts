@@ -13,13 +13,13 @@ import { type DeviceRecord, RESTING } from './records.ts';
 import { nearest } from './text.ts';
 import { DAY_MS, DAY_NS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, MS_NS, nsToMs } from './time.ts';
 
-/** A device without a sign of life for so long counts as quiet. */
+/** A device without a sign of life for this long counts as quiet. */
 const QUIET_AFTER_MS = DAY_MS;
 /** The assumed interval of a device if no device of the workspace was measured yet. */
 export const ASSUMED_INTERVAL_MS = MINUTE_MS;
 /** How far back days are checked. */
 export const MEASURED_DAYS = 8;
-/** A rate is measured only from more covered time than this. */
+/** A rate is measured only if more time than this is covered. */
 const LEAST_COVERED_MS = HOUR_MS;
 
 /** The archived readings of a day. */
@@ -34,14 +34,14 @@ export interface DeviceFacts extends NamedDevice {
   /** `last_seen_at`; `null` if the listing has none. */
   readonly lastSeenMs: EpochMs | null;
   readonly lifecycle: string | null;
-  /** Whether the configuration leaves it out. */
+  /** Whether the configuration excludes it. */
   readonly isLeftOut: boolean;
   readonly covered: Intervals;
   /** The time of the newest archived reading; `null` without any. */
   readonly newestMs: EpochMs | null;
-  /** Its first reading, where it is known or likely that it has no older one. */
+  /** Its first reading, if it is known or likely that there is no older one. */
   readonly beginsNs: EpochNs | null;
-  /** The last `MEASURED_DAYS`, as far as there are readings. */
+  /** The days of the last `MEASURED_DAYS` that have readings. */
   readonly days: readonly DayReadings[];
 }
 
@@ -68,7 +68,7 @@ const NOTHING_COVERED = { covered: [], newestMs: null, beginsNs: null, days: [] 
 /** The report rate of a device, measured or assumed, as plans and estimates use it. */
 export interface DeviceRate {
   readonly deviceId: string;
-  /** The interval between readings, in ms; of a quiet device, while it still reported. */
+  /** The interval between readings, in ms. For a quiet device: the interval while it still reported. */
   readonly intervalMs: number;
   readonly isMeasured: boolean;
   readonly isQuiet: boolean;
@@ -80,15 +80,16 @@ export interface DeviceRate {
 
 /** How often the devices report. */
 export interface FleetRates {
-  /** Every device that the configuration does not leave out. */
+  /** Every device that the configuration does not exclude. */
   readonly devices: readonly DeviceRate[];
   readonly leftOut: number;
-  /** The assumed interval of devices that were not measured: the median of the others, or a minute. */
+  /** The interval that is assumed for unmeasured devices: the median of the others, or a minute. */
   readonly assumedMs: number;
 }
 
 /**
- * Measures the report rate of every included device, or assumes the median of the others; `leftOut` counts the rest.
+ * Measures the report rate of every included device, or assumes the median of the others. `leftOut` counts the excluded
+ * ones.
  */
 export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRates {
   const included = all.filter(({ isLeftOut }) => !isLeftOut);
@@ -114,10 +115,10 @@ export function fleetRates(all: readonly DeviceFacts[], nowMs: EpochMs): FleetRa
 }
 
 /**
- * The mean interval between readings in about the last covered day, in ms: covered time divided by readings, of days
- * that had any.
+ * The mean interval between readings in about the last covered day, in ms: covered time divided by readings, over days
+ * with readings.
  *
- * @returns infinite if the last whole day is covered and had none; `null` if too little is covered.
+ * @returns infinite if the last whole day is covered and has no readings; `null` if too little is covered.
  */
 export function measuredIntervalMs(
   { covered, days }: Pick<DeviceFacts, 'covered' | 'days'>,
@@ -147,7 +148,8 @@ function latest(a: EpochMs | null, b: EpochMs | null): EpochMs | null {
 }
 
 /**
- * A nearest-rank percentile: the least value that so large a part of all does not exceed; `null` without values.
+ * A nearest-rank percentile: the smallest value such that at least `part` of all values are not larger; `null` without
+ * values.
  *
  * @param part from 0 to 1, such as 0.95.
  */
@@ -169,7 +171,7 @@ const WHAT_IF_KEYS = {
 
 type WhatIfKey = keyof typeof WHAT_IF_KEYS;
 
-/** Shorter names; `devices` is the number, so that schedule has none. */
+/** Shorter names. `devices` means the number of devices, so the schedule of that name has no short form. */
 const SHORT: ReadonlyMap<string, WhatIfKey> = new Map([
   ['share', 'api.share'],
   ['telemetry', 'sync.telemetry'],
@@ -183,7 +185,9 @@ export interface WhatIfText {
   readonly value: string;
 }
 
-/** The settings and the fleet that `--plan --what-if` assumes in place of the real ones; left out: as they are. */
+/**
+ * The settings and the fleet that `--plan --what-if` assumes instead of the real ones; an absent member stays as it is.
+ */
 export interface WhatIf {
   readonly share?: number;
   readonly schedules?: Partial<Schedules>;
@@ -195,7 +199,7 @@ export interface WhatIf {
 /**
  * Parses `KEY=VALUE`.
  *
- * @returns the assumption, or the mistake in words, without repeating any of the input.
+ * @returns the assumption, or the mistake in words. The text repeats no part of the input.
  */
 export function readWhatIf(text: string): WhatIfText | { readonly mistake: Pick<UserError, 'what' | 'remedy'> } {
   const at = text.indexOf('=');
@@ -215,7 +219,7 @@ export function readWhatIf(text: string): WhatIfText | { readonly mistake: Pick<
  *
  * @param intervalsMs of the devices that report.
  * @param assumedMs the interval if there is no device to measure.
- * @returns as many intervals and quiet devices as the number requires.
+ * @returns the intervals and the number of quiet devices for the wanted number.
  */
 export function resizeFleet(
   { intervalsMs, quiet }: { readonly intervalsMs: readonly number[]; readonly quiet: number },

@@ -1,8 +1,8 @@
 /**
  * A hash of text: 64 bits in two halves, fast, well mixed, and the same on every machine.
  *
- * It distinguishes texts that no one chose to collide: shortened names, the digests of days. It is not cryptographic.
- * The state and the databases keep its results, so they must never change; `hash.test.ts` checks that.
+ * It distinguishes texts that no one has chosen so that they collide: shortened names, the digests of days. It is not
+ * cryptographic. The state and the databases keep its results, so they must never change; `hash.test.ts` checks that.
  */
 
 /** A 64 bit hash as two unsigned 32 bit halves. */
@@ -11,19 +11,22 @@ interface Hash64 {
   readonly lo: number;
 }
 
-/** The multipliers of MurmurHash3 (x86, 128 bit), whose mixing step for two of its lanes this is. */
+/**
+ * The multipliers of MurmurHash3 (x86, 128 bit). The mixing step is the one that MurmurHash3 uses for two of its lanes.
+ */
 const C1 = 0x239b961b;
 const C2 = 0xab0e9789;
 const C3 = 0x38b34ae5;
 
-/** So that the empty text has a hash that counts in a sum. */
+/** Seeds that give the empty text a hash that is not zero, so that it counts in a sum. */
 const SEED_HI = 0x9e3779b9;
 const SEED_LO = 0x85ebca77;
 
 /**
  * Hashes the UTF-16 code units of a text, two at a time. Lone surrogates count as what they are.
  *
- * @param parts of the text, in their order: as if they were joined, which would make an object of its own for each.
+ * @param parts the parts of the text in order. The result equals the hash of the joined text, without allocating that
+ * text.
  * @returns both halves, each from 0 to 2^32 - 1. Every bit depends on every code unit, so sums of hashes are sound
  * order-independent digests of sets.
  */
@@ -32,7 +35,7 @@ export function hash64(...parts: readonly string[]): Hash64 {
   for (const part of parts) length += part.length;
   let hi = SEED_HI ^ length;
   let lo = SEED_LO ^ length;
-  // The unit at the end of a part that waits for the next one to be its pair; -1 for none.
+  // The last code unit of a part, which waits for the first one of the next part; -1 for none.
   let waiting = -1;
   for (const part of parts) {
     let index = 0;

@@ -9,38 +9,38 @@ import type { Clock } from './ports.ts';
 import type { HealthReport } from './status.ts';
 import { MINUTE_MS, SECOND_MS } from './time.ts';
 
-/** A loop that is overdue for so long stands still. */
+/** A loop that is overdue by more than this is stuck. */
 export const STILL_AFTER_MS = MINUTE_MS;
 
 /** The main loop ticks once a second; a longer interval is a process that was stopped or had no processor. */
 const PAUSED_FROM_MS = 5 * SECOND_MS;
 
-/** The side of the heartbeats that a loop uses to show that it moves. */
+/** The interface by which a loop shows that it still runs. */
 export interface Pulse {
-  /** The loop has turned, and will again within this; from the first time on it is watched. */
+  /** Records a turn of the loop, and that the next one follows within this time. The first call starts the watch. */
   beat(withinMs?: number): void;
-  /** A part of the loop's work has moved: counts while the loop is watched. */
+  /** Records that a part of the loop's work has moved. Counts only while the loop is watched. */
   sign(withinMs?: number): void;
   /**
-   * The loop begins to wait for something that takes at most so long.
+   * Records that the loop begins to wait for something that takes at most this long.
    *
-   * @returns called at its end: the loop has turned, but what else it waits for keeps its time
+   * @returns the function to call at its end: it records a turn, but other waits of the loop keep their time
    */
   begin(withinMs: number): () => void;
-  /** The loop has ended, or has nothing to do: it is not watched until its next heartbeat. */
+  /** Records that the loop has ended or has nothing to do. It is not watched until its next heartbeat. */
   rest(): void;
 }
 
-/** How far a loop is overdue, as metrics and `/healthz` read it. */
+/** How far a loop is overdue, for metrics and `/healthz`. */
 export interface LoopState {
   readonly loop: string;
-  /** Since it should have turned; 0 while it is in time or not watched. */
+  /** The time since the loop should have turned; 0 while it is on time or not watched. */
   readonly idleMs: number;
 }
 
 /** Collects the signs of life of the process's loops; `healthOf` judges them. */
 export interface Heartbeats {
-  /** The pulse of a loop, made where there is none of that name. */
+  /** Returns the pulse of a loop, and creates it if there is none with that name. */
   openPulse(loop: string): Pulse;
   /** Records that the process runs. After a pause (a stopped process) each loop gets its full time again. */
   tick(): void;
@@ -49,7 +49,7 @@ export interface Heartbeats {
 
 /** Creates heartbeats without any loop: each appears with its first `openPulse`. */
 export function createHeartbeats({ monoMs }: Pick<Clock, 'monoMs'>): Heartbeats {
-  /** By when each loop is to have turned; infinite where it is not watched. */
+  /** The time by which each loop must turn; infinite if it is not watched. */
   const due = new Map<string, number>();
   let tickedAtMs = monoMs();
   const put = (loop: string, withinMs: number): void => void due.set(loop, monoMs() + withinMs);
@@ -86,7 +86,7 @@ export function createHeartbeats({ monoMs }: Pick<Clock, 'monoMs'>): Heartbeats 
   };
 }
 
-/** A clock whose sleeps are the rests of a loop: each sleep is a sign of life. */
+/** A clock for a loop whose pauses are its sleeps: each sleep is a sign of life. */
 export function beatingClock(clock: Clock, pulse: Pick<Pulse, 'begin'>): Clock {
   return {
     nowMs: clock.nowMs,

@@ -3,7 +3,7 @@
 /** An object with unknown members. */
 export type JsonRecord = Readonly<Record<string, unknown>>;
 
-/** Parses JSON that may be anything: `null` for a text that is none, and for no text. */
+/** Parses any text as JSON; `null` if it is not JSON, or if there is no text. */
 export function parseJson(text: string | null): unknown {
   if (text === null) return null;
   try {
@@ -13,7 +13,7 @@ export function parseJson(text: string | null): unknown {
   }
 }
 
-/** Whether it is an object with members: neither `null` nor a list. */
+/** Whether a value is an object with members: neither `null` nor a list. */
 export function isRecord(value: unknown): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -34,7 +34,7 @@ export function member(holder: object, name: string): unknown {
 /** A check of a parsed value. */
 type Check<T> = (value: unknown) => value is T;
 
-/** A check of each member of a record, or of each place of a list. */
+/** A check for each member of a record, or for each place of a list. */
 type Checks<T> = { readonly [Name in keyof T]-?: Check<T[Name]> };
 
 export const isText: Check<string> = (value) => typeof value === 'string';
@@ -52,7 +52,7 @@ export function orNone<T>(check: Check<T>): Check<T | undefined> {
   return (value) => value === undefined || check(value);
 }
 
-/** The check of a record, or of a list of fixed places, by its members. It may have others as well. */
+/** The check of a record, or of a list with fixed places, by its members. Further members are allowed. */
 export function shapeOf<T extends object>(checks: Checks<T>): Check<T> {
   const members = Object.entries<Check<unknown>>(checks);
   return (value): value is T =>
@@ -62,7 +62,7 @@ export function shapeOf<T extends object>(checks: Checks<T>): Check<T> {
     members.every(([name, check]) => check(member(value, name)));
 }
 
-/** Parses JSON that this or another version of the program has stored: `null` where it has another shape. */
+/** Parses JSON that this or another version of the program has stored: `null` if it has another shape. */
 export function parseAs<T>(text: string | null, check: Check<T>): T | null {
   const value = parseJson(text);
   return check(value) ? value : null;

@@ -13,17 +13,17 @@ import type { DeviceState, DeviceStatus, ShownState, StatusGap, StatusSpan } fro
 export const DEVICES_A_PAGE = 25;
 export const ALERTS_SHOWN = 50;
 export const DEVICE_ALERTS = 10;
-/** How many days the bar of a device has at most: those before the wanted range are left out. */
+/** How many days the coverage bar of a device has at most. Days before the wanted range are left out. */
 export const BAR_DAYS = 30;
-/** How many sensors a row shows, and a device's page. */
+/** How many sensors a row, and a device's page, show. */
 export const VALUES_A_ROW = 6;
 export const MAX_SENSORS = 24;
 /** A series has about this many cells. */
 export const SERIES_CELLS = 300;
-/** The shortest and the longest range that a device's page shows; others are drawn in to them. */
+/** The shortest and the longest range that a device's page shows. Other ranges are changed to the nearer limit. */
 export const LEAST_RANGE_SECONDS = 60;
 export const MOST_RANGE_SECONDS = 31 * 86_400;
-/** How many characters of a name, a sensor or a message are shown, and of a value that is a text. */
+/** How many characters of a name, a sensor, a message or a text value are shown. */
 export const MAX_SHOWN_LENGTH = 200;
 export const MAX_VALUE_LENGTH = 100;
 
@@ -36,21 +36,21 @@ export const DEVICE_SORTS = ['state', 'name', 'lag', 'covered', 'reading'] as co
 
 export type DeviceSort = (typeof DEVICE_SORTS)[number];
 
-/** Which part of the devices is requested. */
+/** The query for a part of the devices. */
 export interface DevicesQuery {
   /** Part of a name, an id, a model or a hub's name, in any case; empty: all. */
   readonly search: string;
   readonly state: ShownState | null;
   readonly sort: DeviceSort;
   readonly reversed: boolean;
-  /** From 1. Beyond the last one: the last one. */
+  /** The page number, from 1. A number beyond the last page means the last page. */
   readonly page: number;
 }
 
 /** The newest value of a sensor, as it was written. */
 export interface LastValue {
   readonly sensor: string;
-  /** A number in its own digits, `true`, `false`, or a text, shortened. */
+  /** A number with its own digits, `true`, `false`, or a text, shortened. */
   readonly value: string;
   readonly at: string;
 }
@@ -69,15 +69,15 @@ export interface DeviceRow {
   /** The name of its hub; `null` for a hub or if none is known. */
   readonly hub_name: string | null;
   readonly state: DeviceState;
-  /** Whether readings are expected of it; see `DeviceStatus`. */
+  /** Whether readings are expected from it; see `DeviceStatus`. */
   readonly active: boolean;
   readonly lag_seconds: number | null;
   /** The covered share of the wanted range, 0 to 1. */
   readonly covered_share: number;
   readonly newest_reading_at: string | null;
-  /** Of the days (UTC) from `bar_from` on, the oldest first; at most 30. */
+  /** The days (UTC) from `bar_from` on, the oldest first; at most 30. */
   readonly bar: DayBar;
-  /** Of the newest reading that the archive keeps, the first few sensors by name. */
+  /** The first few sensors, by name, of the newest reading that the archive keeps. */
   readonly values: readonly LastValue[];
 }
 
@@ -90,19 +90,22 @@ export interface DevicesPage {
   /** The number of devices of each state among those that match the search, regardless of the selected state. */
   readonly states: Readonly<Record<ShownState, number>>;
   readonly page: number;
-  /** At least 1, also where no device matches. */
+  /** At least 1, even if no device matches. */
   readonly pages: number;
   /** Midnight (UTC) at which the first day of every bar begins. */
   readonly bar_from: string;
   readonly rows: readonly DeviceRow[];
 }
 
-/** A sensor's values over a range, thinned out: of each cell the least, the mean and the most. */
+/** A sensor's values over a range, reduced to cells. Each cell has the minimum, the mean and the maximum. */
 export interface SensorSeries {
   readonly sensor: string;
   readonly values: number;
   readonly last: LastValue;
-  /** The middle of every cell in epoch seconds, the same for all sensors. Below, `null`: a cell without a value. */
+  /**
+   * The middle of every cell in epoch seconds, the same for all sensors. In the members below, `null` is a cell without
+   * a value.
+   */
   readonly times: readonly number[];
   readonly min: readonly (number | null)[];
   readonly mean: readonly (number | null)[];
@@ -115,15 +118,15 @@ export interface DevicePageFacts {
   readonly range_seconds: number;
   readonly from: string;
   readonly to: string;
-  /** Numbers only, by name; at most `MAX_SENSORS`. */
+  /** Sensors with numeric values, by name; at most `MAX_SENSORS`. */
   readonly sensors: readonly SensorSeries[];
-  /** How many more there are; at most 10,000 are counted. */
+  /** How many further sensors there are; at most 10,000 are counted. */
   readonly sensors_left_out: number;
-  /** Its alerts, the open ones first, then the newest; at most `DEVICE_ALERTS`. */
+  /** The alerts of the device, the open ones first, then the newest; at most `DEVICE_ALERTS`. */
   readonly alerts: readonly AlertRow[];
-  /** The time of the oldest reading of it that the archive keeps; `null`: none kept. */
+  /** The time of the device's oldest reading that the archive keeps; `null`: none kept. */
   readonly archived_since: string | null;
-  /** Whether the archive has cleared readings of it: those are only in the databases. */
+  /** Whether the archive has cleared readings of the device. Only the databases still have those. */
   readonly archive_cleared: boolean;
 }
 
@@ -136,13 +139,13 @@ export interface AlertRow {
   readonly sensor: string | null;
   readonly opened_at: string;
   readonly open: boolean;
-  /** As the API returned them last; `null`: not returned, or not kept yet. */
+  /** The values that the API returned last; `null`: not returned, or not stored yet. */
   readonly rule_name: string | null;
   readonly condition: string | null;
   readonly threshold: number | null;
   readonly value: number | null;
   readonly fire_count: number | null;
-  /** `open`, `acknowledged`, `resolved`, or another word of the API. */
+  /** `open`, `acknowledged`, `resolved`, or another value that the API has sent. */
   readonly status: string | null;
   /** When its last state was observed. */
   readonly observed_at: string;
@@ -167,18 +170,18 @@ export interface RecentEvent {
   /** The name of the event in the log. */
   readonly event: string;
   readonly message: string;
-  /** The device that it is about; `null` for none. */
+  /** The device that the event is about; `null` for none. */
   readonly device_id: string | null;
-  /** Its fields, as `key value` pairs in one text; empty for none. */
+  /** The fields of the event, as `key value` pairs in one text; empty for none. */
   readonly details: string;
 }
 
-/** The data that the page requests from the program. An unknown device: `null`. */
+/** The data that the page requests from the program. The result for an unknown device is `null`. */
 export interface PageFacts {
   readonly devices: (query: DevicesQuery) => DevicesPage;
   /**
-   * The range ends now; its length is limited by `LEAST_RANGE_SECONDS` and `MOST_RANGE_SECONDS`. Takes turns with other
-   * work.
+   * Returns the facts about a device over a range that ends now. `LEAST_RANGE_SECONDS` and `MOST_RANGE_SECONDS` limit
+   * the length. Takes turns with other work.
    */
   readonly device: (deviceId: string, rangeSeconds: number) => Promise<DevicePageFacts | null>;
   readonly alerts: () => AlertsView;
@@ -190,19 +193,19 @@ export interface PageFacts {
 export interface DeviceAnswer {
   readonly at: string;
   readonly lane: string;
-  /** The HTTP status; `null` where no answer came. */
+  /** The HTTP status; `null` if no answer came. */
   readonly status: number | null;
   readonly fault: string | null;
   readonly new_readings: number | null;
 }
 
-/** A named gap, and when it will be tried again. */
+/** A gap with its reason, and when it will be tried again. */
 interface NamedGap extends StatusGap {
   readonly retry_at: string;
 }
 
 /**
- * The coverage of a range, cell by cell: `#` covered, `-` covered, no reading on its days, `.` not fully covered.
+ * The coverage of a range, cell by cell: `#` covered, `-` covered without a reading on its days, `.` not fully covered.
  */
 interface CoverageBar {
   readonly from: string;
@@ -211,20 +214,21 @@ interface CoverageBar {
   readonly cells: string;
 }
 
-/** All about one device, as `--status --device --json` has it. */
+/** Everything about one device, for `--status --device --json`. */
 export interface DeviceReport extends DeviceStatus {
   readonly version: string;
   readonly generated_at: string;
   readonly workspace_id: string | null;
   readonly running: boolean;
   /**
-   * Whether it is polled: not without a daemon, nor while the API cannot be read, the state is full or it is excluded.
+   * Whether the device is polled. It is not without a daemon, while the API cannot be read, while the state is full, or
+   * if it is excluded.
    */
   readonly polled: boolean;
-  /** Whether it is in the list, not excluded and not behind. */
+  /** Whether the device is listed, not excluded and not behind. */
   readonly fresh: boolean;
   readonly behind_after_seconds: number;
-  /** Sentences: why the device is behind, or another problem; the most important first. */
+  /** Why the device is behind, or another problem, in sentences; the most important first. */
   readonly reasons: readonly string[];
   /** As the last device list showed it. */
   readonly listed: {
@@ -236,7 +240,7 @@ export interface DeviceReport extends DeviceStatus {
     readonly gone_since: string | null;
   };
   readonly last_polled_at: string | null;
-  /** When it is polled next; `null`: never, as things are. */
+  /** When it is polled next; `null`: never in the current state. */
   readonly next_due_at: string | null;
   /** `idle_poll`: the list reports nothing new, so only the idle poll remains. */
   readonly next_kind: 'newest_readings' | 'idle_poll' | null;
@@ -248,10 +252,10 @@ export interface DeviceReport extends DeviceStatus {
   /** The covered share of the wanted range, 0 to 1. */
   readonly covered_share: number;
   readonly named_gaps: readonly NamedGap[];
-  /** How long after its time a reading is awaited. */
+  /** How long a reading may arrive after its own time. */
   readonly grace_period_seconds: number;
   readonly late: { readonly readings: number; readonly max_seconds: number };
-  /** Under which names it is written, and from when on; the first from the beginning. */
+  /** The names that its points carry, and from when on. The first name applies from the beginning. */
   readonly names: readonly { readonly from: string | null; readonly name: string }[];
   readonly bar: CoverageBar;
 }

@@ -12,7 +12,7 @@ import type { EpochMs, EpochNs } from './time.ts';
 export interface Clock {
   /** The local wall clock. It can jump. */
   nowMs(): EpochMs;
-  /** A clock that never jumps, of no particular origin. */
+  /** A clock that never jumps. Its origin has no meaning. */
   monoMs(): number;
   /** Resolves after `ms`; rejects with the signal's reason when that aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -58,7 +58,7 @@ export interface Reply<T> {
   readonly requestId: number;
 }
 
-/** One page of one window of one device. Times are whole seconds; `null` leaves a bound out. */
+/** One page of one window of one device. Times are whole seconds; `null` means no bound. */
 export interface TelemetryQuery {
   readonly deviceId: string;
   readonly after: EpochNs | null;
@@ -67,8 +67,8 @@ export interface TelemetryQuery {
 }
 
 /**
- * The vendor's API, read only. Every call waits for quota, is booked before it is sent, and is retried where that can
- * help; any other failure is thrown as an `ApiFault`.
+ * The vendor's API, read only. Every call waits for quota, is booked before it is sent, and is retried if that can
+ * help. Any other failure is thrown as an `ApiFault`.
  */
 export interface Api {
   account(purpose: Purpose, signal: AbortSignal): Promise<Reply<Account>>;
@@ -104,20 +104,20 @@ export type Transport = (request: HttpRequest, signal: AbortSignal) => Promise<H
 
 /** The outcome of a booked request. */
 export interface RequestOutcome {
-  /** The HTTP status; `null` where no answer came. */
+  /** The HTTP status; `null` if no answer came. */
   readonly status: number | null;
   readonly fault: ApiFaultKind | null;
 }
 
-/** When a request was booked, by two clocks: either may have been wrong then. */
+/** When a request was booked, by two clocks. Either clock may have been wrong. */
 export interface BookingTimes {
   /** By the server's clock. */
   readonly atMs: EpochMs;
-  /** The local clock's time; `null` where it was not recorded. */
+  /** The local clock's time; `null` if it was not recorded. */
   readonly localMs: EpochMs | null;
 }
 
-/** The record of every request, refused ones included, in the server's time. Survives restarts. */
+/** The record of every request, including rejected ones, in the server's time. It survives restarts. */
 export interface Ledger {
   /**
    * Books a request, durably, before it is sent.
@@ -126,27 +126,30 @@ export interface Ledger {
    */
   book(atMs: EpochMs, purpose: Purpose, localMs?: EpochMs): number;
   recordOutcome(requestId: number, outcome: RequestOutcome): void;
-  /** While no request follows: writes what requests that followed fast have left in memory. Cheap without such. */
+  /**
+   * Writes the bookings that fast requests have left in memory. Called while no request follows; costs little if there
+   * are none.
+   */
   writeRest(): void;
-  /** The times of all bookings later than `sinceMs`, ascending; of some lanes where they are given. */
+  /** The times of all bookings later than `sinceMs`, ascending; only those of `lanes` if any are given. */
   sentSince(sinceMs: EpochMs, ...lanes: readonly RequestLane[]): EpochMs[];
   /** Both times of all bookings later than `sinceMs`, ascending. */
   bookedSince(sinceMs: EpochMs): BookingTimes[];
   /**
-   * Until when the server requested a wait; 0 where it did not. A wait that begins in the future was kept by a clock
-   * that was ahead: it counts from now.
+   * Until when the server requested a wait; 0 if it did not. A wait that begins in the future was stored by a clock
+   * that was ahead, so it counts from now.
    */
   blockedUntilMs(nowMs: EpochMs): EpochMs;
-  /** Keeps a wait that the server requested, durably: from `nowMs` on, for `waitMs`; 0 ends one. */
+  /** Stores a wait that the server requested, durably: `waitMs` from `nowMs` on; 0 ends one. */
   block(nowMs: EpochMs, waitMs: number): void;
   /**
-   * Dates bookings and a wait of the future back: a clock that was ahead has made them. The local clock gives their
-   * age; where it does not, they were made at `nowMs`.
+   * Moves bookings and a wait from the future back to when they were made: a clock that was ahead has dated them. The
+   * local clock gives their age; without it they count as made at `nowMs`.
    */
   dateBack(nowMs: EpochMs, localMs: EpochMs): void;
   /**
-   * While the server's time is unknown: records that bookings that lie in the future by both clocks were made by now,
-   * the newest of them just now.
+   * For the time while the server's time is unknown. Bookings that lie in the future by both clocks count as made by
+   * now, the newest of them just now.
    */
   dateAheadAsNow(localMs: EpochMs): void;
 }
@@ -158,10 +161,10 @@ export type WriteAnswer =
   /** 413: the same lines in smaller requests may pass. */
   | { readonly kind: 'too-large'; readonly message: string }
   /**
-   * The server rejects the data: at least one line is at fault. Others may or may not be stored. `retention`: it names
-   * lines that are older than its retention; `dropped`: how many lines it has dropped for this reason, if it reports
-   * that; `conflict`: the reason can only be the type of a field, never the server; `isUnexplained`: the message names
-   * no reason.
+   * The server rejects the data: at least one line is at fault. Other lines may or may not be stored. `retention`: the
+   * message names lines that are older than the retention. `dropped`: how many lines were dropped for this reason, if
+   * the server reports that. `conflict`: the only possible reason is the type of a field, never the server.
+   * `isUnexplained`: the message names no reason.
    */
   | {
       readonly kind: 'refused';
@@ -173,23 +176,25 @@ export type WriteAnswer =
     }
   /** No write can succeed until someone fixes a problem; `hint` names the next step. */
   | { readonly kind: 'blocked'; readonly message: string; readonly hint: string }
-  /** Throttled, overloaded, unreachable: the same again later, not sooner than `waitMs` where that was requested. */
+  /** Throttled, overloaded or unreachable: send the same later, not before `waitMs` if the server requested a wait. */
   | {
       readonly kind: 'later';
       readonly message: string;
-      /** The next step; empty or missing where waiting is enough, or where none is known. */
+      /** The next step; empty or missing if waiting is enough, or if no step is known. */
       readonly hint?: string;
       readonly waitMs: number | null;
-      /** The HTTP status; missing where no answer came. */
+      /** The HTTP status; missing if no answer came. */
       readonly status?: number;
-      /** Present if the request was refused for a reason that Tidemark does not know: it may need a person. */
+      /**
+       * Present if the server rejected the request for a reason that Tidemark does not know: a person may have to act.
+       */
       readonly unknown?: UnknownRefusal;
     };
 
-/** The text that two refusals for the same unknown reason have in common. */
+/** The text that two rejections for the same unknown reason have in common. */
 export interface UnknownRefusal {
   readonly status: number;
-  /** The server's message without ids and numbers, which differ each time. */
+  /** The server's message without the ids and numbers that differ each time. */
   readonly message: string;
 }
 
@@ -197,17 +202,17 @@ export interface UnknownRefusal {
 export interface Sink {
   readonly name: string;
   write(lines: readonly string[], signal: AbortSignal): Promise<WriteAnswer>;
-  /** The same for lines in UTF-8, each ending with a newline, as such or packed before. */
+  /** The same for lines in UTF-8, each ending with a newline. The text may be packed already. */
   writeText?(text: Uint8Array | PackedText, signal: AbortSignal): Promise<WriteAnswer>;
-  /** Begins to pack such a text, for a request that is sent later. */
+  /** Starts to pack a text for a request that is sent later. */
   pack?(text: Uint8Array): PackedText;
 }
 
-/** A text as a request carries it. */
+/** A text in the form in which a request carries it. */
 export interface PackedText {
   /** One gzip member. */
   readonly gzip: Promise<Uint8Array>;
-  /** The text as it was before. */
+  /** The text before it was packed. */
   unpack(): Promise<Uint8Array>;
 }
 
@@ -218,38 +223,38 @@ export type KindAnswer =
 
 /** A database whose kind is not known yet. */
 export interface UnknownServer {
-  /** Probes it. Writes nothing, and never throws but on abort. */
+  /** Probes the server. Writes nothing, and never throws except on abort. */
   request(signal: AbortSignal): Promise<KindAnswer>;
   sinkFor(kind: DestinationKind): Sink;
 }
 
-/** A rule that names times, in UTC. Pure: the present is an argument. */
+/** A rule that yields times, in UTC. Pure: the present is an argument. */
 export interface Schedule {
   readonly text: string;
-  /** The first time later than `afterMs` that it names; `null` where it names none for years. */
+  /** The first time of the schedule that is later than `afterMs`; `null` if there is none for years. */
   next(afterMs: EpochMs): EpochMs | null;
 }
 
 /** When each stream of the API is due. */
 export type Schedules = Readonly<Record<Stream, Schedule>>;
 
-/** Intervals of polls for what the device list does not announce, in ms. */
+/** The intervals of polls for data that the device list does not announce, in ms. */
 export interface PollSettings {
-  /** `sync.idle_poll`: a device that the workspace has. */
+  /** `sync.idle_poll`: for a device in the workspace. */
   readonly idlePollMs: number;
-  /** `sync.gone_poll`: a device that left the workspace, to notice its return. */
+  /** `sync.gone_poll`: for a device that left the workspace, to notice its return. */
   readonly gonePollMs: number;
-  /** `sync.full_poll`: a poll that requests a full page, to find late readings. */
+  /** `sync.full_poll`: for a poll that requests a full page, to find late readings. */
   readonly fullPollMs: number;
 }
 
-/** The content served at an address, between its maker and its sender. */
+/** The content that is served at an address. */
 export interface Served {
   readonly status: number;
   /** Its media type, as in the header. */
   readonly type: string;
   readonly body: string;
-  /** The tag by which a browser can check for a change; without one nothing is cached. */
+  /** The tag by which a browser can check for a change; without it nothing is cached. */
   readonly etag?: string;
 }
 
@@ -258,7 +263,7 @@ export function servedJson(status: number, value: unknown): Served {
   return { status, type: 'application/json; charset=utf-8', body: `${JSON.stringify(value)}\n` };
 }
 
-/** The facts found by querying a database; a point is written only on request. */
+/** The facts found by querying a database. A point is written only on request. */
 export interface DestinationFacts {
   /** The kind that it reports; `null` if no answer came. */
   readonly kind: DestinationKind | null;
@@ -266,19 +271,22 @@ export interface DestinationFacts {
   readonly version: string | null;
   /**
    * The answer to a write of no points, or of one. `accepted`: the address, the token and the bucket are right. A
-   * refusal because there are no points counts as accepted.
+   * rejection because there are no points counts as accepted.
    */
   readonly write: WriteAnswer;
   /** Whether a point was written for that. */
   readonly isPoint: boolean;
-  /** An InfluxDB 3 has no database of this name, so nothing was written. `write` shows whether it could create one. */
+  /**
+   * Whether an InfluxDB 3 has no database of this name, so that nothing was written. `write` shows whether the write
+   * could create one.
+   */
   readonly isMissing: boolean;
   /** How long it keeps points, in ms (`Infinity`: forever); `null` if unknown. */
   readonly retentionMs: number | null;
-  /** Whether it answers queries as the dashboards and `--verify` send them; `null` where that was not seen. */
+  /** Whether it answers the queries of the dashboards and of `--verify`; `null` if that was not tried. */
   readonly isQueried: boolean | null;
   /**
-   * The interval in ms within which VictoriaMetrics drops duplicates; 0: none; `null` if unknown, or for another
+   * The interval in ms within which VictoriaMetrics drops duplicates; 0 means none, `null` means unknown or another
    * database.
    */
   readonly dedupMs: number | null;

@@ -1,6 +1,6 @@
 /**
- * Rules of the quarantine: which items a filter selects, which belong together, and what is lost when they are given
- * up. Pure.
+ * Rules of the quarantine: which items a filter selects, which belong together, and what is lost when they are dropped.
+ * Pure.
  *
  * A server's message usually repeats the value or the line that it rejects, so every message is different. Items are
  * grouped by the form of the message, without figures and quotations.
@@ -14,13 +14,13 @@ import { type EpochNs, msToNs } from './time.ts';
 
 /** Selects the items that match every given member. */
 export interface QuarantineFilter {
-  /** The name of a destination: only its lines. */
+  /** The name of a destination: selects only its lines. */
   readonly destination: string | null;
   /** Ids; empty: all. */
   readonly devices: readonly string[];
   /** A part of the message; case is ignored. */
   readonly reason: string | null;
-  /** Half-open range of the points; for records of the API, of the times at which they were rejected. */
+  /** A half-open range: of the points for lines, of the rejection times for records of the API. */
   readonly from: EpochNs | null;
   readonly to: EpochNs | null;
 }
@@ -32,12 +32,12 @@ export function isNarrow({ destination, devices, reason, from, to }: QuarantineF
 
 /** The subject of a line or a record. */
 interface About {
-  /** The `device_id` tag as it reads; `null` where there is none. */
+  /** The value of the `device_id` tag; `null` if there is none. */
   readonly deviceTag: string | null;
   readonly at: EpochNs;
 }
 
-/** The subject of an item: for a line its point, for a record the time at which it was rejected. */
+/** The subject of an item: the point of a line, or the time at which a record was rejected. */
 export function aboutItem({ destinationId, content, source, atMs }: QuarantinedItem): About {
   if (destinationId === null) {
     return { deviceTag: RECORD_STREAMS.has(source) ? null : identityTag(source), at: msToNs(atMs) };
@@ -45,7 +45,7 @@ export function aboutItem({ destinationId, content, source, atMs }: QuarantinedI
   return aboutLine(content) ?? { deviceTag: null, at: msToNs(atMs) };
 }
 
-/** Sources of rejected records that are lists of the API, not devices. */
+/** The sources of rejected records that are lists of the API, not devices. */
 const RECORD_STREAMS: ReadonlySet<string> = new Set(['devices', 'alerts']);
 
 /** The subject of a line; `null` for an invalid line. */
@@ -58,7 +58,11 @@ function aboutLine(line: string): About | null {
   }
 }
 
-/** @param destinations the numbers that the filter's destination has in the state. */
+/**
+ * Creates a function that checks whether a filter selects an item.
+ *
+ * @param destinations the numbers that the filter's destination has in the state.
+ */
 export function createMatcher(
   filter: QuarantineFilter,
   destinations: ReadonlySet<number>,
@@ -84,7 +88,7 @@ export function createMatcher(
 }
 
 /**
- * The points that a destination misses once a line is dropped; `null` for a record.
+ * The points that are missing in a destination after a line is dropped; `null` for a record.
  *
  * @param deviceOf returns the id of a device by its tag.
  */
@@ -101,7 +105,7 @@ export interface QuarantineGroup {
   readonly destinationId: number | null;
   /** The message of its first item; `many other reasons` in the group of the rest. */
   readonly reason: string;
-  /** Parts of the message that all of them contain, safe to be typed into a shell, the most specific first. */
+  /** Parts of the message that all items contain, safe to be typed into a shell, the most specific first. */
   readonly parts: readonly string[];
   count: number;
   from: EpochNs;
@@ -114,7 +118,7 @@ export interface QuarantineGroup {
 const MAX_GROUPS = 200;
 const SAMPLES = 3;
 
-/** Gathers groups in constant memory. */
+/** Groups items in constant memory. */
 export function createGroups(): { add(item: QuarantinedItem): void; all(): readonly QuarantineGroup[] } {
   const groups = new Map<string, QuarantineGroup>();
   return {
@@ -158,7 +162,7 @@ function shapeOf(text: string): string {
 /** Long enough to distinguish reasons, short enough for a line. */
 const PART_LENGTH = { least: 6, most: 40 };
 
-/** The runs of the shape that mean nothing to a shell inside of quotes, the longest first. */
+/** The parts of the shape that have no special meaning inside quotes in a shell, the longest first. */
 function searchableRuns(shape: string): string[] {
   const runs = shape.match(/[A-Za-z][A-Za-z _.,:=/()-]*/g) ?? [];
   return runs
@@ -168,7 +172,7 @@ function searchableRuns(shape: string): string[] {
     .toSorted((a, b) => b.length - a.length);
 }
 
-/** Cuts a text to `PART_LENGTH.most` characters, at a space where it has one. */
+/** Cuts a text to `PART_LENGTH.most` characters, at a space if there is one. */
 function wholeWords(run: string): string {
   if (run.length <= PART_LENGTH.most) return run;
   const cut = run.slice(0, PART_LENGTH.most + 1);

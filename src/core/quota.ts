@@ -1,6 +1,6 @@
 /**
- * The types of the quota: the plan's limits, when a request may go, how many were sent, and what answers have shown
- * about points that the API's document leaves open.
+ * The types of the quota: the plan's limits, when a request may be sent, how many were sent, and what answers have
+ * shown about points that the API document leaves open.
  */
 import { type JsonRecord, parseJson } from './json.ts';
 import { counted, grouped, plainText } from './text.ts';
@@ -20,14 +20,11 @@ export interface PlanFigures {
   readonly perDay: number | null;
 }
 
-/**
- * The reasons for which a request has to wait: even spacing, the limit or the other clients of a window, or a wait that
- * the server requested.
- */
+/** Why a request has to wait: even spacing, a limit, other clients of a window, or a wait that the server requested. */
 export const WAIT_REASONS = ['rate', 'minute', 'day', 'retry_after'] as const;
 export type WaitReason = (typeof WAIT_REASONS)[number];
 
-/** The reasons in words, as they follow "Waiting:". */
+/** The reasons in words. They follow "Waiting:". */
 export const WAIT_TEXTS: Readonly<Record<WaitReason, string>> = {
   rate: 'to spread the requests evenly',
   minute: "this minute's budget is used up",
@@ -37,11 +34,11 @@ export const WAIT_TEXTS: Readonly<Record<WaitReason, string>> = {
 
 /** Called when requests begin to wait for longer than even spacing explains. */
 export interface LongWaits {
-  /** `untilMs` is in server time; `null`: nothing is called. */
+  /** `untilMs` is in server time; `null`: no one is notified. */
   onWait: ((untilMs: EpochMs, reason: WaitReason) => void) | null;
 }
 
-/** When the next request may go; a time in the past means now. */
+/** When the next request may be sent; a time in the past means now. */
 export interface Turn {
   readonly atMs: number;
   readonly reason: WaitReason;
@@ -55,23 +52,23 @@ export interface QuotaWindowFigures {
   readonly budget: number | null;
   /** How many requests were sent in the last minute or day. */
   readonly spent: number;
-  /** The use by other clients, by the last answer that showed this window. */
+  /** The use by other clients, from the last answer that showed this window. */
   readonly others: number | null;
 }
 
 /**
- * The times of the last day's requests, oldest first, which the limits of the quota count. It is made for a day of a
+ * The times of the last day's requests, oldest first. The limits of the quota count them. It is made for a day of a
  * large plan (some hundred thousand entries): adding is cheap, and counting is a binary search.
  */
 export interface SendLog {
-  /** Adds a request. Times must not fall. */
+  /** Adds a request. Times must not decrease. */
   add(atMs: number): void;
   /** Replaces all entries; `times` ascending. */
   load(times: readonly number[]): void;
   /** How many requests are younger than `windowMs`. */
   count(nowMs: number, windowMs: number): number;
   /**
-   * From when on fewer than `cap` requests are younger than `windowMs`; negative infinity if that holds at any time.
+   * The time from which fewer than `cap` requests are younger than `windowMs`; negative infinity if that is always so.
    */
   freeAtMs(cap: number, windowMs: number): number;
 }
@@ -124,11 +121,11 @@ function firstAfter(times: readonly number[], atMs: number, low: number): number
   return from;
 }
 
-/** Observations that are rare and therefore stored. */
+/** Rare observations, which are therefore stored. */
 export interface RareSights {
   /** The names of the headers of a 429 that request a wait. */
   readonly waitHeaders: readonly string[];
-  /** The names of headers of a 401 that contain a challenge. */
+  /** The names of the headers of a 401 that contain a challenge. */
   readonly challengeHeaders: readonly string[];
 }
 
@@ -136,7 +133,7 @@ export interface RareSights {
 export interface Learnt extends RareSights {
   /** Whether answers carry `X-RateLimit-Limit` and `-Remaining`; `null`: no answer yet. */
   readonly rateLimit: 'all' | 'some' | 'none' | null;
-  /** The largest `limit` that was answered with 200, and the smallest that was refused with 400. */
+  /** The largest `limit` that was answered with 200, and the smallest that was rejected with 400. */
   readonly pageTaken: number | null;
   readonly pageRefused: number | null;
 }
@@ -149,7 +146,7 @@ export function withNames(known: readonly string[], names: readonly string[]): r
   return [...new Set([...known, ...names.filter(isName)])].slice(0, MOST_NAMES);
 }
 
-/** Reads the stored observations. Unreadable text counts as none: they will be made again. */
+/** Reads the stored observations. Unreadable text counts as empty: the observations will be made again. */
 export function readRareSights(text: string | null): RareSights {
   const { waitHeaders, challengeHeaders } = { ...(parseJson(text) as JsonRecord | null) };
   return { waitHeaders: names(waitHeaders), challengeHeaders: names(challengeHeaders) };
@@ -190,19 +187,22 @@ type ShownWindow = Omit<QuotaWindowFigures, 'others'> & Partial<Pick<QuotaWindow
 
 /** The requests that are left in a window. */
 interface LeftRequests {
-  /** To all clients of the workspace, by the server's limit; `null` while that is unknown. */
+  /** The requests left to all clients of the workspace, by the server's limit; `null` while the limit is unknown. */
   readonly ofPlan: number | null;
-  /** To this program: the rest of its budget, at most what the plan leaves; `null` while the budget is unknown. */
+  /**
+   * The requests left to this program: the rest of its budget, at most what the plan leaves; `null` while the budget is
+   * unknown.
+   */
   readonly ofBudget: number | null;
 }
 
-/** Returns how many requests are left in a window. Other clients count as none where no answer has shown them. */
+/** Returns how many requests are left in a window. The use by other clients counts as 0 until an answer shows it. */
 export function requestsLeft({ limit, budget, spent, others }: ShownWindow): LeftRequests {
   const ofPlan = limit === null ? null : Math.max(0, limit - spent - (others ?? 0));
   return { ofPlan, ofBudget: budget === null ? null : Math.max(0, Math.min(budget - spent, ofPlan ?? Infinity)) };
 }
 
-/** The used quota, and what the plan leaves to all clients of the workspace; `null`: not known. */
+/** The used quota, and the requests that the plan leaves to all clients of the workspace; `null`: not known. */
 export interface PlanUse {
   readonly spentMinute: number;
   readonly leftMinute: number | null;
@@ -210,7 +210,7 @@ export interface PlanUse {
   readonly leftDay: number | null;
 }
 
-/** The same, and what the budget leaves to this program. */
+/** The same, and the requests that the budget leaves to this program. */
 export interface QuotaUse extends PlanUse {
   readonly budgetLeftMinute: number | null;
   readonly budgetLeftDay: number | null;
@@ -223,7 +223,7 @@ export function windowText(window: ShownWindow): string {
   if (budget === null || left === null) return `${counted(spent, 'request')}; the limit is not known yet`;
   const beside = [
     ...(limit === null ? [] : [`plan ${grouped(limit)}`]),
-    // Each answer of the API reports one of the windows; absent: no process has seen an answer.
+    // Each answer of the API reports one of the windows. Absent: this process has seen no answer.
     ...(others === undefined || others === 0
       ? []
       : [others === null ? 'other clients not reported' : `other clients about ${grouped(others)}`]),

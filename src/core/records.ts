@@ -10,14 +10,14 @@ import type { EpochNs } from './time.ts';
 /** The most records of a page (API document, "Pagination"); a plan may allow fewer. */
 const MAX_PAGE_SIZE = 200;
 
-/** The records of a full page under a plan: at least one, whatever the account contains. */
+/** The number of records of a full page under a plan: at least one, whatever the account contains. */
 export function pageSizeOf(plan: Pick<Plan, 'maxDevicesPerPage'> | null | undefined): number {
   return Math.max(1, Math.min(MAX_PAGE_SIZE, Math.trunc(plan?.maxDevicesPerPage ?? MAX_PAGE_SIZE) || 1));
 }
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
-/** A `next_cursor` of the API: opaque, only ever sent back. */
+/** A `next_cursor` of the API. It is opaque and only sent back. */
 export type Cursor = string & { readonly __brand: 'Cursor' };
 
 /** One telemetry reading: the values exactly as they were served, in their order. */
@@ -27,7 +27,7 @@ export interface Reading {
   readonly values: readonly (readonly [string, JsonValue])[];
 }
 
-/** The words of `lifecycle_status` for devices that do not report (API document, "Device"). */
+/** The values of `lifecycle_status` for devices that do not report (API document, "Device"). */
 export const RESTING: ReadonlySet<string> = new Set(['paused', 'shelved', 'retired']);
 
 /** A record without its identity, kept unchanged for the quarantine. */
@@ -35,7 +35,7 @@ export interface RejectedRecord {
   readonly reason: string;
   /** The record as JSON, shortened. */
   readonly record: string;
-  /** Given where the record itself was taken: how many of its values could not be points. */
+  /** How many values of an accepted record could not become points. */
   readonly droppedValues?: number;
 }
 
@@ -43,10 +43,10 @@ export interface RejectedRecord {
 export interface TelemetryPage {
   /** The device that the page names; `null` if it names none. */
   readonly deviceId: string | null;
-  /** In the order served: newest first, if the API keeps its word. */
+  /** The readings in the order served: newest first, as the API promises. */
   readonly readings: readonly Reading[];
   readonly rejected: readonly RejectedRecord[];
-  /** Whether some of `rejected` are readings of times that no clock has reached. */
+  /** Whether `rejected` contains readings with a time that no clock has reached. */
   readonly hasFuture?: boolean;
   readonly nextCursor: Cursor | null;
 }
@@ -74,7 +74,7 @@ export interface DevicePage {
   readonly devices: readonly DeviceRecord[];
   readonly rejected: readonly RejectedRecord[];
   readonly nextCursor: Cursor | null;
-  /** Whether a device was seen at a time that no clock has reached: that time is left out. */
+  /** Whether a device had a last-seen time that no clock has reached. That time is left out. */
   readonly hasFuture?: boolean;
 }
 
@@ -110,30 +110,30 @@ export interface AlertRecord {
   readonly threshold: number | null;
   readonly value: number | null;
   readonly fireCount: number | null;
-  /** `open`, `acknowledged`, `resolved`, or a word that no document names. */
+  /** `open`, `acknowledged`, `resolved`, or a value that no document describes. */
   readonly status: string | null;
   readonly openedAt: EpochNs;
 }
 
 /** A parsed answer of the alert list. */
 export interface AlertPage {
-  /** Newest first, if the API keeps its word. */
+  /** The alerts, newest first, as the API promises. */
   readonly alerts: readonly AlertRecord[];
   readonly rejected: readonly RejectedRecord[];
   readonly nextCursor: Cursor | null;
 }
 
-/** The unresolved alerts, as far as the cost of a poll depends on them. */
+/** The facts about the unresolved alerts that the cost of a poll depends on. */
 export interface OpenAlerts {
   readonly open: number;
   /** How many known alerts are as new as the oldest unresolved one, or newer. */
   readonly sinceOldest: number;
 }
 
-/** Before the first listing of the alerts. */
+/** The value before the first listing of the alerts. */
 export const NO_ALERTS: OpenAlerts = { open: 0, sinceOldest: 0 };
 
-/** The pages of so many records beyond the first one. */
+/** The number of pages beyond the first one for this many records. */
 export function pagesBelowFirst(records: number, pageSize: number): number {
   return Math.max(0, Math.ceil(records / pageSize) - 1);
 }

@@ -9,8 +9,8 @@ import type { Random } from './ports.ts';
 import { MINUTE_MS } from './time.ts';
 
 /**
- * - `retry`: the same request may pass after a back-off.
- * - `wait`: it will pass once there is quota again; the rate limiter waits for that.
+ * - `retry`: the same request may succeed after a backoff.
+ * - `wait`: it will succeed once there is quota again; the rate limiter waits for that.
  * - `stop`: the same request will fail again until something else changes.
  */
 type Verdict = 'retry' | 'wait' | 'stop';
@@ -34,19 +34,19 @@ export function retryVerdict(kind: ApiFaultKind): Verdict {
   return VERDICTS[kind];
 }
 
-/** How often a listing is begun before it counts as failed. */
+/** How often a listing is started before it counts as failed. */
 export const LISTING_STARTS = 3;
 
 /**
- * Whether a failed listing is begun again from its first page: its cursor was refused.
+ * Whether a failed listing starts again from its first page because its cursor was rejected.
  *
- * @param starts how often it was begun: 1 or more
+ * @param starts how often it was started: 1 or more
  */
 export function isListedAgain(error: unknown, starts: number): boolean {
   return error instanceof ApiFault && error.kind === 'bad-cursor' && starts < LISTING_STARTS;
 }
 
-/** After so long without progress, work that someone waits for ends unfinished. */
+/** After this long without progress, work that a person waits for ends incomplete. */
 export const STALLED_AFTER_MS = 10 * MINUTE_MS;
 
 /** The first wait and the longest one, before the jitter. */
@@ -65,9 +65,9 @@ interface BackoffCase {
 }
 
 /**
- * The wait before the next try, in milliseconds: it doubles with every failure up to the policy's most, and half of it
- * is random ("equal jitter": full jitter can come back at once, which a limit per minute punishes). The random half is
- * only added to a wait that the server requested.
+ * The wait before the next attempt, in milliseconds. It doubles with every failure up to the policy's maximum, and half
+ * of it is random ("equal jitter"; full jitter can retry at once, which a limit per minute punishes). A wait that the
+ * server requested is only extended by the random half.
  */
 export function backoffMs({ failures, policy, random, leastMs = 0 }: BackoffCase): number {
   const ceilingMs = Math.min(policy.maxMs, policy.baseMs * 2 ** (Math.max(1, failures) - 1));

@@ -10,11 +10,11 @@
 export const SECRET_MARK = '[secret]';
 
 /**
- * The parts of a secret that are searched for. A short one, which may equal a word by chance, counts only as a
- * credential. So does a plain word such as `second`: masked in Tidemark's own sentences and codes, it would break them,
- * and reveal it to readers who know the sentence.
+ * The parts of a secret that are searched for. A short secret, which may equal a word by chance, counts only as a
+ * credential. So does a plain word such as `second`: masking it in Tidemark's own sentences and codes would break them,
+ * and would reveal the secret to readers who know the sentence.
  *
- * @param isAnswer whether the text comes from a server: no word in it is Tidemark's own
+ * @param isAnswer whether the text comes from a server: then it contains no words of Tidemark
  */
 export function formsOfSecret(secret: string, isAnswer = false): readonly string[] {
   const whole = secretAndPassword(secret).filter(
@@ -23,20 +23,20 @@ export function formsOfSecret(secret: string, isAnswer = false): readonly string
   return whole.length > 0 ? whole : [`Token ${secret}`, `Bearer ${secret}`, `Basic ${inBase64(secret)}`];
 }
 
-/** InfluxDB 1.8 takes `user:password` as a token: the password alone is a secret too. */
+/** InfluxDB 1.8 takes `user:password` as a token, so the password alone is a secret too. */
 function secretAndPassword(secret: string): readonly string[] {
   return [...new Set([secret, secret.slice(secret.indexOf(':') + 1)])];
 }
 
-/** Whether a secret, or its password, is a plain word, as names and sentences consist of: `second`, `Tidemark`. */
+/** Whether a secret, or its password, is a plain word that names and sentences contain: `second`, `Tidemark`. */
 export function isGuessable(secret: string): boolean {
   return secretAndPassword(secret).some((part) => PLAIN_WORD.test(part));
 }
 
-/** Letters alone, in the case of a word, and no longer than the longest word of Tidemark's names. */
+/** Only letters, in the case of a word, and no longer than the longest word in Tidemark's names. */
 const PLAIN_WORD = /^(?:[a-z]{4,15}|[A-Z][a-z]{3,14}|[A-Z]{4,15})$/;
 
-/** Whether a text is a name such as Tidemark's: `lag_seconds`. */
+/** Whether a text has the form of Tidemark's names: `lag_seconds`. */
 function isOwnName(text: string): boolean {
   const words = text.split('_');
   const isPlain = (word: string): boolean => PLAIN_WORD.test(word);
@@ -73,13 +73,14 @@ export class Secret {
   }
 }
 
-/** Gives a text back without secrets. */
+/** Returns a text without secrets. */
 export type Scrub = (text: string) => string;
 
 /**
- * Builds the search for all secrets; a secret that is added to the list later is included from then on.
+ * Creates the search for all secrets. It also finds secrets that are added to the list later.
  *
- * @param isAnswer whether the texts come from a server: there a secret that is a word of Tidemark is removed too
+ * @param isAnswer whether the texts come from a server: there the search also removes a secret that is a word of
+ * Tidemark
  */
 export function createScrub(secrets: readonly Secret[], { isAnswer = false } = {}): Scrub {
   let known = { secrets: 0, forms: [] as readonly string[] };
@@ -90,8 +91,8 @@ export function createScrub(secrets: readonly Secret[], { isAnswer = false } = {
 }
 
 /**
- * Returns a copy of plain data without secrets in its texts. Numbers and the names of Tidemark's members stay, so it
- * has the same shape.
+ * Returns a copy of plain data without secrets in its texts. Numbers and Tidemark's member names stay, so the copy has
+ * the same shape.
  */
 export function scrubbed<T>(data: T, scrub: Scrub): T {
   return JSON.parse(scrubbedJson(data, scrub));
@@ -122,7 +123,7 @@ export function withoutQueries(text: string): string {
   );
 }
 
-/** Longest first, so that no secret that begins like another leaves its rest behind. */
+/** Longest first: if one secret begins with another, its end must not remain in the text. */
 function allForms(secrets: readonly Secret[], isAnswer: boolean): string[] {
   return [...new Set(secrets.flatMap((secret) => writtenForms(secret.reveal(), isAnswer)))].sort(
     (a, b) => b.length - a.length,

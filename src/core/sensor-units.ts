@@ -1,9 +1,9 @@
 /**
- * The quantity and the unit that sensors measure, by the words of their names. The API gives no units: a sensor whose
- * name has no such word has none here, and its values are shown without.
+ * The quantity and the unit that sensors measure, derived from the words of their names. The API gives no units. A
+ * sensor whose name has no such word has no unit here, and its values are shown without one.
  */
 
-/** A quantity with the sensor names that mean it and the unit that follows. */
+/** A quantity with the sensor names that mean it and its unit. */
 interface Known {
   readonly quantity: string;
   /**
@@ -15,7 +15,7 @@ interface Known {
   readonly sign: string;
 }
 
-/** Tried in this order: the first whose names match a sensor applies. */
+/** Tried in this order: the first one whose names match a sensor applies. */
 export const QUANTITIES = [
   { quantity: 'temperature', names: 'temperature|temp|dew_?point', sign: '°C' },
   { quantity: 'humidity', names: 'humidity|moisture', sign: '%' },
@@ -39,8 +39,8 @@ export const QUANTITIES = [
 export type Quantity = (typeof QUANTITIES)[number]['quantity'];
 
 /**
- * The regular expression of names with such a word, without flags (letters count in any case). Whole words are matched,
- * so that `occupancy` is no `co2` and `attempt` no `temp`.
+ * The regular expression for names with such a word, without flags (letters match in any case). Only whole words match,
+ * so `occupancy` is no `co2` and `attempt` no `temp`.
  */
 export function namePattern(names: string, { before = '', after = '' } = {}): string {
   return `${before}(^|[._ -])(${names})([._ -]?[0-9]*)($|[._ -])${after}`;
@@ -48,7 +48,7 @@ export function namePattern(names: string, { before = '', after = '' } = {}): st
 
 const PATTERNS = QUANTITIES.map(({ names, sign }) => ({ pattern: new RegExp(namePattern(names), 'i'), sign }));
 
-/** The sign of the unit of a sensor; empty where its name does not give it away. */
+/** The sign of the unit of a sensor; empty if its name does not show the unit. */
 export function unitOf(sensor: string): string {
   return PATTERNS.find(({ pattern }) => pattern.test(sensor))?.sign ?? '';
 }

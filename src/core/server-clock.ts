@@ -54,32 +54,32 @@ import {
 import type { Clock } from './ports.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, msToNs, nsToMs } from './time.ts';
 
-/** A jump ahead that the local clock has not made counts after this many answers that agree with it, for this long. */
+/** A jump ahead that the local clock has not made counts after this many answers that agree with it, over this time. */
 const AGREES_MS = 2 * MINUTE_MS;
 const AGREES_FOR_MS = 10 * MINUTE_MS;
 const AGREES_TIMES = 3;
-/** This many of the last answers must show that the server's clock has fallen back: a single one may be a stray. */
+/** This many of the last answers must show that the server's clock has fallen back. A single answer may be wrong. */
 const FALLEN_BACK_TIMES = 2;
 /**
- * After this many answers without `Date`, or with one that agrees with none before it, the server is taken to send
- * none.
+ * After this many answers without `Date`, or with a `Date` that agrees with none before it, the server counts as
+ * sending none.
  */
 const ABSENT_AFTER = 3;
 
 /** A `Date` that agrees with no other clock counts after this time, when a second answer agrees with it. */
 const CONFIRMED_AFTER_MS = MINUTE_MS;
 
-/** The other clocks that the first `Date` is compared with, besides the local one. */
+/** The clocks that the first `Date` is compared with, in addition to the local one. */
 interface OtherClocks {
-  /** How far clocks may differ that agree, in ms: the grace period. */
+  /** How far clocks may differ and still agree, in ms: the grace period. */
   readonly toleranceMs: number;
-  /** Times of the server that the state has. Called only where `Date` is missing or disagrees with the local clock. */
+  /** The times of the server in the state. Called only if `Date` is missing or disagrees with the local clock. */
   readonly storedMs: () => readonly EpochMs[];
 }
 
 /** A `Date` that does not count yet: rule 5. */
 interface UnconfirmedDate {
-  /** The server's time now, if it is right. */
+  /** The server's time now, if this `Date` is right. */
   readonly dateMs: EpochMs;
   /** How long until a second answer can confirm it, in ms. */
   readonly confirmedInMs: number;
@@ -87,18 +87,18 @@ interface UnconfirmedDate {
 
 /** The server's time, by the rules above. */
 export interface ServerClock {
-  /** Records the time in an answer of the API. Answers of a gateway have another clock and must not be passed. */
+  /** Records the time in an answer of the API. Answers of a gateway come from another clock and must not be passed. */
   noteDate(answer: ReceivedDate): void;
   /**
-   * Records times that the API has served, of readings or of signs of life. The server's clock has passed them, and any
-   * of them may agree with a `Date`.
+   * Records times of readings or signs of life that the API has served. The server's clock has passed them, and any of
+   * them may agree with a `Date`.
    *
-   * @param hasFuture whether later ones were refused: see `latestNs`.
+   * @param hasFuture whether later times were rejected: see `latestNs`.
    */
   noteTimes(times: readonly EpochNs[], hasFuture?: boolean | undefined): void;
   /**
    * Whether the local clock must be behind: no `Date` counts, and all times that the API has served are more than a day
-   * ahead. Then nothing is known of the server's time.
+   * ahead. Then the server's time is unknown.
    */
   isLocalBehind(): boolean;
   /** Whether the server's time is known from a `Date` that counts. */
@@ -108,13 +108,13 @@ export interface ServerClock {
   /** The best estimate of the server's time; the local clock's time while nothing is known. It may fall back. */
   nowMs(): EpochMs;
   /**
-   * The latest time that may be the present: `nowMs`, or without a `Date` that counts a later time that the API has
-   * served, as the local clock may be behind.
+   * The latest time that may be the present: `nowMs`. Without a `Date` that counts, a later time that the API has
+   * served, because the local clock may be behind.
    */
   latestPresentMs(): EpochMs;
   /**
-   * The highest value that `passedMs` has had; `null` without any evidence. Never falls back. The caller must allow for
-   * a `Date` that is rounded instead of truncated to the second.
+   * The highest value that `passedMs` has had; `null` without any evidence. It never falls back. The caller must allow
+   * for a `Date` that is rounded instead of truncated to the second.
    */
   highestPassedMs(): EpochMs | null;
   /** A time that the server's clock has certainly passed, by the remembered answers. It falls back when `Date` does. */
@@ -125,26 +125,26 @@ export interface ServerClock {
    */
   presentAtMostMs(): EpochMs | null;
   /**
-   * The earliest time that the server's clock may have shown since it fell back: its time now, less what has passed
-   * since the last request whose answer did not show the fall. `null` without any evidence.
+   * The earliest time that the server's clock may have shown since it fell back: its time now minus the time since the
+   * last request whose answer did not show the fall. `null` without any evidence.
    */
   fellToMs(): EpochMs | null;
   /**
-   * The server's time while its clock has fallen back from a time that agreed with the local clock: all other facts
-   * show that it is wrong now. `null` otherwise.
+   * The server's time while its clock has fallen back from a time that agreed with the local clock: every other fact
+   * shows that it is wrong now. `null` otherwise.
    */
   fallenToMs(): EpochMs | null;
   /**
-   * Local wall clock minus server's clock, to about a second, by an unconfirmed `Date` as well; `null` before the first
-   * one.
+   * Local wall clock minus server's clock, accurate to about a second, even from an unconfirmed `Date`; `null` before
+   * the first `Date`.
    */
   skewMs(): number | null;
   /** Whether the API sends no `Date`: at least three answers came, and none had one. */
   isDateAbsent(): boolean;
   /**
    * The latest time that a served record may have: a day after the latest of the clocks (the server's, confirmed or
-   * not, the local one, and without `Date` the times that the state had at the start). No record of a later time is
-   * accepted.
+   * not, the local one, and without `Date` the times that the state had at the start). A record with a later time is
+   * rejected.
    */
   latestNs(): EpochNs;
 }
@@ -156,7 +156,7 @@ interface Evidence {
   readonly unconfirmed: DateToConfirm | null;
   readonly answersWithout: number;
   readonly served: ServedTimes;
-  /** The highest time that the evidence has shown before its last change. */
+  /** The highest time that the evidence had shown before its last change. */
   readonly highestBeforeMs: EpochMs | null;
   /** The latest time that the state had at the first answer without a `Date` to use; `null` before. */
   readonly storedMs: EpochMs | null;
@@ -226,7 +226,7 @@ function passedBy({ memory, unconfirmed, served }: Evidence, clock: Clock): Epoc
 function afterAnswer(before: Evidence, answer: ReceivedDate, { clock, others }: Clocks): Evidence {
   const { memory, last, answersWithout } = before;
   let { unconfirmed } = before;
-  // Between two answers `passedMs` only grows, so its value before each answer is all that has to be remembered.
+  // Between two answers `passedMs` only grows, so it is enough to remember its value before each answer.
   const evidence = { ...before, highestBeforeMs: laterOrNull(before.highestBeforeMs, passedBy(before, clock)) };
   if (answer.dateMs === null) {
     unconfirmed &&= { ...unconfirmed, doubts: unconfirmed.doubts + 1 };
@@ -278,7 +278,7 @@ function fellTo(nowMs: EpochMs | null, { uprightMonoMs }: LastAnswers, clock: Cl
   return nowMs === null || uprightMonoMs === null ? nowMs : Math.floor(nowMs - (clock.monoMs() - uprightMonoMs));
 }
 
-/** `presentMs`, where the clock was right by the local one before it fell back to that. */
+/** `presentMs`, if the clock agreed with the local one before it fell back to that time. */
 function fallenTo(presentMs: EpochMs | null, { beforeFallMs }: Memory, clock: Clock): EpochMs | null {
   if (presentMs === null || beforeFallMs === null) return null;
   const uprightMs = clock.monoMs() + beforeFallMs;
@@ -310,18 +310,18 @@ function servedSince(ahead: JumpAhead | null, times: readonly EpochNs[], monoMs:
 interface Memory {
   readonly samples: readonly Sample[];
   readonly ahead: JumpAhead | null;
-  /** The offset from before `Date` fell back; `null` if it never did, or has come back. */
+  /** The offset from before `Date` fell back; `null` if it never did, or has returned. */
   readonly beforeFallMs: number | null;
 }
 
 /** The first of the answers whose `Date` agrees with no other clock, but with each other: rule 5. */
 interface DateToConfirm {
   readonly first: Sample;
-  /** The answers without `Date`, or with one that agrees with none before it, since the first `Date`. */
+  /** The number of answers since the first `Date` that have no `Date`, or one that agrees with none before it. */
   readonly doubts: number;
 }
 
-/** Whether a second `Date` is still awaited: not after several answers without one, or with others. */
+/** Whether a second `Date` is still awaited. It is not after several answers without one, or with others. */
 function isAwaited(unconfirmed: DateToConfirm | null): unconfirmed is DateToConfirm {
   return unconfirmed !== null && unconfirmed.doubts < ABSENT_AFTER;
 }
@@ -353,12 +353,12 @@ function unconfirmedAfter(
   return next.sentMonoMs - unconfirmed.first.monoMs >= CONFIRMED_AFTER_MS ? null : unconfirmed;
 }
 
-/** Whether a `Date` agrees with a time of the server that has passed: one that is older by the tolerance at most. */
+/** Whether a `Date` agrees with a passed time of the server: that time is older by the tolerance at most. */
 function agreesWithServed(sample: Sample, servedMs: EpochMs, { clock, others }: Comparison): boolean {
   return isOlder(estimateMs([sample], clock) - servedMs, toleranceOf(others));
 }
 
-/** Whether a served time is that much older than a clock that agrees with it. */
+/** Whether a served time is as much older than a clock as an agreeing clock allows. */
 function isOlder(olderMs: number, toleranceMs: number): boolean {
   return olderMs >= -JUMP_MS && olderMs <= toleranceMs;
 }
@@ -367,11 +367,11 @@ function toleranceOf(others: OtherClocks | null): number {
   return Math.max(others?.toleranceMs ?? 0, JUMP_MS);
 }
 
-/** The last answers one by one: those that are remembered for long are merged. */
+/** The last answers one by one, because the answers that are remembered for longer are merged. */
 interface LastAnswers {
-  /** As many as it takes to show that the clock has fallen back. */
+  /** As many answers as it takes to show that the clock has fallen back. */
   readonly samples: readonly Sample[];
-  /** When the last request was sent whose answer did not lie behind the others; `null` before the first one. */
+  /** When the last request was sent whose answer was not behind the others; `null` before the first one. */
   readonly uprightMonoMs: number | null;
 }
 
@@ -410,7 +410,7 @@ function addSample(
   }
   if (hasWallJumpedToo(samples, next)) return { samples: [next], ahead: null, beforeFallMs: null };
   const agreesWithWall = Math.abs(next.monoMs + next.bestMs - wallMs) <= AGREES_MS;
-  // The server's clock returns to where it was before it fell back. The local clock need not be right for that.
+  // The server's clock has returned to where it was before it fell back. The local clock need not be right for that.
   const isAsBefore = beforeFallMs !== null && Math.abs(next.bestMs - beforeFallMs) <= AGREES_MS;
   const known = ahead?.samples.every((sample) => areAlike(sample, next)) === true ? ahead : null;
   const served = known?.served ?? null;
@@ -425,7 +425,9 @@ function addSample(
   return { samples: agreed.samples, ahead: null, beforeFallMs: null };
 }
 
-/** Whether the newest time that was served since a jump is from after it, but by the clock from before. */
+/**
+ * Whether the newest time that was served since a jump is from after the jump, but follows the clock from before it.
+ */
 function continuesAsBefore(
   { samples, served, sinceMonoMs }: JumpAhead,
   before: readonly Sample[],
@@ -436,7 +438,7 @@ function continuesAsBefore(
   return isOlder(olderMs, toleranceMs) && served.monoMs - olderMs > sinceMonoMs;
 }
 
-/** How much older a served time was, when it was received, than a clock. */
+/** By how much a served time was older than a clock when it was received. */
 function olderBy({ atMs, monoMs }: PassedTime, samples: readonly Sample[]): number {
   return Math.max(...samples.map(({ bestMs }) => bestMs)) + monoMs - atMs;
 }

@@ -16,7 +16,7 @@ export type StatusSpan = readonly [from: string, to: string];
 /** The state of a device (`coverage.state`). */
 export type DeviceState = 'live' | 'catching-up' | 'silent' | 'unreachable' | 'excluded';
 
-/** The state of a device as people see it: `silent` only if readings are expected of it. */
+/** The state of a device as people see it: `silent` only if readings are expected from it. */
 export type ShownState = DeviceState | 'out-of-service';
 
 /** The state as people see it: a silent device that was paused, shelved or retired is out of service. */
@@ -41,20 +41,20 @@ export interface DeviceStatus {
   readonly device_id: string;
   readonly device_name: string;
   readonly state: DeviceState;
-  /** Whether readings are expected of it: not while its lifecycle status is `paused`, `shelved` or `retired`. */
+  /** Whether readings are expected from it: not while its lifecycle status is `paused`, `shelved` or `retired`. */
   readonly active: boolean;
   /** The time of its newest stored reading; `null` without any. */
   readonly newest_reading_at: string | null;
   /**
-   * The time from the newest covered instant to the coverage limit; `null` before the first page, and in the initial
-   * sync unless it is above `behind_after_seconds`.
+   * From the newest covered instant to the coverage limit; `null` before the first page, and during the initial sync
+   * unless it is above `behind_after_seconds`.
    */
   readonly lag_seconds: number | null;
   readonly covered: readonly StatusSpan[];
   readonly gaps: readonly StatusGap[];
 }
 
-/** All gaps of one reason, of all devices together. */
+/** All gaps with one reason, over all devices. */
 export interface GapSum extends StatusGap {
   readonly devices: number;
   readonly seconds: number;
@@ -64,21 +64,21 @@ export interface GapSum extends StatusGap {
 export interface FreshnessStatus {
   /** How often `sync.telemetry` is due. */
   readonly target_seconds: number;
-  /** The lag of readings in normal operation; it is larger if the quota is too small for the schedules. */
+  /** The lag of readings in normal operation. It is larger if the quota is too small for the schedules. */
   readonly expected_seconds: number;
-  /** From when on a device counts as being behind. */
+  /** The lag above which a device counts as behind. */
   readonly behind_after_seconds: number;
   readonly behind_devices: number;
   /** `null` also while most devices are in their initial sync. */
   readonly median_seconds: number | null;
   readonly p95_seconds: number | null;
-  /** The same, unless it is above `behind_after_seconds`. */
+  /** `null` as for the median, unless the lag is above `behind_after_seconds`. */
   readonly max_seconds: number | null;
 }
 
-/** The process that works with the state. */
+/** The process that uses the state. */
 export interface ProcessStatus {
-  /** Whether a process holds the state: a daemon, or a one-off. */
+  /** Whether a process holds the state: a daemon or a one-off command. */
   readonly running: boolean;
   readonly last_request_at: string | null;
   readonly last_archived_at: string | null;
@@ -92,7 +92,7 @@ export interface JobStatus {
   readonly requested_by: string;
   readonly requested_at: string;
   readonly started_at: string | null;
-  /** The range of a backfill; `from` is `null` if it goes back as far as possible, `to` before it has begun. */
+  /** The range of a backfill; `from` is `null` if it has no beginning, `to` before the backfill has begun. */
   readonly range: { readonly from: string | null; readonly to: string | null } | null;
   /** The reported progress of the job; each `null` if not reported. `share` is 0 to 1. */
   readonly share: number | null;
@@ -108,19 +108,23 @@ export interface JobStatus {
 
 /** The next work according to schedules and coverage. It makes no progress while no process is running. */
 export interface NextStatus {
-  /** When the API is tried again that refuses the key; `null` where it does not, or no process is running. */
+  /**
+   * When the API, which rejects the key, is tried again; `null` if it does not reject the key, or no process is
+   * running.
+   */
   readonly attempt_at: string | null;
   /** When each stream is due next; in the past: overdue. */
   readonly streams: readonly { readonly name: StreamStatus['name']; readonly due_at: string | null }[];
   /** Devices with a gap that a request can close. */
   readonly devices_with_gaps: number;
   readonly gap_seconds: number;
-  /** Devices whose wanted range has not been read down to its beginning yet: their initial sync. */
+  /** Devices in their initial sync: their wanted range has not been read down to its beginning yet. */
   readonly initial_devices: number;
-  /** How long until all gaps are closed; `null` where there is none, or the time is not known. */
+  /** How long until all gaps are closed; `null` if there are none, or the time is not known. */
   readonly eta_seconds: number | null;
   /**
-   * Whether it assumes that every device has readings down to the beginning of the range: nothing else is known yet.
+   * Whether the ETA assumes that every device has readings down to the beginning of the range, because nothing else is
+   * known yet.
    */
   readonly eta_assumes_full_history: boolean;
 }
@@ -133,11 +137,11 @@ export interface StreamStatus {
   readonly name: Stream;
   readonly state: (typeof STREAM_STATES)[number];
   readonly reason: string | null;
-  /** When the stream was last read with success; `null` where it has not been yet. */
+  /** When the stream was last read successfully; `null` if it was not read yet. */
   readonly last_read_at: string | null;
 }
 
-/** Returns the text of a stream's state; where it waits, whether it was ever read. */
+/** Returns the text of a stream's state. For a waiting stream it shows whether the stream was ever read. */
 export function streamStateText({ state, last_read_at }: Pick<StreamStatus, 'state' | 'last_read_at'>): string {
   if (state !== 'waiting') return state;
   return last_read_at === null ? 'not read yet' : 'not read since the start';
@@ -148,7 +152,7 @@ export interface MissingStatus {
   readonly reason: MissingReason;
   readonly points: number;
   readonly devices: number;
-  /** From the first to the last of them; not all points in between are missing. */
+  /** The range from the first missing point to the last; other points in between may be present. */
   readonly from: string;
   readonly to: string;
 }
@@ -161,7 +165,7 @@ export interface DestinationStatus {
   /** Rejected points in quarantine. */
   readonly quarantined: number;
   readonly delivered_points: number;
-  /** Archived points that are missing there for good, by reason; empty where it gets all. */
+  /** Archived points that are missing there for good, by reason; empty if it gets all points. */
   readonly missing: readonly MissingStatus[];
   /** Why its delivery is blocked; `null` while it works. */
   readonly blocked_reason: string | null;
@@ -171,17 +175,17 @@ export interface DestinationStatus {
 export interface DestinationReport extends Omit<DestinationStatus, 'delivered_points'> {
   /** Since the process was started; `null` without a running process. */
   readonly delivered_points: number | null;
-  /** Since when the oldest point that it has not acknowledged waits; `null` if none waits. */
+  /** Since when the oldest unacknowledged point has been waiting; `null` if none is waiting. */
   readonly oldest_pending_at: string | null;
-  /** The same of its new points: `null` where those that wait, if any, are all of the history. */
+  /** The same for the live lane; `null` also if only history is waiting. */
   readonly oldest_live_pending_at: string | null;
-  /** Since when its delivery is blocked; `null` where it is not blocked, or no process delivers. */
+  /** Since when its delivery is blocked; `null` if it is not blocked, or no process delivers. */
   readonly blocked_since: string | null;
-  /** When a blocked delivery is tried next; `null` where it is not blocked, or no process delivers. */
+  /** When a blocked delivery is tried next; `null` if it is not blocked, or no process delivers. */
   readonly next_attempt_at: string | null;
   /**
-   * The lag of this database in the median of the devices: the lag of the archive and the age of the oldest live point
-   * that is not delivered yet. `null`: not known yet.
+   * The median lag of the devices in this database: the lag of the archive, or the age of the oldest undelivered live
+   * point. `null`: not known yet.
    */
   readonly lag_seconds: number | null;
 }
@@ -189,7 +193,7 @@ export interface DestinationReport extends Omit<DestinationStatus, 'delivered_po
 /** One of the two windows of the quota, in requests. `null`: not known yet. */
 export interface QuotaWindow {
   readonly limit: number | null;
-  /** The configured share of it: the most that this program takes. */
+  /** The configured share of the limit: the most that this program sends. */
   readonly budget: number | null;
   readonly spent: number;
   /**
@@ -198,7 +202,7 @@ export interface QuotaWindow {
   readonly others?: number | null;
 }
 
-/** Own requests by purpose, of the last minute and of the last 24 hours. */
+/** The program's own requests by purpose, in the last minute and the last 24 hours. */
 export interface LaneStatus {
   readonly lane: RequestLane;
   readonly minute: number;
@@ -211,9 +215,9 @@ export interface QuotaStatus {
   readonly lanes: readonly LaneStatus[];
   readonly minute: QuotaWindow;
   readonly day: QuotaWindow;
-  /** Until when no lane may send a request for lack of quota; `null` while one may. */
+  /** Until when no lane may send a request for lack of quota; `null` if a lane may send. */
   readonly waiting_until: string | null;
-  /** Until when history and backfill wait for quota, at least as long as all lanes; `null` while they may send. */
+  /** Until when history and backfill wait, at least as long as all lanes wait; `null` while they may send. */
   readonly history_waiting_until: string | null;
 }
 
@@ -221,17 +225,17 @@ export interface QuotaStatus {
 export interface ArchiveStatus {
   /** Points that the archive still keeps. */
   readonly points: number;
-  /** The complete state without its free pages: `archive.max_size` limits it. */
+  /** The state without its free pages: `archive.max_size` limits it. */
   readonly state_bytes: number;
   /** `null`: no limit. */
   readonly max_bytes: number | null;
   /** The free space on the disk of the state; `null` if unknown. */
   readonly disk_free_bytes: number | null;
-  /** Why polling is stopped; `null` while it is not. */
+  /** Why polling is stopped; `null` if it is not. */
   readonly full: string | null;
 }
 
-/** A problem, by its code in `/readyz` and the stream or destination that has it (`null`: it concerns all of them). */
+/** A problem: its code in `/readyz`, and the stream or destination that has it (`null`: it concerns all of them). */
 export interface SummaryProblem {
   readonly code: ReadyCode;
   readonly name: string | null;
@@ -239,14 +243,14 @@ export interface SummaryProblem {
 
 interface StatusTotals {
   readonly devices: number;
-  /** Devices that are complete: their complete sync range is covered. */
+  /** Devices whose whole sync range is covered. */
   readonly devices_complete: number;
   readonly archived_readings: number;
   readonly archived_points: number;
   readonly requests: number;
   /** Records of the API that were rejected completely or in part, each with its reason. */
   readonly rejected_records: number;
-  /** The covered share of the wanted ranges of all devices, 0 to 1; `null` before anything is wanted. */
+  /** The covered share of the wanted ranges of all devices, 0 to 1; `null` if no range is wanted yet. */
   readonly covered_share: number | null;
 }
 
@@ -256,7 +260,7 @@ export interface StatusReport {
   readonly generated_at: string;
   /** `null` until it is pinned, before the first point is made. */
   readonly workspace_id: string | null;
-  /** As the account names it; `null` where it has no name or the key may not read the account. */
+  /** The name of the workspace; `null` if it has no name or the key may not read the account. */
   readonly workspace_name: string | null;
   /** The state of the sync in one sentence. */
   readonly summary: string;
@@ -270,7 +274,7 @@ export interface StatusReport {
   readonly totals: StatusTotals;
   readonly devices: readonly DeviceStatus[];
   readonly destinations: readonly DestinationReport[];
-  /** The quota; the member's name is part of the contract (docs/design.md, 1.5). */
+  /** The quota. The member's name is part of the contract (docs/design.md, "HTTP"). */
   readonly allowance: QuotaStatus;
   readonly archive: ArchiveStatus;
   readonly jobs: readonly JobStatus[];
@@ -280,11 +284,9 @@ export interface StatusReport {
 /** The report without its devices, which may be very many. */
 export type StatusOverview = Omit<StatusReport, 'devices'>;
 
-/**
- * The members of `StatusReport` from which the progress of long work is computed; its counts are of this work alone.
- */
+/** The members of `StatusReport` that the progress of long work is computed from. The counts cover this work only. */
 export interface ProgressReport {
-  /** The readings and the requests are those since the work was started. */
+  /** The readings and requests since the work was started. */
   readonly totals: Pick<
     StatusTotals,
     'devices' | 'devices_complete' | 'archived_readings' | 'requests' | 'covered_share'
@@ -292,20 +294,20 @@ export interface ProgressReport {
   readonly destinations: readonly Pick<DestinationReport, 'pending_points' | 'delivered_points'>[];
   readonly allowance: Pick<QuotaStatus, 'waiting_until'> & Partial<Pick<QuotaStatus, 'history_waiting_until'>>;
   /**
-   * The time left and its basis in words, maybe empty; `null` while it is not known. Absent: it is estimated from the
-   * progress so far.
+   * The time left and its basis in words, which may be empty; `null` while it is not known. Absent: it is estimated
+   * from the progress so far.
    */
   readonly eta?: {
     readonly seconds: number;
     readonly basis: string;
-    /** Whether the basis has the rate of the remaining work, which stands for the measured one then. */
+    /** Whether the basis contains the rate of the remaining work. Then it replaces the measured rate. */
     readonly hasRate?: boolean;
   } | null;
-  /** Own requests a minute, recently; `null` while too few were sent. */
+  /** The program's own requests per minute, recently; `null` while too few were sent. */
   readonly requests_per_minute?: number | null;
   /** The cause for which all remaining work waits, in words, if the time left is unknown; then `eta` is `null`. */
   readonly waits?: string | null;
-  /** The progress of a backfill that the daemon runs beside; `null`: none runs. */
+  /** The progress of a backfill that the daemon runs at the same time; `null`: none runs. */
   readonly backfill?: ProgressReport | null;
 }
 
@@ -321,7 +323,7 @@ type HealthCode = 'loop_stalled';
 
 /**
  * `/readyz`: whether the data is complete and current. `reasons`, `codes` and `names` describe the problems, in the
- * same order; a name is that of the stream or destination, `null` where the problem concerns all of them.
+ * same order. A name is the stream or destination; `null` if the problem concerns all of them.
  */
 export interface ReadyReport {
   readonly ready: boolean;

@@ -11,29 +11,29 @@ const BREAKS = /[\t\n\v\f\r\u0085\u2028\u2029]+/gu;
 const HIDDEN = /[\p{Cc}\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu;
 
 /**
- * A single line that does nothing but show itself: no control, escape or direction characters, no lone surrogates.
+ * A single line that only shows the text: no control, escape or direction characters, no lone surrogates.
  *
  * @param maxLength how many characters are kept; a text that was cut ends in `…`.
  */
 export function plainText(text: string, maxLength = 200): string {
-  // Only as much is checked as can be kept, so that a megabyte costs nothing.
+  // Only the part that can be kept is checked, so that a megabyte costs nothing.
   const head = text.slice(0, maxLength * 4 + 4);
   const points = [...head.toWellFormed().replace(BREAKS, ' ').replace(HIDDEN, '')];
   const cut = points.length > maxLength || head.length < text.length;
   return cut ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');
 }
 
-/** The answer of a server in a message: its status, and its own words, which may quote what it received. */
+/** The answer of a server in a message: its status and its message, which may quote the request. */
 export function serverAnswerText(status: number, words: string): string {
   return `HTTP ${status}${words === '' ? '' : `: ${words}`}`;
 }
 
-/** A text in which an answer that {@link serverAnswerText} has written is changed, up to the end of the text. */
+/** Changes the part of a text that {@link serverAnswerText} has written, which ends at the end of the text. */
 export function changeServerAnswer(text: string, change: (answer: string) => string): string {
   return text.replace(/\bHTTP \d{3}: [\s\S]*$/, change);
 }
 
-/** A problem with the next step behind it, which may be empty. */
+/** A problem followed by the next step, which may be empty. */
 export function withStep(problem: string, step: string): string {
   return step === '' ? problem : `${problem}; ${step}`;
 }
@@ -45,7 +45,7 @@ export function shortened(text: string, maxLength: number): string {
   return points.length > maxLength ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');
 }
 
-/** The text with a capital at its beginning. */
+/** The text with a capital first letter. */
 export function capitalized(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
@@ -83,19 +83,19 @@ function editDistance(a: string, b: string): number {
 }
 
 /**
- * A number with separators between its thousands, and at most three decimals. Node's own takes 10 ms to load its
- * tables.
+ * A number with separators between its thousands, and at most three decimals. Node's own formatter takes 10 ms to load
+ * its tables.
  */
 export function grouped(value: number): string {
   return String(Number(value.toFixed(3))).replace(/\B(?<!\.\d*)(?=(?:\d{3})+(?!\d))/g, ',');
 }
 
-/** A database in a sentence: the only one has no name but that of its section, whatever kind of database it is. */
+/** The text for a database. If there is only one, it has the name of its section, whatever kind of database it is. */
 export function databaseText(name: string, count: number): string {
   return count === 1 && name === 'influx' ? 'the database' : name;
 }
 
-/** A path for a shell, in quotes where it needs them. */
+/** A path for a shell, in quotes if it needs them. */
 export function shellText(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }
@@ -105,7 +105,7 @@ export function addressText(host: string, port: number): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** A number and what there are this many of. */
+/** A number and its noun, in the singular or the plural. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
@@ -117,7 +117,7 @@ export function rateText(rate: number): string {
 
 const BYTE_UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** A number of bytes in the units that the configuration has: `512 bytes`, `1.5 KiB`, `412 MiB`, `2 GiB`. */
+/** A number of bytes in the units of the configuration: `512 bytes`, `1.5 KiB`, `412 MiB`, `2 GiB`. */
 export function byteSize(bytes: number): string {
   const step = Math.min(Math.max(Math.floor(Math.log2(Math.max(bytes, 1)) / 10), 0), BYTE_UNITS.length - 1);
   const value = bytes / 1024 ** step;
@@ -141,7 +141,7 @@ export function percent(share: number, digits: 0 | 1 = 1): string {
 /** Added to an ETA that assumes the full history of each device. */
 export const LESS_IF_YOUNGER = 'less if devices are younger than the range';
 
-/** The ETA as a part of a sentence; empty where there is none. */
+/** The ETA as a part of a sentence; empty if there is none. */
 export function etaText(eta: {
   readonly eta_seconds: number | null;
   readonly eta_assumes_full_history: boolean;
@@ -151,7 +151,7 @@ export function etaText(eta: {
   return `, ETA ${duration(eta.eta_seconds, 'up')}${less}`;
 }
 
-/** The ETA as a progress report has it; `null` where there is none. */
+/** The ETA for a progress report; `null` if there is none. */
 export function progressEta(
   seconds: number | null,
   assumesFullHistory: boolean,

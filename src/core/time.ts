@@ -22,11 +22,11 @@ export const MINUTE_NS = 60n * SECOND_NS;
 export const HOUR_NS = 3600n * SECOND_NS;
 export const DAY_NS = 24n * HOUR_NS;
 
-/** RFC 3339, with the two zone forms in use; linear, so that no served text can make it slow. */
+/** RFC 3339, with the two zone forms in use. Matching takes linear time, so no served text can make it slow. */
 const TIMESTAMP =
   /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,40}))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
 
-/** Times that fit the 64 bits of SQLite and InfluxDB, from 1970 on: 2262-04-11 is where they end. */
+/** The latest time that fits the 64 bits of SQLite and InfluxDB: 2262-04-11. */
 const MAX_NS = 9_223_372_036_854_775_000n;
 
 /** The same limit in milliseconds. */
@@ -39,7 +39,7 @@ export function isStorable(at: EpochNs): boolean {
 
 /**
  * Reads an RFC 3339 timestamp to the nanosecond. Digits beyond the ninth are dropped; a leap second (`:60`) counts as
- * the last nanosecond of its minute, as no store has a place for it.
+ * the last nanosecond of its minute, because no store can represent it.
  *
  * @returns the time, or `null` for anything that is not a real date and time from 1970 to 2262.
  */
@@ -60,7 +60,7 @@ export function parseTimestamp(text: string): EpochNs | null {
 }
 
 function isDate(year: number, month: number, day: number): boolean {
-  // `Date.UTC` would read years below 100 as those of the last century.
+  // `Date.UTC` would read years below 100 as years of the last century.
   if (year < 100 || month < 1 || month > 12 || day < 1) return false;
   return day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 }
@@ -151,8 +151,8 @@ function digitAt(text: string, at: number): number {
 }
 
 /**
- * Whether a time is later than that of the point before it. A point from more than a day ahead was made by a clock that
- * was wrong, and does not count.
+ * Whether a time is later than that of the point before it. A point more than a day ahead comes from a wrong clock and
+ * does not count.
  */
 export function isLater(atMs: EpochMs, beforeMs: EpochMs): boolean {
   return atMs > beforeMs || beforeMs - atMs > DAY_MS;
@@ -187,20 +187,20 @@ export function formatSeconds(ns: EpochNs): string {
 /**
  * RFC 3339 UTC to the millisecond: the time of log lines.
  *
- * @throws RangeError for a time that no calendar has.
+ * @throws RangeError for a time outside the calendar.
  */
 export function formatMs(ms: EpochMs): string {
   return new Date(ms).toISOString();
 }
 
-/** RFC 3339 UTC with as many digits as the time has: what people and `/status.json` read. */
+/** RFC 3339 UTC with as many digits as the time needs: for people and `/status.json`. */
 export function formatExact(ns: EpochNs): string {
   const digits = (ns - floorToSecond(ns)).toString().padStart(9, '0').replace(/0+$/, '');
   const whole = formatSeconds(ns);
   return digits === '' ? whole : `${whole.slice(0, -1)}.${digits}Z`;
 }
 
-/** The time in milliseconds as RFC 3339 UTC, or `null` for none: times in `/status.json`. */
+/** The time in milliseconds as RFC 3339 UTC, or `null` for none: for `/status.json`. */
 export function timeText(ms: EpochMs): string;
 export function timeText(ms: EpochMs | null): string | null;
 export function timeText(ms: EpochMs | null): string | null {
