@@ -1,9 +1,9 @@
 /**
  * The state of the API: which streams were read, which fail or are off, and whether the key is refused.
  *
- * The record has one writer for each fact: the functions below. They report a change as an event, once. `--once`, a
+ * The record has one writer for each fact: the functions below. They emit an event once for each change. `--once`, a
  * backfill and a job read the record; `--status`, the metrics and readiness read the `StreamReport` of it. The reason
- * why the API cannot be read is written to the state as well, for a `--status` beside the daemon.
+ * why the API cannot be read is also written to the state, for a `--status` in another process.
  *
  * | call | the stream afterwards | event |
  * | --- | --- | --- |
@@ -21,18 +21,18 @@ import { type EpochMs, MINUTE_MS, timeText } from '../core/time.ts';
 
 /** How the requests of one stream were answered. */
 interface StreamState {
-  /** When its work last came to an end, or it turned out to be off, by the monotonic clock. */
+  /** When its work last ended, or its scope turned out to be missing, by the monotonic clock. */
   readAtMs: number;
   /** When the API last answered one of its requests, in the server's time; `null` before the first answer. */
   answeredAtMs: EpochMs | null;
   /** The missing scope; `null` while the stream is on. */
   missingScope: string | null;
   /**
-   * Its last failure; `null` while it does not fail. An answer to one request does not end it, because a listing may
-   * fail at its second page forever. It ends when the stream was read to its end.
+   * Its last failure; `null` while it does not fail. An answer to one request does not clear it, because a listing may
+   * fail at its second page forever. Reading the stream to its end does.
    */
   failure: {
-    /** Since when it fails, by the monotonic clock. */
+    /** When the failure began, by the monotonic clock. */
     readonly sinceMs: number;
     readonly reason: string;
     readonly isAnswered: boolean;
@@ -44,7 +44,7 @@ interface ApiStateParts {
   readonly serverNowMs: () => EpochMs;
   /** The monotonic clock. */
   readonly monoMs: () => number;
-  /** Called when what keeps the API from being read may have changed. */
+  /** Called when the reason why the API cannot be read may have changed. */
   readonly problemChanged?: () => void;
 }
 
@@ -56,13 +56,13 @@ export interface ApiState {
   readonly failing: Set<RequestLane>;
   /** When a task last failed, by the monotonic clock. */
   failedAtMs: number;
-  /** Why the last task failed where the service did not answer at all; `null` once a task has ended well. */
+  /** Why the last task failed if the service did not answer at all; `null` once a task has succeeded. */
   fault: string | null;
-  /** The refusal of the key or its plan; `null` while the key works. */
+  /** The rejection of the key or its plan; `null` while the key works. */
   refusal: ApiFault | null;
-  /** Whether the key has changed since that refusal. */
+  /** Whether the key has changed since that rejection. */
   hasOtherKey: boolean;
-  /** When the API is tried again after a refusal, by the monotonic clock. */
+  /** When the API is tried again after a rejection, by the monotonic clock. */
   retryAtMs: number;
   /** The failure of the first requests; `null` once any request was answered. */
   firstFailure: string | null;
@@ -99,7 +99,7 @@ export function noteAnswered(state: ApiState, name: Stream): void {
   stream.missingScope = null;
   if (stream.failure !== null) stream.failure = { ...stream.failure, isAnswered: true };
   if (wasOff) observe({ type: 'stream-on', stream: name });
-  // A key that may list the devices is not refused.
+  // A key that may list the devices is not rejected.
   if (name === 'devices') noteAccepted(state);
   state.parts.problemChanged?.();
 }
@@ -118,13 +118,13 @@ export function noteStreamFailed(state: ApiState, name: Stream, reason: string):
   const stream = state.streams[name];
   const { monoMs, observe } = state.parts;
   stream.failure = { sinceMs: stream.failure?.sinceMs ?? monoMs(), reason, isAnswered: false };
-  // Before anything was answered at all: such as an address that is not the API's.
+  // No request was answered yet: the address may not be the API's.
   if (Object.values(state.streams).every(({ answeredAtMs }) => answeredAtMs === null)) state.firstFailure = reason;
   observe({ type: 'stream-failed', stream: name, message: reason });
   state.parts.problemChanged?.();
 }
 
-/** Records that work for a stream ended. Work that had nothing to request does not turn a stream on. */
+/** Records that work for a stream ended. Work that sent no request does not turn a stream on. */
 export function noteRead(state: ApiState, name: Stream): void {
   const { monoMs, observe } = state.parts;
   const stream = state.streams[name];
@@ -137,7 +137,7 @@ export function noteRead(state: ApiState, name: Stream): void {
 }
 
 /**
- * Records that the key or its plan is refused.
+ * Records that the API rejects the key or its plan.
  *
  * @param message the failure and its remedy, for people.
  */
@@ -149,7 +149,7 @@ export function noteRefused(state: ApiState, fault: ApiFault, message: string, w
   state.parts.problemChanged?.();
 }
 
-/** Clears a refusal of the key, if there was one, and reports that. */
+/** Clears a rejection of the key, if there was one, and reports that. */
 export function noteAccepted(state: ApiState): void {
   if (state.refusal === null) return;
   state.refusal = null;
@@ -157,7 +157,7 @@ export function noteAccepted(state: ApiState): void {
   state.parts.problemChanged?.();
 }
 
-/** Clears the failure of a lane, and that of the API, because one of its tasks has ended well. */
+/** Clears the failure of a lane and of the API, because one of its tasks has succeeded. */
 export function noteWorked(state: ApiState, lane: RequestLane): void {
   state.failing.delete(lane);
   state.fault = null;
@@ -167,11 +167,11 @@ export function noteWorked(state: ApiState, lane: RequestLane): void {
 interface FailedWork {
   readonly lane: RequestLane;
   readonly fault: ApiFault;
-  /** Whether nothing else was answered either. */
+  /** Whether no other request was answered either. */
   readonly isService: boolean;
 }
 
-/** Marks the lane as failing, and the API as failing where `isService`; a requested wait counts as no failure. */
+/** Marks the lane as failing, and the API as failing if `isService`. A requested wait counts as no failure. */
 export function noteFailed(state: ApiState, { lane, fault, isService }: FailedWork): void {
   // A wait that the server requests is no failure.
   if (fault.kind === 'throttled') return;
@@ -180,18 +180,18 @@ export function noteFailed(state: ApiState, { lane, fault, isService }: FailedWo
   if (isService) state.fault = fault.message;
 }
 
-/** The streams as they are shown, and what keeps the API from being read. */
+/** The status of the streams for reports, and why the API cannot be read. */
 export interface StreamReport {
   list(): readonly StreamStatus[];
-  /** Whether the devices were listed to their end since the start. */
+  /** Whether the devices were listed completely since the start. */
   isListed(): boolean;
-  /** The reason why the API cannot be read; `null` while it can. */
+  /** The reason why the API cannot be read; `null` if it can. */
   problem(): string | null;
-  /** Whether that is a key or a plan that is refused. */
+  /** Whether the reason is a rejected key or plan. */
   isRefused(): boolean;
-  /** How long until the API is tried again, in ms; `null` where it is not refused, or no process reads it. */
+  /** How long until the API is tried again, in ms; `null` if it does not reject the key, or no process reads it. */
   nextAttemptInMs(): number | null;
-  /** Streams that have failed for so long that what is stored of them may be out of date, the longest first. */
+  /** Streams that have failed for so long that their stored data may be out of date, the longest first. */
   failingLong(): readonly { readonly name: Stream; readonly reason: string }[];
 }
 
@@ -207,9 +207,9 @@ const isApiProblem = shapeOf<ApiProblem>({
 });
 
 /**
- * Returns what keeps the API from being read; `null` while it is.
+ * Returns why the API cannot be read; `null` if it can be read.
  *
- * @param outage how an outage of the complete API was noticed; `null` while it answers.
+ * @param outage how an outage of the whole API was noticed; `null` while it answers.
  */
 function apiProblem({ refusal, firstFailure }: ApiState, outage: string | null): ApiProblem | null {
   if (refusal !== null) return { code: 'key_refused', text: refusalText(refusal) };
@@ -217,20 +217,20 @@ function apiProblem({ refusal, firstFailure }: ApiState, outage: string | null):
   return text === null ? null : { code: 'api_unreachable', text };
 }
 
-/** The key of the fact that has the problem, as JSON. */
+/** The key of the fact that holds the problem, as JSON. */
 export const API_PROBLEM = 'api_problem';
 
-/** The fact as it is now; `null` without a problem. */
+/** The current value of the fact; `null` without a problem. */
 export function problemFact(state: ApiState, outage: string | null): string | null {
   const problem = apiProblem(state, outage);
   return problem === null ? null : JSON.stringify(problem);
 }
 
 /**
- * Shows what keeps the API from being read by the state alone.
+ * Returns why the API cannot be read, from the state alone.
  *
  * @param noted the fact as it was written; empty without a problem.
- * @param streams the streams by the stored requests.
+ * @param streams the streams according to the stored requests.
  */
 export function storedProblem(
   noted: string,
@@ -248,15 +248,15 @@ export function storedProblem(
 }
 
 /**
- * For so long a stream may fail before readiness counts it: a failure of one request is no failure of the stream,
- * others may have been answered a moment before and after.
+ * How long a stream may fail before readiness counts it. One failed request is no failure of the stream: other requests
+ * may have been answered a moment before and after.
  */
 export const FAILING_LONG_MS = 10 * MINUTE_MS;
 
 /**
- * Shows a state.
+ * Creates the report of a state.
  *
- * @param outage how an outage of the complete API was noticed; `null` while it answers.
+ * @param outage how an outage of the whole API was noticed; `null` while it answers.
  */
 export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
   return {

@@ -1,10 +1,9 @@
 /**
- * A backfill under way: the range that it wants of each device, the request that is due next, its rate and its
- * counts.
+ * A running backfill: the range that it wants from each device, the request that is due next, its rate and its counts.
  *
- * Promise: it remembers only its counts and its rate, and computes what is left from the coverage each time. So it
- * may end at any moment, and the next backfill continues where it stopped. With `recheck` it also reads again what was
- * covered when it began; the state keeps what of that is left.
+ * Promise: it remembers only its counts and its rate, and computes what is left from the coverage each time. So it may
+ * end at any moment, and the next backfill continues where it stopped. With `recheck` it also reads again the ranges
+ * that were covered when it began; the state stores the remaining ones.
  */
 
 import type { CoveredRange } from '../core/coverage.ts';
@@ -31,17 +30,17 @@ import { noteIsolated } from './isolated-ranges.ts';
 /** The input of {@link beginBackfill}. */
 export interface BackfillSettings {
   readonly args: BackfillArgs;
-  /** The wanted range at its start. Its limit is the end of the backfill, unless `args.to` is earlier. */
+  /** The wanted range at the start. Its limit is the end of the backfill, unless `args.to` is earlier. */
   readonly wantedRange: WantedRange;
-  /** Its requests of the last day before its start, ascending, in server time. */
+  /** The backfill requests of the last day before the start, ascending, in server time. */
   readonly sentMs: readonly EpochMs[];
   /** The budgets of the minute and of the day, in requests. */
   readonly budgets: RateSettings['budgets'];
-  /** Whether live work runs beside it and gets some time to fetch the newest readings. */
+  /** Whether live work runs at the same time and gets some time to fetch the newest readings. */
   readonly isBeside: boolean;
 }
 
-/** A backfill under way, which is a goal of the planning. */
+/** A running backfill, which is a goal of the planning. */
 export interface Backfill extends Goal {
   readonly args: BackfillArgs;
   readonly to: EpochNs;
@@ -52,7 +51,7 @@ export interface Backfill extends Goal {
   readonly tally: BackfillTally;
   /** The ids of its devices, in the order of the inventory. */
   readonly deviceIds: readonly string[];
-  /** The wanted range of a device, as far as it is known by now. */
+  /** The wanted range of a device, as far as it is known now. */
   wanted(deviceId: string): Interval;
   /** Whether it leaves the newest readings to the polls of the daemon for now. */
   leavesNewest(): boolean;
@@ -60,7 +59,7 @@ export interface Backfill extends Goal {
   readonly recheck: Recheck | null;
 }
 
-/** For this time after the start, live work fetches the newest readings, and the backfill leaves them out. */
+/** For this time after the start, live work fetches the newest readings, and the backfill does not request them. */
 const LEFT_TO_LIVE_MS = 2 * MINUTE_MS;
 
 /** The read-only facts of a running backfill. */
@@ -84,7 +83,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
   const { args, wantedRange, sentMs, budgets } = settings;
   const range = backfillRange(args, wantedRange.limit);
   const devices = new Map(chosenDevices(context, args.devices).map((device) => [device.record.deviceId, device]));
-  // An end that is only the moment of the start isolates no range.
+  // An end that only equals the moment of the start isolates no range.
   if (args.to !== null && range.to < wantedRange.limit) {
     noteIsolated(store, {
       ...range,
@@ -129,7 +128,7 @@ export function beginBackfill(context: SyncContext, settings: BackfillSettings):
   };
 }
 
-/** Begins the recheck of the devices that are there. */
+/** Begins the recheck of the devices that are present. */
 function beginRecheckOfAll(state: BackfillState): Recheck {
   const there = [...state.devices.values()].filter(({ goneSinceMs }) => goneSinceMs === null);
   return beginRecheck(
@@ -151,8 +150,8 @@ function rangeToReread(
 }
 
 /**
- * Returns the range that the arguments of a backfill name, cut off at the coverage limit. Without an end, the limit
- * at the first start counts, so that a job that continues after a restart has the same end.
+ * Returns the range that the arguments of a backfill name, cut off at the coverage limit. Without an end, the end is
+ * the limit at the first start, so that a job that continues after a restart has the same end.
  *
  * @throws UserError (exit 2) for an empty range.
  */
@@ -218,7 +217,7 @@ export interface BackfillGapFacts {
 export function backfillGaps(facts: BackfillGapFacts): Intervals {
   const { covered, named, wanted, limit, isTopLeft, others, nowMs } = facts;
   const top = isTopLeft ? (covered.at(-1)?.to ?? wanted.from) : wanted.to;
-  // No one else requests the gaps that were given up in favour of newer pages.
+  // No other work requests the gaps that were given up in favour of newer pages.
   const givenUp = normalize(named.filter(({ reason }) => reason === 'over_quota').map(gapRange));
   return gapsToRequest({
     covered,
@@ -234,7 +233,7 @@ function gapRange({ fromNs, toNs }: Gap): Interval {
 }
 
 /**
- * Returns the devices that are named by id or name; without any, all included devices that the API lists.
+ * Returns the devices that are named by id or name; without names, all included devices that the API lists.
  *
  * @throws UserError (exit 2)
  */
@@ -260,7 +259,7 @@ function chosenDevices(context: SyncContext, wanted: readonly string[]): readonl
 /** The reason for a device that the API does not list. */
 export const UNLISTED = 'the workspace has no device with that id or name';
 
-/** The error for a device that the configuration leaves out: the `index`th of this many. */
+/** The error for a device that the configuration excludes: number `index` of `count`. */
 export function leftOutDevice(index: number, count: number): UserError {
   const flag = count === 1 ? '--device' : `--device number ${index + 1}`;
   return new UserError(
@@ -286,7 +285,7 @@ interface OldestSigns {
   readonly to: EpochNs;
 }
 
-/** Returns where `--from all` begins for a device. Each older reading moves it back. */
+/** Returns where `--from all` begins for a device. Each older reading that is found moves it back. */
 function beginningOfAll({ covered, seenAt, to }: OldestSigns): EpochNs {
   const oldest = oldestReading(covered);
   const signs = [to, oldest, ...seenAt].filter((at) => at !== null);
@@ -308,21 +307,21 @@ interface RateSettings {
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;
   readonly startedMs: EpochMs;
-  /** Its requests of the last day before the start, ascending: a restart gives no budget back. */
+  /** The backfill requests of the last day before the start, ascending: a restart gives no budget back. */
   readonly sentMs: readonly EpochMs[];
   /** Returns the current budget of the minute and of the day, in requests; `null`: unknown. */
   readonly budgets: () => { readonly perMinute: number | null; readonly perDay: number | null };
 }
 
 interface BackfillRate {
-  /** When the next request may go; a time that has passed means now. */
+  /** When the next request may be sent; a past time means now. */
   freeAtMs(nowMs: EpochMs): EpochMs;
   noteSent(nowMs: EpochMs): void;
   /** Sets the estimated number of requests that are left. */
   setLeft(requests: number): void;
-  /** Until when its part of the day's budget is used up; a time that has passed: it is not. */
+  /** Until when its part of the day's budget is used up; a past time means that it is not. */
   dayFreeAtMs(): EpochMs;
-  /** How long this many requests take at least by the rate alone, in ms. */
+  /** The shortest time that this many requests take at this rate, in ms. */
   lastsMs(requests: number, nowMs: EpochMs): number;
   /** Whether the time to finish by has passed. */
   isLate(nowMs: EpochMs): boolean;
@@ -352,7 +351,7 @@ export function createBackfillRate(settings: RateSettings): BackfillRate {
     if (maxShare === null || perDay === null) return Number.NEGATIVE_INFINITY;
     return log.freeAtMs(budgetOf(perDay, maxShare), DAY_MS);
   };
-  /** How long this many requests take by the part of each 24 hours alone. */
+  /** How long this many requests take by their part of each 24 hours. */
   const dayLastsMs = (requests: number, part: number, nowMs: EpochMs): number => {
     const days = Math.max(0, Math.ceil(requests / part) - 1);
     return days * DAY_MS + Math.max(0, log.freeAtMs(part - (requests - days * part) + 1, DAY_MS) - nowMs);
@@ -399,7 +398,7 @@ const RATE_OVER_MS = 5 * MINUTE_MS;
 const LEAST_REQUESTS = 3;
 const RECENT_AT_MOST = 1000;
 
-/** Creates a tally that has counted nothing. */
+/** Creates a tally that starts at zero. */
 export function createBackfillTally({ monoMs }: Pick<Clock, 'monoMs'>): BackfillTally {
   const beganMs = monoMs();
   let counts = { requests: 0, readings: 0, points: 0 };

@@ -1,9 +1,9 @@
 /**
- * The `coverage` points: the coverage of each device. With them a dashboard distinguishes a silent device from a
- * device that is not synced. When the daemon has stopped, the age of the newest point shows that.
+ * The `coverage` points: the coverage of each device. They let a dashboard distinguish a silent device from a device
+ * that is not synced. If the daemon has stopped, the age of the newest point shows it.
  *
- * A point is written when the state of a device changes, when its watermark has moved five minutes, and at least
- * every 15 minutes. The last point of each device is part of the state, so a restart repeats none.
+ * A point is written when the state of a device changes, when its watermark has moved five minutes, and at least every
+ * 15 minutes. The last point of each device is part of the state, so a restart repeats none.
  */
 
 import { runUnlessFull } from '../core/archive-room.ts';
@@ -20,26 +20,28 @@ import { limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, stillWantedFrom, wantedNow } from '../ingest/wanted-range.ts';
 import { readStaleMs } from './demand-watch.ts';
 
-/** How far a watermark moves before there is another point. */
+/** How far a watermark moves before another point is written. */
 export const MOVED_NS = 5n * MINUTE_NS;
 
 /** The age at which a point is repeated: a minute less than the promised 15, because a check may come late. */
 const OLDEST_NS = 14n * MINUTE_NS;
 
-/** How often a part of the devices is checked, and how soon where the server's time is not known yet. */
+/** How often a part of the devices is checked, and how soon if the server's time is not known yet. */
 const COVERAGE_CHECK_MS = MINUTE_MS;
 const UNTIL_TIME_IS_KNOWN_MS = 5 * SECOND_MS;
 
-/** Checking a device costs about 0.2 ms: this many at once, and each device every four minutes at the latest. */
+/**
+ * Checking a device costs about 0.2 ms, so this many are checked at once, and each device at least every four minutes.
+ */
 const AT_ONCE = 250;
 const MOST_PARTS = 4;
 
-/** The clocks of the host and of the server are compared to a few seconds only. */
+/** The clocks of the host and of the server agree only to a few seconds. */
 const CLOCK_SLACK_NS = MINUTE_NS;
 
 /**
- * The daemon's loop: writes the points that are due, also while the API is out or refuses the key, until `signal`
- * aborts.
+ * The daemon's loop: writes the points that are due until `signal` aborts, even while the API is down or rejects the
+ * key.
  */
 export async function writeCoveragePoints(context: SyncContext, signal: AbortSignal): Promise<never> {
   let checks = 0;
@@ -57,7 +59,7 @@ export async function writeCoveragePoints(context: SyncContext, signal: AbortSig
 /**
  * Archives the `coverage` points that are due, and forgets named gaps that are closed.
  *
- * @param checks how many checks there were before: then this is one of several that share the devices among them.
+ * @param checks how many checks were made before: then this is one of several that share the devices.
  */
 export function noteCoverage(context: SyncContext, wantedRange: WantedRange, checks: number | null = null): void {
   const { store, serverClock } = context;
@@ -74,7 +76,7 @@ export function noteCoverage(context: SyncContext, wantedRange: WantedRange, che
   const points: NewCoveragePoint[] = [];
   for (const device of devices) {
     const { deviceId } = device.record;
-    // By a hash, so that a device that appears moves no other one to another turn.
+    // Selected by a hash, so that a new device moves no other device to another turn.
     if (parts > 1 && hash64(deviceId).lo % parts !== turn) continue;
     const { state, watermarkNs, lagSeconds, gapSeconds } = refreshCoverage(context, device, {
       wantedRange,
@@ -126,7 +128,7 @@ function refreshCoverage(context: SyncContext, device: KnownDevice, moment: Cove
     wanted,
   );
   const isRead = !isExcluded && device.goneSinceMs === null;
-  // The coverage limit when it was listed first: what ends below it was never covered up to the present.
+  // The coverage limit when the device was first listed. A watermark below it was never current.
   const firstLimit = to - (atNs - msToNs(device.firstListedMs)) - CLOCK_SLACK_NS;
   const hasWatermark = isRead && coverage.coveredTo >= firstLimit && hasLag(coverage);
   const watermarkNs = hasWatermark ? coverage.coveredTo : null;
@@ -141,7 +143,7 @@ function refreshCoverage(context: SyncContext, device: KnownDevice, moment: Cove
 function isDue(before: CoveragePoint | undefined, now: CoveragePoint, nextNs: EpochNs): boolean {
   if (before === undefined) return true;
   const ageNs = now.atNs - before.atNs;
-  // A point from more than a day ahead was made by a clock that was wrong.
+  // A point more than a day ahead comes from a wrong clock.
   if (ageNs <= 0n) return -ageNs > DAY_NS;
   return before.state !== now.state || hasMoved(before.watermarkNs, now.watermarkNs) || ageNs + nextNs > OLDEST_NS;
 }

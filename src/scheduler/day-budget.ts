@@ -11,17 +11,17 @@ import { DAY_MS, MINUTE_MS } from '../core/time.ts';
 
 /** The quota window of the day; `null` if unknown. */
 export interface DayFigures extends QuotaWindowFigures {
-  /** The share of the quota window of the minute, where that is known. */
+  /** The share of the quota window of the minute, if that is known. */
   readonly minuteBudget?: number | null;
 }
 
-/** The part of the day's budget that may go at once after a rest. */
+/** The part of the day's budget that may be sent at once after a pause. */
 const BURST = 0.03;
 /** The part of the bucket that only live work may take. */
 const RESERVE = 0.5;
 /**
- * The part of the share's rest that is left to other clients beyond their known use: below half of it, the throttle
- * slows requests down.
+ * The part of the remaining share that is left to other clients in addition to their known use. The throttle slows
+ * requests down when less than half of it is left.
  */
 const GUARD = 0.6;
 /** For how long the highest daily use by other clients counts. */
@@ -29,7 +29,10 @@ const REMEMBERED_MS = 2 * DAY_MS;
 
 /** The daily use by other clients, as answers have shown it. */
 interface Others {
-  /** Ascending in time, descending in use: only what nothing later exceeds can ever be the most. */
+  /**
+   * Ascending in time, descending in use: a peak that a later one exceeds is dropped, because it can never be the
+   * highest again.
+   */
   readonly peaks: readonly { readonly atMs: number; readonly used: number }[];
   readonly last: number | null;
 }
@@ -38,11 +41,11 @@ interface Others {
 export interface DayBudget {
   /** The part of the limit that may be used. */
   readonly share: number;
-  /** Requests in a day; infinite while no limit is known. */
+  /** Requests per day; infinite while no limit is known. */
   readonly perDay: number;
-  /** Requests per ms within the minute's budget; infinite while none is known. */
+  /** Requests per ms within the minute's budget; infinite while no limit is known. */
   readonly minutePerMs: number;
-  /** The tokens in the bucket at `filledMs`. Without a limit they mean nothing. */
+  /** The tokens in the bucket at `filledMs`. They have no meaning without a limit. */
   readonly tokens: number;
   readonly filledMs: number;
   readonly others: Others;
@@ -74,7 +77,7 @@ export function withFigures(day: DayBudget, figures: DayFigures, nowMs: number):
   const left = figures.limit * (1 - (1 - share) * GUARD) - theirs;
   const perDay = Math.max(1, Math.min(figures.budget, theirs > 0 ? left : figures.budget));
   if (!isFirst) return { ...filled, minutePerMs, perDay, others };
-  // Earlier requests of the day count: a restart adds no budget.
+  // Earlier requests of the day count, so that a restart adds no budget.
   const tokens = Math.max(0, Math.min(burstOf(perDay), perDay * BURST - figures.spent));
   return { share, perDay, minutePerMs, tokens, filledMs: nowMs, others };
 }
@@ -87,7 +90,7 @@ export function budgetAfterRequest(day: DayBudget, nowMs: number): DayBudget {
 }
 
 /**
- * When the next request may go.
+ * When the next request may be sent.
  *
  * @param isLive only live requests may use the reserve.
  */
@@ -108,7 +111,7 @@ export function deficitAt(day: DayBudget, nowMs: number): number {
   return isLimited(day) ? Math.max(0, burstOf(day.perDay) * RESERVE - tokensAt(day, nowMs)) : 0;
 }
 
-/** Requests per ms by which the bucket fills; infinite where no limit is known. */
+/** Requests per ms by which the bucket fills; infinite if no limit is known. */
 export function fillRate({ perDay }: DayBudget): number {
   return (perDay * (1 - BURST)) / DAY_MS;
 }
@@ -138,8 +141,8 @@ function fill(day: DayBudget, nowMs: number): DayBudget {
 /**
  * Estimates the use by other clients in a day: the highest use of a recent day.
  *
- * A fixed window shows a whole day's use only at its end, and headers that report the tighter window show the day only
- * when it is nearly used up. So the figures are kept for longer than a day.
+ * A fixed window shows the use of a whole day only at its end, and headers that report the tighter window show the day
+ * only when it is nearly used up. So the figures are kept for longer than a day.
  */
 function noteOthers({ peaks, last }: Others, used: number | null, nowMs: number): Others {
   // An unchanged figure shows nothing new: the answers may no longer report the day.

@@ -2,8 +2,8 @@
  * Decides which request is worth most now. `decide` holds the order of the decision; the functions below it are its
  * steps.
  *
- * It reads the state of the planner. It writes one thing: devices whose time has come move on in the device queue
- * (`advance`) and in the history queues (`admitHistories`).
+ * It reads the state of the planner. It writes one thing: devices that are due move on in the device queue (`advance`)
+ * and in the history queues (`admitHistories`).
  */
 
 import type { Stream } from '../core/ports.ts';
@@ -56,11 +56,11 @@ import {
 
 /** While devices are polled at up to this many times their target, a listing takes no request from them. */
 const NORMAL_LAG_FACTOR = 2;
-/** The part of all requests that listings take at most before live work. */
+/** The largest part of all requests that listings may take before live work. */
 const MOST_FOR_LISTS = 0.5;
 const NEVER = Number.POSITIVE_INFINITY;
 
-/** Everything that a decision depends on, besides the time; `planner.ts` changes it after each event. */
+/** Everything that a decision depends on, except the time. `planner.ts` changes it after each event. */
 export interface PlannerState {
   readonly settings: PlannerSettings;
   /** Records per page. */
@@ -76,8 +76,8 @@ export interface PlannerState {
   telemetryOffMs: number;
   backfillRestMs: number;
   /**
-   * The stream that failed last together with the service: another one is tried next, so that one stream alone does not
-   * decide about the outage.
+   * The stream that last failed together with the service. Another stream is tried next, so that one stream alone does
+   * not decide about the outage.
    */
   postpone: Stream | null;
   /** Since when the listing fails; `null` while it does not. */
@@ -112,21 +112,21 @@ export function createPlannerState(settings: PlannerSettings): PlannerState {
   };
 }
 
-/** The order of decisions: the first that applies is taken. */
+/** The order of decisions: the first one that applies is taken. */
 export function decide(state: PlannerState, nowMs: number): Decision | Rest {
   admitHistories(state, nowMs);
   const daySpent = restOfDay(state, nowMs);
   if (daySpent !== null) return daySpent;
   const live = advanceAndPickLive(state, nowMs);
   return (
-    // 1. A stream that someone requests now.
+    // 1. A stream that a command or an event requests now.
     hastenedStream(state, nowMs) ??
     // 2. A lane that its reserve owes a request.
     reservedRequest(state, nowMs) ??
     // 3. A listing, if it saves more than it costs.
     worthwhileListing(state, nowMs) ??
     // 4. Live work, alerts and the account, by their delay relative to their schedules: if the quota is too small, all
-    // are delayed evenly.
+    //   of them are delayed evenly.
     mostOverdue(state, live, nowMs) ??
     // 5. If the day's budget allows: a scheduled listing, first history, backfill, idle polls, rereads.
     extraRequest(state, nowMs) ??
@@ -135,7 +135,7 @@ export function decide(state: PlannerState, nowMs: number): Decision | Rest {
   );
 }
 
-/** The rest if nothing may be sent: the day's budget is spread over the day. */
+/** The rest if no request may be sent, because the day's budget is spread over the day. */
 function restOfDay({ budget }: PlannerState, nowMs: number): Rest | null {
   const freeMs = freeAtMs(budget, true, nowMs);
   return freeMs > nowMs ? { kind: 'rest', untilMs: freeMs, reason: 'day' } : null;
@@ -166,8 +166,8 @@ function worthwhileListing(state: PlannerState, nowMs: number): Decision | null 
 }
 
 /**
- * While pages are short, only the first listing, and one that was requested, goes beyond its reserve. One that fails
- * saves nothing.
+ * While full pages are short of quota, only the first listing, and one that was requested, may exceed its reserve. A
+ * failing listing saves nothing.
  */
 function isBeyondReserve({ commitment, streams: { devices } }: PlannerState): boolean {
   if (isFailing(devices)) return false;
@@ -175,7 +175,7 @@ function isBeyondReserve({ commitment, streams: { devices } }: PlannerState): bo
 }
 
 /**
- * The stream that is furthest behind its schedule, if any is. A listing that fails is among them while devices wait;
+ * The stream that is furthest behind its schedule; `null` if none is. A failing listing counts while devices wait;
  * otherwise it uses the spare budget.
  */
 function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number): Decision | null {
@@ -202,7 +202,7 @@ function extraRequest(state: PlannerState, nowMs: number): Decision | Rest | nul
 }
 
 function extraWork(state: PlannerState, nowMs: number): Decision | null {
-  // Within the unused budget a listing costs nothing, however old the lag is from which its value was computed.
+  // Within the unused budget a listing costs nothing, even if its value was computed from an old lag.
   const listing = state.commitment.isOver ? null : requestIn(state, 'devices', nowMs);
   return (
     listing ??
@@ -225,14 +225,14 @@ function idleRest(state: PlannerState, nowMs: number): Rest {
   return { kind: 'rest', untilMs, reason: 'idle' };
 }
 
-/** When an idle poll, a device that rests, or a backfill that has a rate of its own is due next. */
+/** When an idle poll, a resting device, or a backfill with a rate of its own is due next. */
 function nextSpareMs({ histories, devices, backfillRestMs }: PlannerState, nowMs: number): number {
   const restMs = Math.min(nextHistoryMs(histories['first-history']), nextHistoryMs(histories.backfill));
   const isBackfillResting = nowMs < backfillRestMs && pickHistory(histories.backfill) !== null;
   return Math.min(nextIdleMs(devices), restMs, isBackfillResting ? backfillRestMs : NEVER);
 }
 
-/** The request of a lane below live work; `null` where it has none. */
+/** The request of a lane below live work; `null` if it has none. */
 export function requestIn(state: PlannerState, lane: ReservedLane, nowMs: number): Decision | null {
   switch (lane) {
     case 'account':
@@ -276,7 +276,10 @@ function isTelemetryOff({ telemetryOffMs, postpone }: PlannerState, nowMs: numbe
   return nowMs < telemetryOffMs || postpone === 'telemetry';
 }
 
-/** When live work, or a stream, is due next. A listing that waits for its reserve is not: it follows other requests. */
+/**
+ * When live work, or a stream, is due next. A listing that waits for its reserve does not count: it follows other
+ * requests.
+ */
 function nextDueMs(state: PlannerState, nowMs: number): number {
   const telemetryMs = isTelemetryOff(state, nowMs) ? state.telemetryOffMs : nextReadyMs(state.devices);
   const kinds = WHOLE_STREAMS.filter((kind) => kind !== 'devices' || isBeyondReserve(state));
@@ -287,12 +290,14 @@ function isDue(state: PlannerState, kind: WholeStream, nowMs: number): boolean {
   return kind !== state.postpone && dueMs(state.streams[kind], everyMs(state, kind)) <= nowMs;
 }
 
-/** The interval between two readings of a stream, in ms; of the device list, the one that is worth its requests. */
+/**
+ * The interval between two readings of a stream, in ms. For the device list: the interval that is worth its requests.
+ */
 function everyMs(state: PlannerState, kind: WholeStream): number {
   return kind === 'devices' ? bestListEveryMs(state) : scheduledMs(state, kind);
 }
 
-/** From the last reading of a stream to its next turn by the schedule. */
+/** The time from the last reading of a stream to its next scheduled time. */
 function scheduledMs({ settings, streams }: PlannerState, kind: WholeStream): number {
   const { readMs } = streams[kind];
   if (settings.turnAfter === undefined || isFailing(streams[kind])) return settings[`${kind}Ms`];
@@ -304,7 +309,7 @@ function listingDueMs(state: PlannerState): number {
   return dueMs(state.streams.devices, Math.min(bestListEveryMs(state), scheduledMs(state, 'devices')));
 }
 
-/** How often to read the device list for the fewest requests in all, in ms. */
+/** The interval between device lists that needs the fewest requests in total, in ms. */
 export function bestListEveryMs(state: PlannerState): number {
   const { settings, pageSize, budget } = state;
   const devices = state.devices.devices.size;
@@ -318,12 +323,14 @@ export function bestListEveryMs(state: PlannerState): number {
   });
 }
 
-/** The lag at which devices are requested, estimated from the number of waiting devices before the first request. */
+/**
+ * The lag at which devices are requested. Before the first request it is estimated from the number of waiting devices.
+ */
 function expectedLagMs({ liveLagMs, devices, budget }: PlannerState): number {
   return Math.max(liveLagMs, readyCount(devices) / requestRate(budget));
 }
 
-/** Lets those in whose rest is over. */
+/** Lets devices whose rest is over into the history queues. */
 export function admitHistories(state: PlannerState, nowMs: number): void {
   for (const queue of queuesOf(state)) admitRested(queue, nowMs);
 }

@@ -1,6 +1,6 @@
 /**
  * Reports once when the quota is too small for the schedules, again when the shortage changes, and once when it ends.
- * It stores the lag that the schedule or the shortage causes. `demand.ts` holds the rules.
+ * It also stores the lag that the schedule or the shortage causes. `demand.ts` holds the rules.
  */
 import type { Store } from '../core/state/state.ts';
 import { HOUR_MS } from '../core/time.ts';
@@ -9,16 +9,16 @@ import { meanIntervalMs, type SchedulerDemand, type Shortfall, shortfallNow, sho
 
 /** Watches whether the quota suffices for the schedules. */
 export interface DemandWatch {
-  /** Compares the demand with the plan, and reports a change. */
+  /** Compares the demand with the plan, and emits a change. */
   check(current: Omit<SchedulerDemand, 'lastIntervalMs'>): void;
-  /** How old readings become as a rule, in ms: by the schedule, or by the quota where it is too small for that. */
+  /** The usual lag of readings, in ms: by the schedule, or by the quota if that is too small. */
   staleMs(): number;
 }
 
-/** The fact that holds the last `staleMs`, for processes that see the state alone. */
+/** The fact that holds the last `staleMs`, for processes that only read the state. */
 const STALE = 'stale_ms';
 
-/** @returns how old readings become as a rule, as the last process has left it, in ms; 0 before the first check. */
+/** Returns the usual lag of readings that the last process has stored, in ms; 0 before the first check. */
 export function readStaleMs(store: Pick<Store, 'fact'>): number {
   const ms = Number(store.fact(STALE) ?? 0);
   return Number.isFinite(ms) ? ms : 0;
@@ -30,11 +30,11 @@ function saveStale(store: Pick<Store, 'fact' | 'saveFact'>, ms: number): void {
 }
 
 /**
- * The fact that holds the last `meanIntervalMs`, for the next process: it reports a shortage before it has measured.
+ * The fact that holds the last `meanIntervalMs`. The next process uses it to report a shortage before it has measured.
  */
 const INTERVAL = 'report_interval_ms';
 
-/** The stored interval is written anew when it has changed by this factor. */
+/** The stored interval is replaced when it has changed by this factor. */
 const KEEP_FACTOR = 1.1;
 
 /** The figures are reported again when they have changed by this factor, and at most this often. */
@@ -48,7 +48,7 @@ interface Reported {
 }
 
 /**
- * Opens the watch: nothing was reported yet.
+ * Opens the watch without an earlier report.
  *
  * @param periodMs the mean interval of the polls; infinite for a schedule that is due once.
  */
@@ -86,21 +86,21 @@ export function createDemandWatch(
   };
 }
 
-/** @returns the stored interval, in ms; `null` for none. */
+/** Returns the stored interval, in ms; `null` for none. */
 function readInterval(store: Pick<Store, 'fact'>): number | null {
   const ms = Number(store.fact(INTERVAL) ?? 0);
   return ms > 0 && Number.isFinite(ms) ? ms : null;
 }
 
-/** @returns a measured interval that differs enough from the stored one to replace it; `null` for no such one. */
+/** Returns a measured interval that differs enough from the stored one to replace it; `null` if there is none. */
 function changedInterval(storedMs: number | null, measuredMs: number | null): number | null {
   if (measuredMs === null || (storedMs !== null && !hasMoved(storedMs, measuredMs, KEEP_FACTOR))) return null;
   return measuredMs;
 }
 
 /**
- * Whether to report again: another kind of shortfall or another plan at once, and another size only now and then,
- * unless more of it is measured.
+ * Whether to report again. Another kind of shortfall or another plan is reported at once, another size only now and
+ * then, unless more of the rates are measured.
  */
 function hasChanged(before: Reported, now: Reported): boolean {
   const [was, is] = [before.shortfall, now.shortfall];

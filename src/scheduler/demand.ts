@@ -33,18 +33,18 @@ export interface DemandInput
   > {
   /** The requests of one poll of the alerts. */
   readonly alertRequests: number;
-  /** From reading to reading, in ms, of each device that reports; measured or assumed. */
+  /** The interval between readings, in ms, of each device that reports; measured or assumed. */
   readonly intervalsMs: readonly number[];
   /** The number of devices that do not report. */
   readonly quietDevices: number;
-  /** The plan's figures; `null` where there is no such limit or it is not known. */
+  /** The plan's figures; `null` if there is no such limit or it is not known. */
   readonly perMinute: number | null;
   readonly perDay: number | null;
   /** The daily use by other clients. */
   readonly othersPerDay: number;
 }
 
-/** Requests a day, by purpose. */
+/** Requests per day, by purpose. */
 export interface DemandByLane {
   readonly live: number;
   readonly alerts: number;
@@ -54,35 +54,36 @@ export interface DemandByLane {
 }
 
 /**
- * How old the oldest reading of a device becomes before it is fetched: of the middle device, and of 19 in 20. In ms.
+ * The lag that the oldest reading of a device reaches before it is fetched: the median and the 95th percentile of the
+ * devices, in ms.
  */
 interface Freshness {
   readonly medianMs: number;
   readonly p95Ms: number;
 }
 
-/** The requests a day by the schedules, and by the budget. */
+/** The requests per day that the schedules need, and those that the budget allows. */
 export interface Demand {
   /** The requests that the schedules need. */
   readonly needed: DemandByLane;
   /** The same, slowed down to fit the budget. */
   readonly planned: DemandByLane;
-  /** The requests a day that our share of the quota allows, and which limit of the plan determines it. */
+  /** The requests per day that our share of the quota allows, and which limit of the plan determines it. */
   readonly budget: number;
   readonly boundBy: 'minute' | 'day' | null;
   readonly fits: boolean;
   /** The factor by which all poll intervals grow; 1 if the schedules fit. */
   readonly slowdown: number;
   readonly readingsFit: boolean;
-  /** The readings that the devices make a day, and how many of them the budget can fetch. */
+  /** The readings that the devices make per day, and how many of them the budget can fetch. */
   readonly readingsMade: number;
   readonly readingsCovered: number;
   readonly freshness: Freshness;
-  /** Requests a day for history and backfill: the rest of the budget, at least their reserves. */
+  /** Requests per day for history and backfill: the rest of the budget, at least their reserves. */
   readonly leftForHistory: number;
 }
 
-/** The search for a lag that the budget allows ends here. */
+/** The largest lag that the search for an affordable lag tries. */
 const LONGEST_LAG_MS = 30 * DAY_MS;
 
 /** Compares the demand with the budget. */
@@ -111,17 +112,17 @@ function readingsADay({ intervalsMs }: DemandInput): number {
   return intervalsMs.reduce((sum, intervalMs) => sum + DAY_MS / intervalMs, 0);
 }
 
-/** The full pages that a day's readings make. */
+/** The number of full pages that a day's readings fill. */
 function pagesMade(input: DemandInput): number {
   return readingsADay(input) / (input.pageSize * FULL_PAGE);
 }
 
-/** Requests a day for everything but history and backfill. */
+/** Requests per day for everything except history and backfill. */
 export function totalRequests(demand: DemandByLane): number {
   return demand.live + demand.alerts + demand.inventory + demand.account + demand.idlePolls;
 }
 
-/** The usable requests a day: the lesser of both limits and of the rest that others leave. */
+/** The usable requests per day: the smaller of both limits, and of the requests that others leave. */
 export function usableBudget({
   perMinute,
   perDay,
@@ -137,10 +138,10 @@ export function usableBudget({
 }
 
 /**
- * The requests a day if readings may reach a given lag, in ms; 0: according to the schedules.
+ * The requests per day if readings may reach a given lag, in ms; 0: according to the schedules.
  *
- * A device is polled when its oldest unread reading has that lag, so at the first reading after this many intervals;
- * never more often than by its schedule, and always when its page is full.
+ * A device is polled when its oldest unread reading reaches that lag, which is at the first reading after this many
+ * intervals. It is never polled more often than by its schedule, and always when its page is full.
  */
 function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLane {
   const { intervalsMs, quietDevices, freshnessMs, pageSize } = input;
@@ -169,7 +170,7 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
   };
 }
 
-/** The least lag at which the demand fits. */
+/** The smallest lag at which the demand fits the budget. */
 function leastLagMs(input: DemandInput, budget: number): number {
   return findLeast({ from: 1, to: LONGEST_LAG_MS }, (lagMs) => totalRequests(demandAt(input, lagMs, budget)) <= budget);
 }
@@ -182,7 +183,7 @@ function freshnessAt({ intervalsMs, freshnessMs, pageSize }: DemandInput, lagMs:
   return quantilesOf(lags);
 }
 
-/** Where pages are taken in turn: a device waits until its page is full, and then until its turn has come. */
+/** The demand if pages are taken in turn: a device waits until its page is full, and then until its turn comes. */
 function inTurn(
   input: DemandInput,
   budget: number,
@@ -227,25 +228,25 @@ interface LongerInterval {
   readonly ms: number;
 }
 
-/** By how much the quota is too small. */
+/** How far the quota is too small. */
 export interface Shortfall {
-  /** Whether the schedules are slowed down, or not even all readings are fetched. */
+  /** Whether the schedules are slowed down, or not all readings can be fetched either. */
   readonly unmet: 'schedules' | 'readings';
-  /** Requests a day: by the schedules, and by the budget. */
+  /** Requests per day: needed by the schedules, and allowed by the budget. */
   readonly needed: number;
   readonly available: number;
   readonly boundBy: 'minute' | 'day' | null;
   readonly share: number;
   readonly freshnessTargetMs: number;
   readonly freshness: Freshness;
-  /** Devices whose report rate was not measured yet, and the assumed interval. */
+  /** Devices whose report rate was not measured yet, and their assumed interval. */
   readonly assumed: { readonly devices: number; readonly intervalMs: number } | null;
-  /** The readings that the devices make a day, and how many of them the budget can fetch. */
+  /** The readings that the devices make per day, and how many of them the budget can fetch. */
   readonly readingsMade: number;
   readonly readingsCovered: number;
-  /** The changes that would each make the demand fit; `null` where one alone cannot. */
+  /** The changes that would each make the demand fit; `null` if that change alone cannot. */
   readonly remedies: {
-    /** Longer intervals: a row for each change, which has several keys only where no key alone is enough. */
+    /** Longer intervals: one row per change. A row has several keys only if no single key is enough. */
     readonly intervals: readonly (readonly LongerInterval[])[];
     /** The value of `api.share` that would be enough. */
     readonly share: number | null;
@@ -255,7 +256,7 @@ export interface Shortfall {
   };
 }
 
-/** @returns `null` where the demand fits. */
+/** Returns the shortfall; `null` if the demand fits. */
 export function findShortfall(input: DemandInput, assumed: Shortfall['assumed'] = null): Shortfall | null {
   const demand = computeDemand(input);
   if (demand.fits) return null;
@@ -276,7 +277,7 @@ export function findShortfall(input: DemandInput, assumed: Shortfall['assumed'] 
     remedies: {
       intervals: unmet === 'schedules' ? intervalsThatFit(input) : [],
       share: shareThatFits(input, unmet),
-      // The share of a figure is a whole number of requests.
+      // The share of a limit is a whole number of requests.
       perMinute: Math.ceil(Math.ceil(needed / (DAY_MS / MINUTE_MS)) / input.share),
       perDay: Math.max(Math.ceil(Math.ceil(needed) / input.share), Math.ceil(needed + input.othersPerDay)),
     },
@@ -294,7 +295,7 @@ export function shortfallText(shortfall: Shortfall): string {
   return `${head}: ${result}. ${remedyText(shortfall)}`;
 }
 
-/** The assumption of an estimate, as a part of its sentence; empty where every rate was measured. */
+/** The assumption of an estimate, as a part of its sentence; empty if every rate was measured. */
 export function assumedText(assumed: Shortfall['assumed']): string {
   if (assumed === null) return '';
   const { devices, intervalMs } = assumed;
@@ -329,7 +330,10 @@ const INTERVALS = {
 
 type IntervalKey = keyof typeof INTERVALS;
 
-/** `sync.telemetry` if that is enough, else any other key that alone is, else the first three by one factor. */
+/**
+ * `sync.telemetry` if a longer interval there is enough, otherwise any other key that alone is enough, otherwise the
+ * first three keys by one factor.
+ */
 function intervalsThatFit(input: DemandInput): LongerInterval[][] {
   const telemetry = intervalsThatFitTogether(input, ['sync.telemetry']);
   if (telemetry !== null) return [telemetry];
@@ -342,7 +346,7 @@ function intervalsThatFit(input: DemandInput): LongerInterval[][] {
   return together === null ? [] : [together];
 }
 
-/** The shortest intervals of these keys at which nothing is slowed down, all longer by one factor. */
+/** The shortest intervals of these keys at which nothing is slowed down. All of them grow by one factor. */
 function intervalsThatFitTogether(input: DemandInput, keys: readonly IntervalKey[]): LongerInterval[] | null {
   const wholeAt = (factor: number): LongerInterval[] =>
     keys.map((key) => ({ key, ms: Math.ceil((INTERVALS[key].ms(input) * factor) / MINUTE_MS) * MINUTE_MS }));
@@ -368,7 +372,7 @@ function shareThatFits(input: DemandInput, unmet: Shortfall['unmet']): number | 
   return isEnough(upwards) ? upwards : null;
 }
 
-/** Whether the share carries the schedules as they are, or all readings in full pages. */
+/** Whether the share is enough for the schedules as they are, or for all readings in full pages. */
 function carries(input: DemandInput, unmet: Shortfall['unmet']): boolean {
   const { budget } = usableBudget(input);
   return unmet === 'schedules' ? totalRequests(demandAt(input, 0, budget)) <= budget : pagesMade(input) <= budget;
@@ -377,9 +381,9 @@ function carries(input: DemandInput, unmet: Shortfall['unmet']): boolean {
 /** The schedules in force, the report rates of the devices, and the daily use by other clients. */
 export interface SchedulerDemand {
   readonly settings: PlannerSettings;
-  /** @returns how fast the devices report; checks every device. */
+  /** Returns how fast the devices report. Checks every device. */
   readonly rates: () => Rates;
-  /** The mean interval that was measured last, in ms, for devices of which nothing is known yet; `null`: none was. */
+  /** The mean interval that was measured last, in ms, for devices without a known rate; `null`: none was measured. */
   readonly lastIntervalMs: number | null;
   /** The requests of one poll of the alerts. */
   readonly alertRequests: number;
@@ -387,7 +391,7 @@ export interface SchedulerDemand {
   readonly othersPerDay: number;
 }
 
-/** @returns the shortfall of a plan; `null` if the demand fits, or nothing is known about it. */
+/** Returns the shortfall of a plan; `null` if the demand fits, or nothing is known about the plan. */
 export function shortfallNow(
   { settings, rates, lastIntervalMs, alertRequests, othersPerDay }: SchedulerDemand,
   plan: Plan,
@@ -406,9 +410,9 @@ export function shortfallNow(
 }
 
 /**
- * The interval at which as many devices would need as many polls.
+ * The common interval at which the same number of devices would need the same number of polls.
  *
- * @returns in ms; `null` while fewer than half of the devices are known.
+ * @returns in ms; `null` while the rates of fewer than half of the devices are known.
  */
 export function meanIntervalMs({ knownMs, unknown }: Rates, freshnessMs: number): number | null {
   if (knownMs.length === 0 || knownMs.length < unknown) return null;

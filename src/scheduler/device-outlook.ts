@@ -23,29 +23,29 @@ import {
 /** Stands for an event that has never happened. */
 export const NEVER_MS = Number.NEGATIVE_INFINITY;
 
-/** Times may be cut to seconds on one side and not on the other. */
+/** Served times may be truncated to seconds on one side and not on the other. */
 const RESOLUTION_MS = SECOND_MS;
 /**
- * From this many missing pages on, the scan reads them all from the newest end, because a few readings more or less do
- * not matter.
+ * From this many missing pages on, the scan reads all of them from the newest end: a few more or fewer readings do not
+ * matter.
  */
 const STOPPED_PAGES = 2.5;
-/** However long its turn may take: a page is at least so full. */
+/** The smallest fill of a page that counts as full, however long the device's turn may take. */
 const LEAST_FILL = 0.8;
 /** A page scan of up to this many pages is finished before the next one. */
 const SCAN_PAGES = 10;
-/** Signs of life that no reading follows: after this many in a row they are no hint of readings. */
+/** After this many signs of life in a row that no reading follows, signs of life are no hint of readings. */
 const FALSE_SIGNS = 3;
 /**
- * How long a device rests after a failure of its own, doubled with each in a row. However long it has failed, its
- * readings are read at most half an hour after it answers again.
+ * How long a device rests after a failure of its own, doubled with each failure in a row. However long it has failed,
+ * its readings are read at most half an hour after it answers again.
  */
 const REST_MS = MINUTE_MS;
 const LONGEST_REST_MS = 20 * MINUTE_MS;
-/** A known rate is learned from the new readings of a page, and at least so many: older ones may be of another rate. */
+/** A known rate is learned from the new readings of a page, but at least from this many: the rate may have changed. */
 const LATEST_READINGS = 20;
 
-/** A range that is not covered, below newer readings that are. */
+/** An uncovered range below newer covered readings. */
 export interface LiveGap {
   readonly fromMs: number;
   readonly toMs: number;
@@ -54,8 +54,8 @@ export interface LiveGap {
 /** The facts about a device in the device list, and how reliable they are. Times are `NEVER_MS` if there is none. */
 interface Hint {
   /**
-   * `confirmed`: the listing was seen to follow the device's signs of life; `dropped`: it missed readings, or
-   * repeatedly announced readings that were not there, and is ignored.
+   * `confirmed`: the listing was seen to follow the device's signs of life. `dropped`: it missed readings, or
+   * repeatedly announced readings that were not there; it is ignored.
    */
   trust: 'untested' | 'confirmed' | 'dropped';
   /** `last_seen_at`, as of the listing at `listedMs`. */
@@ -63,35 +63,35 @@ interface Hint {
   listedMs: number;
   /** The sign of life that no reading was found for. */
   emptySeenMs: number;
-  /** Signs of life in a row for which none was found. */
+  /** How many signs of life in a row had no reading. */
   falseSigns: number;
 }
 
 /** The facts about one device. All times are the server's, in ms; `NEVER_MS` for none. */
 export interface OutlookFacts {
-  /** The newest reading that is covered; where none was found up to a later time, that time. */
+  /** The newest covered reading. If a later range was found empty, the end of that range. */
   newestMs: number;
-  /** When a request for it, of any kind, was last answered. */
+  /** When a request of any kind about the device was last answered. */
   polledMs: number;
   rate: ReportRate;
   readonly hint: Hint;
-  /** Whether its life cycle lets readings be expected; otherwise only a hint or an idle poll has it polled. */
+  /** Whether readings are expected in its lifecycle status. If not, only a hint or an idle poll leads to a poll. */
   isActive: boolean;
   /** Whether the listing shows it as offline. */
   isOffline: boolean;
-  /** Nothing is predicted any more until there is a sign of life. */
+  /** Whether nothing is predicted until the next sign of life. */
   isQuiet: boolean;
-  /** Whether it reported again after a rest, so that its rate does not show how many readings there are. */
+  /** Whether it reported again after a rest. Then its rate does not show how many readings there are. */
   isBack: boolean;
   emptiesInARow: number;
-  /** Failures of its own in a row, and until when it rests after them. */
+  /** How many times in a row it failed by itself, and until when it rests because of that. */
   failures: number;
   restMs: number;
   /** The gap below newer covered readings. */
   liveGap: LiveGap | null;
 }
 
-/** The facts about a device that was neither polled nor listed. */
+/** The facts about a device that was never polled and never listed. */
 export function unknownDevice(): OutlookFacts {
   return {
     newestMs: NEVER_MS,
@@ -109,39 +109,40 @@ export function unknownDevice(): OutlookFacts {
   };
 }
 
-/** The times from which the queue decides whether a device is polled, and before which others. */
+/** The times by which the queue decides whether a device is polled, and before which others. */
 export interface Outlook {
   /**
-   * The time of its oldest reading that is not covered, as well as it is known; of one that was never polled, far back.
+   * The time of its oldest uncovered reading, as well as it is known. For a device that was never polled: a time long
+   * ago.
    */
   readonly oldestMs: number;
-  /** From when on its freshness target is due and there is something to find. */
+  /** The time at which its freshness target is due and there is something to find. */
   readonly dueMs: number;
-  /** From when on the page is full, so that waiting longer costs another one. */
+  /** The time at which its page is full, so that waiting longer costs another page. */
   readonly fullMs: number;
 }
 
-/** The rules by which all devices are polled now. */
+/** The rules by which all devices are polled at present. */
 export interface OutlookRules {
   readonly polls: PollSettings;
   /** How often a device with new readings is polled, if the quota allows it. */
   readonly freshnessMs: number;
   readonly pageSize: number;
-  /** How far below the newest reading a page begins: what came since the watermark is read again. */
+  /** How far below the newest reading a page begins: readings since the watermark are read again. */
   readonly gracePeriodMs: number;
-  /** How many pages must be expected before a page counts as full: less than one, so that nothing runs over. */
+  /** How many pages must be expected before a page counts as full: less than one, so that no reading is missed. */
   readonly fill: number;
-  /** How much earlier than that it is polled, as others may be before it. */
+  /** How much earlier than that it is polled, because other devices may be polled first. */
   readonly slackMs: number;
-  /** Whether pages that are full are taken in turn, as not all can be taken before they run over. */
+  /** Whether full pages are taken in turn, because not all of them can be read before they overflow. */
   readonly isInTurn: boolean;
-  /** How old it may become where pages are waited for until they are full. */
+  /** The largest lag while the scheduler waits for pages to fill. */
   readonly staleMs: number;
-  /** Whether the device list is out of date: then it follows no device. */
+  /** Whether the device list is out of date. Then no device counts as followed by it. */
   readonly isUnlisted: boolean;
 }
 
-/** @returns `null` where there is nothing to expect: it waits for a sign of life or its idle poll. */
+/** Returns `null` if no reading is expected: the device waits for a sign of life or its idle poll. */
 export function computeOutlook(facts: OutlookFacts, rules: OutlookRules): Outlook | null {
   if (facts.liveGap !== null) {
     const dueMs = Math.max(facts.polledMs, facts.restMs);
@@ -149,7 +150,8 @@ export function computeOutlook(facts: OutlookFacts, rules: OutlookRules): Outloo
   }
   const certainMs = certainFromMs(facts, rules);
   if (certainMs === Number.POSITIVE_INFINITY) return null;
-  // Never polled: before all others, those with the newest signs of life first and those without one last.
+  // Never polled: such devices come before all others, those with the newest signs of life first and those without one
+  // last.
   if (facts.newestMs === NEVER_MS)
     return {
       oldestMs: Math.min(0, -facts.hint.seenMs),
@@ -166,11 +168,12 @@ export function computeOutlook(facts: OutlookFacts, rules: OutlookRules): Outloo
 }
 
 /**
- * The end of the next request for the newest range, if it should not be the present. Readings that exceed one page by
- * less than another would take a second request now, and cost nothing at the next turn. So the oldest page is
- * requested, and the newest readings wait for that turn.
+ * The end of the next request for the newest range, if it should not be the present. If the readings exceed one page by
+ * less than another, a second request now would be needed for a few readings that cost nothing at the next turn. So the
+ * oldest page is requested, and the newest readings wait for that turn.
  *
- * @returns a time; `null` if a page is not exceeded, or by so much that the newest readings should not wait.
+ * @returns a time; `null` if the readings fit on one page, or exceed it by so much that the newest readings should not
+ * wait.
  */
 export function stopAtMs(facts: OutlookFacts, rules: OutlookRules, nowMs: number): number | null {
   const { intervalMs } = facts.rate;
@@ -181,7 +184,7 @@ export function stopAtMs(facts: OutlookFacts, rules: OutlookRules, nowMs: number
   return newMs > reachMs && newMs < STOPPED_PAGES * rules.pageSize * intervalMs ? facts.newestMs + reachMs : null;
 }
 
-/** From when on its page counts as full: a little before, by the time that its turn may take to come. */
+/** The time at which its page counts as full: a little early, by the time that it may wait for its turn. */
 function fullFromMs(facts: OutlookFacts, rules: OutlookRules): number {
   const intervalMs = facts.rate.intervalMs ?? Number.POSITIVE_INFINITY;
   const reachMs = pageRangeMs(intervalMs, rules);
@@ -191,8 +194,8 @@ function fullFromMs(facts: OutlookFacts, rules: OutlookRules): number {
 }
 
 /**
- * How far a full page reaches beyond the newest reading. It also holds the readings since the watermark, except where
- * only the newest page is wanted; it leaves room for half a page of new ones, whatever they are.
+ * The time that a full page covers, up to the newest reading. The page also contains the readings since the watermark,
+ * unless only the newest page is wanted. At least half a page is left for new readings.
  */
 function pageRangeMs(intervalMs: number, { pageSize, fill, gracePeriodMs, isInTurn }: OutlookRules): number {
   const pageMs = pageSize * intervalMs * fill;
@@ -222,13 +225,13 @@ function isFollowed(facts: OutlookFacts, { isUnlisted }: Pick<OutlookRules, 'isU
   return !isUnlisted && isHinted(facts);
 }
 
-/** Whether the listing shows a reading that is not covered. */
+/** Whether the listing shows an uncovered reading. */
 function hasHint(facts: OutlookFacts): boolean {
   const { hint, newestMs } = facts;
   return isHinted(facts) && hint.seenMs > Math.max(newestMs + RESOLUTION_MS, hint.emptySeenMs);
 }
 
-/** From when on something new is there all but certainly. */
+/** The time at which a new reading is almost certain. */
 function certainFromMs(facts: OutlookFacts, rules: OutlookRules): number {
   const { polls } = rules;
   if (hasHint(facts)) return NEVER_MS;
@@ -238,12 +241,12 @@ function certainFromMs(facts: OutlookFacts, rules: OutlookRules): number {
   if (facts.isQuiet && (isFollowed(facts, rules) || (isHinted(facts) && wasSilent(facts, polls))))
     return Number.POSITIVE_INFINITY;
   const byRateMs = byRateFromMs(facts);
-  // However seldom it reports, its idle poll comes first: it may report more often by now.
+  // If the rate is very low, the idle poll comes first: the device may report more often by now.
   return byRateMs >= idlePollDueMs(facts.polledMs, polls) ? Number.POSITIVE_INFINITY : byRateMs;
 }
 
 /**
- * Whether a device was never polled, and the listing shows neither when it was seen nor that it is offline: it may have
+ * Whether a device was never polled, and the listing shows neither when it was seen nor that it is offline. It may have
  * readings.
  */
 function isUnseen({ hint, polledMs, isOffline }: OutlookFacts): boolean {
@@ -251,8 +254,8 @@ function isUnseen({ hint, polledMs, isOffline }: OutlookFacts): boolean {
 }
 
 /**
- * From when on a reading is there all but certainly by the rate alone. Without a hint nothing shows when a quiet device
- * reports again: it is polled at doubling distances until that is its idle poll.
+ * The time at which a reading is almost certain by the rate alone. Without a hint nothing shows when a quiet device
+ * reports again: it is polled at doubling intervals until they reach the idle poll.
  */
 function byRateFromMs(facts: OutlookFacts): number {
   return facts.isQuiet ? facts.polledMs + unhintedRestMs(facts) : facts.newestMs + certainWithinMs(facts.rate);
@@ -262,33 +265,33 @@ function unhintedRestMs({ rate, emptiesInARow }: OutlookFacts): number {
   return certainWithinMs(rate) * 2 ** Math.min(Math.max(emptiesInARow - 1, 0), 20);
 }
 
-/** Whether it had been silent for an idle poll when it was last polled: it is left to that. */
+/** Whether the device had been silent for an idle poll interval at its last poll. Then only its idle poll remains. */
 function wasSilent({ polledMs, newestMs }: OutlookFacts, { idlePollMs }: PollSettings): boolean {
   return polledMs - newestMs >= idlePollMs;
 }
 
 /**
- * Whether a device has to be polled for its rate to be known: after a start nothing else shows when the next reading of
- * a device is due that the listing does not follow.
+ * Whether a device has to be polled to learn its rate: after a start, nothing else shows when the next reading of a
+ * device is due that the listing does not follow.
  */
 function isToLearn(facts: OutlookFacts, rules: OutlookRules): boolean {
   return needsRate(facts, rules) && !facts.isQuiet && !wasSilent(facts, rules.polls);
 }
 
 /**
- * Whether the next page of a device is to show how often it reports: it has more than the newest readings then, where
- * these are few.
+ * Whether the next page of a device should show how often it reports. Such a page has more than the newest readings if
+ * those are few.
  */
 export function needsRate(facts: OutlookFacts, rules: Pick<OutlookRules, 'isUnlisted'>): boolean {
   return facts.rate.intervalMs === null && !isFollowed(facts, rules);
 }
 
 /**
- * Until when no reading of a device is overdue that the listing does not follow, by its rate: until its next poll is
- * due. One poll may have found nothing, as a device may leave out a reading. After more of them, and of a device that
- * reports irregularly, nothing shows that there is no reading.
+ * The time until which no reading of a device is overdue, by its rate, if the listing does not follow the device: its
+ * next poll. One poll may have found nothing, because a device may leave out a reading. After more empty polls, and for
+ * a device that reports irregularly, there is no evidence that no reading exists.
  *
- * @returns a time; `null` for a device that the listing follows, and where none is known.
+ * @returns a time; `null` for a device that the listing follows, or if no rate is known.
  */
 export function nextReadingMs(facts: OutlookFacts, polls: PollSettings): number | null {
   const { newestMs, polledMs, isActive, isQuiet, emptiesInARow, failures, liveGap } = facts;
@@ -298,7 +301,7 @@ export function nextReadingMs(facts: OutlookFacts, polls: PollSettings): number 
   return Math.min(byRateFromMs(facts), idlePollDueMs(polledMs, polls));
 }
 
-/** When a device is due for its idle poll, as far as the listing shows whether it has something new. */
+/** When a device is due for its idle poll. The listing may show earlier that it has a new reading. */
 export function idlePollDueMs(polledMs: EpochMs, { idlePollMs }: PollSettings): EpochMs {
   return polledMs + idlePollMs;
 }
@@ -342,18 +345,18 @@ export function noteListed(facts: OutlookFacts, seenMs: number | null, atMs: num
 export interface PollAnswer {
   /** Readings that were not covered before. */
   readonly newReadings: number;
-  /** The instants of the readings of the page, newest first; those that were covered before may be among them. */
+  /** The instants of the readings of the page, newest first. Some of the readings may have been covered before. */
   readonly instantsMs: readonly number[];
-  /** The range below the page that is not covered, where one is left. */
+  /** The uncovered range below the page, if there is one. */
   readonly liveGap: LiveGap | null;
   /** The end of the requested range, if it was not the present. */
   readonly untilMs?: number | null;
 }
 
 /**
- * Records an answer about its newest end.
+ * Records an answer about the newest end.
  *
- * @returns whether its hint is dropped for that.
+ * @returns whether the device's hint is dropped because of it.
  */
 export function notePollAnswer(facts: OutlookFacts, answer: PollAnswer, atMs: number): boolean {
   const { newReadings, instantsMs } = answer;
@@ -372,7 +375,7 @@ export function notePollAnswer(facts: OutlookFacts, answer: PollAnswer, atMs: nu
   // A page of older readings shows nothing about the newest end.
   if (wasScan) return false;
   if (newReadings === 0 && answer.untilMs != null) {
-    // The range ended there because of a rest: that shows nothing about newer readings or the report rate.
+    // The range ended there because of a rest, so it shows nothing about newer readings or the report rate.
     facts.newestMs = Math.max(facts.newestMs, answer.untilMs);
     facts.isBack = true;
     return false;
@@ -387,13 +390,13 @@ export function notePollAnswer(facts: OutlookFacts, answer: PollAnswer, atMs: nu
   return facts.hint.trust === 'dropped' && !wasDropped;
 }
 
-/** Records that it could not be polled, by a fault of its own. */
+/** Records that the device could not be polled because of its own failure. */
 export function noteFailure(facts: OutlookFacts, atMs: number): void {
   facts.restMs = atMs + Math.min(LONGEST_REST_MS, REST_MS * 2 ** Math.min(facts.failures, 16));
   facts.failures += 1;
 }
 
-/** Records that its signs of life come without readings: until it has a reading again, only its idle poll remains. */
+/** Records that its signs of life come without readings. Only its idle poll remains until it has a reading again. */
 export function noteSilent(facts: OutlookFacts): void {
   facts.isQuiet = true;
   facts.emptiesInARow = Number.MAX_SAFE_INTEGER;
@@ -407,8 +410,8 @@ function noteFound(facts: OutlookFacts): void {
 }
 
 /**
- * Whether no reading was due at a poll that found none: the rate is known by its page alone, or it was an idle poll
- * before the next reading of a device that reports seldom.
+ * Whether no reading was due at a poll that found none: the rate is known from the last page only, or it was an idle
+ * poll before the next reading of a device that reports rarely.
  */
 function isExpectedEmpty(
   { rate, newestMs }: OutlookFacts,
@@ -434,7 +437,7 @@ function noteEmpty(
   if (hint.falseSigns >= FALSE_SIGNS) hint.trust = 'dropped';
 }
 
-/** Whether the last listing should have shown a reading that is in the page and was not covered. */
+/** Whether the last listing should have shown a reading that is on the page and was not covered. */
 function isHintWrong(facts: OutlookFacts, instantsMs: readonly number[]): boolean {
   const { hint, newestMs } = facts;
   if (!isHinted(facts) || newestMs === NEVER_MS) return false;

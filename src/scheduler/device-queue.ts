@@ -57,7 +57,7 @@ import type { ReportRate } from './report-rate.ts';
 /** Where a device is in the queue. */
 export type QueueState = 'absent' | 'idle' | 'waiting' | 'ready' | 'full' | 'polling';
 
-/** `left`: it is gone, excluded or removed; `reordered`: the rules changed, or its rest ended before its time. */
+/** `left`: the device is gone, excluded or removed. `reordered`: the rules changed, or its rest ended early. */
 export type DeviceEvent =
   | 'stored'
   | 'listed'
@@ -70,7 +70,7 @@ export type DeviceEvent =
   | 'due'
   | 'filled';
 
-/** The state after each event, as the table in the header says. */
+/** The state after each event, as in the table in the header. */
 // biome-ignore format: a row for each event
 const TRANSITIONS: Readonly<Record<DeviceEvent, Readonly<Record<QueueState, QueueState | 'placed'>>>> = {
   stored:    { absent: 'placed', idle: 'placed',  waiting: 'placed',  ready: 'placed',  full: 'placed',  polling: 'polling' },
@@ -123,7 +123,7 @@ export interface DeviceQueue {
   readonly bySlot: (QueuedDevice | undefined)[];
   readonly freeSlots: number[];
   readonly heaps: Readonly<Record<HeapName, Heap>>;
-  /** Readings per ms of each slot, and their sum, updated with each change. */
+  /** The readings per ms of each slot, and their sum, updated with each change. */
   readonly rates: number[];
   rateSum: number;
   droppedHints: number;
@@ -151,27 +151,28 @@ export function createDeviceQueue(rules: QuotaRules): DeviceQueue {
 
 /** How long a device rests after a failure if only its history was requested. */
 const UNTRACKED_REST_MS = MINUTE_MS;
-/** This many devices are moved on at once at most: after a start all are due at once, and no decision takes long. */
+/** At most this many devices are moved at once: after a start all are due at once, and no decision may take long. */
 const MOVES = 200;
 
-/** The stored facts about a device at a start. */
+/** The stored facts about a device at the start. */
 export interface StoredDevice {
   readonly newestMs: number | null;
   readonly polledMs: number | null;
   readonly rate: ReportRate;
   /** The gap below the newest covered range. */
   readonly liveGap?: LiveGap | null;
-  /** Whether its empty answers were confirmed for good: its signs of life are of no readings. */
+  /** Whether its empty answers were confirmed for good: its signs of life come without readings. */
   readonly isSilent?: boolean;
 }
 
-/** A device as a listing has it. */
+/** A device as a listing shows it. */
 export interface PlannedDevice {
   readonly deviceId: string;
   /** `last_seen_at`; `null` if the listing has none. */
   readonly seenMs: number | null;
   /**
-   * Whether its life cycle lets readings be expected: a paused, shelved or retired one is polled by hint and idle poll.
+   * Whether readings are expected in its lifecycle status. A paused, shelved or retired device is polled only by hint
+   * and idle poll.
    */
   readonly isActive: boolean;
   /** Whether the listing shows it as offline; by default it does not. */
@@ -217,7 +218,7 @@ export function dropDevice(queue: DeviceQueue, deviceId: string): void {
   if (device !== undefined) move(queue, device, 'left');
 }
 
-/** Records that a request about the device is under way; it may be for its history. */
+/** Records that a request about the device is under way; the request may be for its history. */
 export function beginDevice(queue: DeviceQueue, deviceId: string): void {
   const device = queue.devices.get(deviceId);
   if (device !== undefined) move(queue, device, 'began');
@@ -275,7 +276,7 @@ function reorder(queue: DeviceQueue): void {
   for (const device of queue.devices.values()) move(queue, device, 'reordered');
 }
 
-/** Moves on those whose time has come: to ready, and to full. */
+/** Moves devices whose time has come: to ready, and to full. */
 export function advance(queue: DeviceQueue, nowMs: number): void {
   const { waiting, filling } = queue.heaps;
   for (let moves = 0; moves < MOVES && headKey(waiting) <= nowMs; moves += 1) moveHead(queue, waiting, 'due');
@@ -287,7 +288,7 @@ function moveHead(queue: DeviceQueue, heap: Heap, event: DeviceEvent): void {
   if (device !== undefined) move(queue, device, event);
 }
 
-/** Takes a device to the state that an event makes of its own, and to the heaps of that state. */
+/** Moves a device to the state that an event leads to, and into the heaps of that state. */
 function move(queue: DeviceQueue, device: QueuedDevice, event: DeviceEvent): void {
   const next = TRANSITIONS[event][device.state];
   for (const heap of HEAPS_OF[device.state]) dropSlot(queue.heaps[heap], device.slot);
@@ -351,7 +352,7 @@ function isSpeaking(device: QueuedDevice): boolean {
 /** The device whose live request is most valuable. */
 export interface LivePick {
   readonly deviceId: string;
-  /** How old its oldest reading is that is not covered, in ms; infinite where it was never polled. */
+  /** The lag of its oldest uncovered reading, in ms; infinite if it was never polled. */
   readonly lagMs: number;
   /** Where the request should stop; `null`: at the newest reading. */
   readonly untilMs: number | null;
@@ -372,13 +373,16 @@ export function pickIdle({ heaps, bySlot }: DeviceQueue, nowMs: number): string 
   return headKey(heaps.idle) <= nowMs ? (bySlot[headSlot(heaps.idle)]?.deviceId ?? null) : null;
 }
 
-/** Until when no reading of a device is overdue that the listing does not follow; `null` where none is known. */
+/**
+ * The time until which no reading of a device is overdue, if the listing does not follow the device; `null` if no such
+ * time is known.
+ */
 export function nextDeviceReadingMs({ devices, rules }: DeviceQueue, deviceId: string): number | null {
   const device = devices.get(deviceId);
   return device === undefined ? null : nextReadingMs(device.facts, rules.polls);
 }
 
-/** Whether the next page of a device is to show how often it reports. */
+/** Whether the next page of a device should show how often it reports. */
 export function isToLearn({ devices, rules }: DeviceQueue, deviceId: string): boolean {
   const device = devices.get(deviceId);
   return device !== undefined && needsRate(device.facts, rules);
@@ -394,19 +398,19 @@ export function nextIdleMs({ heaps }: DeviceQueue): number {
   return headKey(heaps.idle);
 }
 
-/** How many wait for their turn now. */
+/** How many devices are ready or full now. */
 export function readyCount({ heaps }: DeviceQueue): number {
   return heaps.ready.size + heaps.full.size;
 }
 
-/** Readings that the devices which report make, per ms. */
+/** The readings that all reporting devices make, per ms. */
 export function readingsPerMs({ rateSum }: DeviceQueue): number {
   return Math.max(0, rateSum);
 }
 
 /** The report rates of the polled devices, for the demand. */
 export interface Rates {
-  /** From reading to reading, in ms, of each device that reports and whose rate is known. */
+  /** The interval between readings, in ms, of each device that reports and whose rate is known. */
   readonly knownMs: readonly number[];
   /** Devices that report at an unknown rate. */
   readonly unknown: number;

@@ -1,6 +1,6 @@
 /**
- * The facts about a device that the planner needs: from its coverage the newest reading, the gap right below it and
- * the missing history; from the device list its last sign of life. Pure.
+ * The facts about a device that the planner needs. The coverage gives the newest reading, the gap right below it and
+ * the missing history; the device list gives the last sign of life. Pure.
  */
 import { type CoveredRange, gapsIn } from '../core/coverage.ts';
 import { type Interval, type Intervals, intersect, lengthNs, normalize, subtract } from '../core/intervals.ts';
@@ -17,15 +17,15 @@ import { NOTHING_OPEN, type OpenHistory, type Recency } from './history-queue.ts
 interface DeviceView {
   /** The newest archived reading; without one, the end of the range known to be empty; `null`: never requested. */
   readonly newestMs: number | null;
-  /** The watermark: up to when the device is complete. */
+  /** The watermark of the device. */
   readonly coveredToMs: number | null;
-  /** The gap below the newest covered range, if live work closes it; `null` if it belongs to the history. */
+  /** The gap below the newest covered range, if live work closes it; `null` if the gap belongs to the history. */
   readonly liveGap: LiveGap | null;
   /** The other missing ranges, by age. */
   readonly open: OpenHistory;
 }
 
-/** The facts about one device that {@link buildView} works from. */
+/** The input of {@link buildView}. */
 export interface ViewInput {
   readonly covered: readonly CoveredRange[];
   /** The wanted range, up to the coverage limit. */
@@ -36,7 +36,7 @@ export interface ViewInput {
   readonly named?: Intervals;
 }
 
-/** How far back live work closes gaps: older ones wait for their turn with the history of all devices. */
+/** How far back live work closes gaps. Older gaps wait for their turn with the history of all devices. */
 const CATCH_UP_NS = DAY_NS;
 const WEEK_NS = 7n * DAY_NS;
 
@@ -52,7 +52,7 @@ export function buildView({ covered, wanted, resting, named = [] }: ViewInput): 
     newest !== undefined &&
     newest.to === top.from &&
     newest.from >= wanted.to - CATCH_UP_NS &&
-    // Its live page scan was interrupted: a quiet device would otherwise not be polled before its idle poll.
+    // Its live page scan was interrupted. Otherwise a quiet device would not be polled before its idle poll.
     intersect(named, [newest]).length === 0 &&
     covered.some(({ to }) => to === newest.from);
   const liveGap = isCatchingUp ? newest : null;
@@ -85,14 +85,19 @@ export interface Viewed {
   readonly wanted: Interval;
 }
 
-/** Returns the ranges that the daemon requests without a goal. Above the covered range it may wait for an idle poll. */
+/**
+ * Returns the ranges that the daemon requests without a goal. The range above the covered one may wait for an idle
+ * poll.
+ */
 export function ownRanges(now: Viewed | null): Intervals {
   if (now === null) return [];
   const { from, to } = now.wanted;
   return normalize([{ from, to: minNs(now.state.covered.at(-1)?.to ?? from, to) }]);
 }
 
-/** Returns the range of a device's own history that a request of this age class may cover, below its newest end. */
+/**
+ * Returns the part of a device's own history that a request of this recency may cover, below the device's newest end.
+ */
 export function recencyRange({ state, view, wanted }: Viewed, recency: Recency): Interval {
   const newest = state.covered.at(-1);
   const to = view.liveGap !== null ? msToNs(view.liveGap.fromMs) : (newest?.from ?? wanted.from);
@@ -103,7 +108,7 @@ export function recencyRange({ state, view, wanted }: Viewed, recency: Recency):
 
 /**
  * Turns a device of an earlier listing into a listed one. A device that had reported within one idle poll before that
- * listing is taken to report still, so that it is polled once; then its rate is known.
+ * listing counts as reporting, so it is polled once; then its rate is known.
  */
 export function fromBefore(
   device: KnownDevice,

@@ -5,8 +5,8 @@
  * Promises:
  * - A task is chosen at the moment at which it can be sent, so that everything known by then counts.
  * - Each decision returns to the planner as exactly one result, as long as the session lasts.
- * - A failure about one device rests that device only. The loop waits until an outage of the service is over. A
- *   refused key or plan ends the loop, and aborts the tasks beside it.
+ * - After a failure that concerns one device, only that device rests. The loop waits until an outage of the service is
+ *   over. A rejected key or plan ends the loop and aborts all tasks.
  *
  * A task about a device stops after the first page that extends the coverage, so that the next request is again the
  * most valuable one. `--once` alone has nothing more urgent: its tasks close a complete range of a device.
@@ -78,13 +78,13 @@ const LONGEST_REST_MS = 15 * SECOND_MS;
 /** A rest from this length on is reported to `onRest`. */
 const REPORTED_REST_MS = SECOND_MS;
 
-/** How often to check whether there is room again. */
+/** How often to check whether the archive may grow again. */
 const ROOM_CHECK_MS = 5 * SECOND_MS;
 
 /** How often a stream that is off is tried again: the key may have been given its scope. */
 const OFF_REST_MS = HOUR_MS;
 
-/** This many failures about devices in a row, with no answer about any between them, are the stream's. */
+/** After this many failures about devices in a row, with no answer between them, the failure counts as the stream's. */
 const FAILURES_IN_A_ROW = 3;
 
 /** The parts of the loop, and its count of failures. */
@@ -94,10 +94,10 @@ interface Running extends DispatchParts {
 }
 
 /**
- * Follows the planner until the signal aborts or a task fails with what ends the session. Then no task is started any
- * more, and those under way are aborted and waited for.
+ * Follows the planner until the signal aborts or a task fails with an error that ends the session. Then it starts no
+ * more tasks, aborts the running ones and waits for them.
  *
- * @throws what ends a session (see `endsSession`), of the task that failed first.
+ * @throws the error that ends the session (see `endsSession`), of the task that failed first.
  */
 export async function followPlan(given: DispatchParts, signal: AbortSignal): Promise<never> {
   const parts: Running = { ...given, failed: { inARow: 0 } };
@@ -109,12 +109,12 @@ export async function followPlan(given: DispatchParts, signal: AbortSignal): Pro
   }
 }
 
-/** Starts one task after the other, as many side by side as the settings allow. */
+/** Starts one task after another, and runs as many at once as the settings allow. */
 async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup<Decision>): Promise<never> {
   const { planning, context, outage, pulse } = parts;
   for (;;) {
     if (underWay.size >= context.settings.concurrency) {
-      // No heartbeat here: while all tasks are busy, only their requests show that the loop is alive.
+      // No heartbeat here: while the limit of tasks is reached, only their requests show that the loop is alive.
       await planning.wakeUp.wait(LONGEST_REST_MS, signal);
       continue;
     }
@@ -134,7 +134,7 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
   }
 }
 
-/** Waits while the state is full: nothing is requested that would be archived; delivery continues and frees space. */
+/** Waits while the state is full. No data is requested that would be archived; delivery continues and frees space. */
 export async function waitForRoom(
   { checkRoom, clock }: SyncContext,
   signal: AbortSignal,
@@ -153,7 +153,7 @@ async function rest(
   { untilMs }: Rest,
   signal: AbortSignal,
 ): Promise<void> {
-  // The one that was to try has nothing to request.
+  // The task that was to test the API has nothing to request.
   outage.noteDone();
   const waitMs = Math.max(1, Math.min(LONGEST_REST_MS, Math.ceil(untilMs - plannedMs(planning))));
   if (waitMs >= REPORTED_REST_MS) onRest();
@@ -161,7 +161,7 @@ async function rest(
 }
 
 /**
- * Carries out a decision and reports its result to the planner; an aborted one has none.
+ * Carries out a decision and reports its result to the planner; an aborted decision has no result.
  *
  * @throws errors that end a session.
  */
@@ -225,8 +225,9 @@ export function surviveFault({ noteStateFull }: Pick<SyncContext, 'noteStateFull
 }
 
 /**
- * A fault of the service, or of one device or stream while others are answered. Where others were answered recently,
- * but not since the request began to fail, it may be either: then a device rests until someone is answered.
+ * Records a fault: of the service, or of one device or stream while others are answered. If others were answered
+ * recently, but not since the request began to fail, it may be either. Then the device rests until another request is
+ * answered.
  */
 function recordFault(parts: Running, { decision, error }: Failed<ApiFault>, fail: (isOwn: boolean) => void): void {
   const { context, outage, planning, apiState, failed } = parts;
@@ -250,7 +251,7 @@ function recordFault(parts: Running, { decision, error }: Failed<ApiFault>, fail
 }
 
 /**
- * Whether `--once` runs alone: all its devices wait for their turn from its beginning on, and nothing is more urgent.
+ * Whether `--once` runs alone: then all its devices wait for their turn from its start on, and nothing is more urgent.
  */
 function isOnce({ loneWork }: Planning): boolean {
   return loneWork?.lane === 'first-history';
@@ -261,7 +262,7 @@ function nameUnreachable({ context, planning }: DispatchParts, decision: PollDec
   const { deviceId } = decision;
   const range = currentRange(planning, decision);
   if (range === null) return;
-  // A one-off ends after ten minutes without progress: it tries again several times before that.
+  // A one-off ends after ten minutes without progress, and retries several times before that.
   const longestMs = isOnce(planning) ? 2 * LONE_REST_MS : undefined;
   runUnlessFull(() => {
     const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
@@ -274,7 +275,7 @@ async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal:
   const task = liveScanTask(planning, decision);
   const result = task === null ? NOTHING_SCANNED : await scanner.scan({ ...task, waitUntilTurn }, signal);
   const { planner } = planning;
-  // No request was possible, or no answer was understood: the gap has a name now, and rests.
+  // No request was possible, or no answer was understood: the gap has a reason now, and rests.
   if (!result.isUnderstood) planner.noteDecisionFailed(decision, { isOwn: true }, plannedMs(planning));
   else {
     const isGivenUp = giveUpLiveGap(parts, decision);
@@ -288,13 +289,13 @@ async function requestHistory(parts: DispatchParts, decision: HistoryDecision, s
   const { lane, deviceId } = decision;
   const isUnderstood = await readGap(parts, decision, signal);
   const { planner } = planning;
-  // Nothing was left to request, or no page was understood: the recorded gap rests.
+  // No request was left, or no page was understood: the recorded gap rests.
   if (!isUnderstood) planner.noteDecisionFailed(decision, { isOwn: true }, plannedMs(planning));
   else planner.noteHistoryCommitted(decision, openHistory(planning, lane, deviceId));
   reopenDevice(planning, deviceId);
 }
 
-/** @returns whether a page was understood. */
+/** Reads a gap of a goal. Returns whether a page was understood. */
 async function readGap(
   { planning, scanner, waitUntilTurn }: DispatchParts,
   decision: HistoryDecision,
@@ -306,12 +307,15 @@ async function readGap(
   return task !== null && (await scanner.scan({ ...task, waitUntilTurn }, signal)).pages > 0;
 }
 
-/** `--once` alone closes the complete range; a backfill keeps its interval between two requests. */
+/**
+ * The page scan for history. `--once` alone closes the complete range; a backfill keeps its interval between two
+ * requests.
+ */
 function historyScanTask(planning: Planning, { deviceId }: HistoryDecision, { range, limit, lane }: GoalGap): ScanTask {
   return { deviceId, range, limit, lane, until: isOnce(planning) ? 'closed' : 'first coverage' };
 }
 
-/** The page scan for a poll; `null` while nothing is known of the server's time, and of a device that has left. */
+/** The page scan for a poll; `null` while the server's time is unknown, or if the device has left. */
 function liveScanTask(planning: Planning, decision: PollDecision): ScanTask | null {
   const { deviceId, lane, isToLearn = false } = decision;
   const now = viewDevice(planning, deviceId);
@@ -320,9 +324,7 @@ function liveScanTask(planning: Planning, decision: PollDecision): ScanTask | nu
   );
 }
 
-/**
- * The range of a decision as it is now: a scan may have committed pages of it, and the device may have left (`null`).
- */
+/** The range of a decision as it is now: a scan may have committed pages of it. `null` if the device has left. */
 function currentRange(planning: Planning, decision: PollDecision | HistoryDecision): Interval | null {
   if (decision.kind === 'history') return nextGoalGap(planning, decision)?.range ?? null;
   const now = viewDevice(planning, decision.deviceId);
@@ -334,13 +336,13 @@ function pollRange({ state, view, wanted }: Viewed, { untilMs }: PollDecision): 
   const newest = state.covered.at(-1);
   const dayFrom = maxNs(wanted.to - DAY_NS, wanted.from);
   if (newest !== undefined && view.liveGap !== null) return { from: msToNs(view.liveGap.fromMs), to: newest.from };
-  // Down to the covered range, however old that is: one page covers a long time in which the device reported little.
+  // Reads down to the covered range, however old that is: one page covers a long time if the device reported little.
   const from = newest === undefined ? dayFrom : maxNs(minNs(newest.to, dayFrom), wanted.from);
   const until = untilMs === null ? wanted.to : maxNs(msToNs(untilMs), from + SECOND_NS);
   return { from, to: minNs(wanted.to, until) };
 }
 
-/** Records the gap below the newest end of a device as one over the quota, if it was decided to leave one. */
+/** Records the gap below the newest end of a device as over the quota, if the decision was to leave one. */
 function giveUpLiveGap({ context, planning }: DispatchParts, { deviceId, newestOnly }: PollDecision): boolean {
   const now = newestOnly ? viewDevice(planning, deviceId) : null;
   const liveGap = now?.view.liveGap ?? null;
@@ -350,7 +352,9 @@ function giveUpLiveGap({ context, planning }: DispatchParts, { deviceId, newestO
   return true;
 }
 
-/** The result of a poll of the newest end of a device, without the gap below it where that was given up. */
+/**
+ * The result of a poll of the newest end of a device. If the gap below the page was given up, the result has no gap.
+ */
 function pollAnswer(
   planning: Planning,
   { newReadings, lastReadings }: ScanResult,

@@ -6,8 +6,8 @@
  * windows of the plan's width. Pages overlap by one reading and the slack. A window without readings takes two empty
  * answers.
  *
- * The API does not return since when a device has readings: of some devices it is known once their range is covered,
- * and the others are expected to begin as these did.
+ * The API does not report when the readings of a device begin. That is known for devices whose range is covered; the
+ * others are expected to begin in the same way.
  */
 import { type CoveredRange, firstReadingOf } from '../core/coverage.ts';
 import type { DeviceRate } from '../core/fleet.ts';
@@ -31,16 +31,16 @@ import { budgetAfterRequest, deficitAt, fillRate, spareAt, unlimitedDay, withFig
 import type { DemandInput } from './demand.ts';
 import type { DaySupply } from './planner-types.ts';
 
-/** The requests for an empty range: its first answer has no overlap reading. */
+/** The requests for an empty range. Its first answer has no overlap reading, so a second one confirms it. */
 const EMPTY_REQUESTS = 2;
 /** A gap above the covered ranges and younger than this belongs to live work, not to the history. */
 const LIVE_NS = HOUR_NS;
-/** How far back from the limit each recency (`history-queue.ts`) begins, in ns; the last one has no beginning. */
+/** How far back from the limit each recency (`history-queue.ts`) begins, in ns. The last recency has no beginning. */
 const AGES_NS: readonly bigint[] = [DAY_NS, 7n * DAY_NS];
 
 /** The part of a device's rate and coverage that an estimate needs. */
 interface EstimatedDevice extends Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs' | 'covered'> {
-  /** Its first reading, where the range has no older one (`findBeginning`). */
+  /** Its first reading, if the range has no older one (`findBeginning`). */
   readonly beginsNs?: EpochNs | null;
 }
 
@@ -49,14 +49,14 @@ export interface BackfillInput {
   readonly devices: readonly EstimatedDevice[];
   readonly range: Interval;
   readonly now: EpochNs;
-  /** The coverage limit: the page scan measures the parts of a range from it. */
+  /** The coverage limit. The page scan measures the parts of a range from it. */
   readonly limit: EpochNs;
   readonly pageSize: number;
-  /** The widest window that the plan allows; `null`: any. */
+  /** The widest window that the plan allows; `null`: any width. */
   readonly windowNs: bigint | null;
 }
 
-/** The missing part of a range of history. */
+/** The missing part of a range of history, and what it costs. */
 interface BackfillNeed {
   /** Devices with a gap in the range. */
   readonly devices: number;
@@ -64,7 +64,10 @@ interface BackfillNeed {
   readonly openShare: number;
   readonly readings: number;
   readonly requests: number;
-  /** Whether nothing is known of where the devices begin: it is less where they are younger than the range. */
+  /**
+   * Whether nothing is known about where the readings of the devices begin. The cost is lower if devices are younger
+   * than the range.
+   */
   readonly assumesFullHistory: boolean;
 }
 
@@ -81,7 +84,7 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
     openNs += lengthNs(missing);
     const begins = beginning(device, missing);
     const filled = subtract(missing, [{ from: range.from, to: begins }]);
-    // Of one that begins above what is missing, only empty answers are left.
+    // If a device begins above the missing range, only empty answers are left.
     if (filled.length === 0) requests += emptyRequests(begins - range.from, input);
     for (const piece of pieces) {
       for (const gap of within(filled, piece)) {
@@ -99,8 +102,8 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
 }
 
 /**
- * The first reading of a device from a time on: its oldest stored one, where it is covered from there, or for long
- * before that reading. `null`: not known, or it has none.
+ * The first reading of a device after a given time: its oldest stored reading, if the range from that time, or a long
+ * range before the reading, is covered. `null`: not known, or it has none.
  */
 export function findBeginning(covered: readonly CoveredRange[], from: EpochNs): EpochNs | null {
   const lowest = covered.find(({ to }) => from < to);
@@ -109,12 +112,12 @@ export function findBeginning(covered: readonly CoveredRange[], from: EpochNs): 
   return firstReadingOf({ from: lowest.from, firstNs: lowest.first?.at ?? null });
 }
 
-/** A device begins within the range if its first reading is so many intervals above its lower end. */
+/** A device begins within the range if its first reading is this many intervals above the lower end of the range. */
 const LATE_INTERVALS = 3;
 
 /**
- * Where the readings of a device are expected to begin within the range, by the devices that were read as far back or
- * further: the product-limit estimator of survival. A time to which no device was read back counts as filled.
+ * Where the readings of a device are expected to begin within the range, according to the devices that were read as far
+ * back or further: the product-limit estimator of survival. Time that no device was read back to counts as filled.
  *
  * @returns a function of a device and its missing ranges, ascending.
  */
@@ -139,14 +142,14 @@ function createBeginnings({ devices, range }: BackfillInput): (device: Estimated
 }
 
 /**
- * The expected length of the history of a device below a height that it was read down to, in ms.
+ * The expected length of the history of a device below a height down to which it was read, in ms.
  *
- * @param begun where devices begin, as heights in ms above the lower end of the range.
- * @param reached how far down each device is known, those that begin included.
+ * @param begun the heights at which devices begin, in ms above the lower end of the range.
+ * @param reached the heights down to which devices are known, including those that begin.
  */
 function filledBelow(begun: readonly number[], reached: readonly number[]): (height: number) => number {
   const known = reached.toSorted((a, b) => a - b);
-  // From the top down: the share of the devices that have older readings still.
+  // From the top down: the share of the devices that have even older readings.
   let [share, left] = [1, known.length];
   const steps = begun
     .toSorted((a, b) => b - a)
@@ -158,7 +161,7 @@ function filledBelow(begun: readonly number[], reached: readonly number[]): (hei
       return { height, share };
     })
     .toReversed();
-  // The same from the bottom up: what is filled below each height.
+  // From the bottom up: the filled length below each height.
   let [at, sum] = [0, 0];
   const sums = steps.map((step) => {
     sum += step.share * (step.height - at);
@@ -179,9 +182,9 @@ function filledBelow(begun: readonly number[], reached: readonly number[]): (hei
 }
 
 /**
- * The same for `scale` times the devices.
+ * The need for `scale` times the devices.
  *
- * @param anew the cost without any coverage: additional devices have none.
+ * @param anew the cost without any coverage, because additional devices have none.
  * @returns whole readings and requests.
  */
 export function scaleNeed(need: BackfillNeed, scale: number, anew: () => BackfillNeed): BackfillNeed {
@@ -196,9 +199,9 @@ export function scaleNeed(need: BackfillNeed, scale: number, anew: () => Backfil
   };
 }
 
-/** The budget of a backfill beside live work, in requests and ms; infinite if no limit is known. */
+/** The budget of a backfill that runs together with live work, in requests and ms; infinite if no limit is known. */
 export interface BesideSupply extends DaySupply {
-  /** The most requests of all lanes together, per ms, in a minute. */
+  /** The highest rate of all lanes together within a minute, in requests per ms. */
   readonly minutePerMs: number;
   /** The requests of the other lanes, per ms. */
   readonly othersPerMs: number;
@@ -211,7 +214,7 @@ export const LOAD_OVER_MS = 10 * MINUTE_MS;
  * The load of the other lanes, in requests per ms.
  *
  * @param sentSince how many of their requests were sent after a time
- * @returns `null` if none was sent before the time that it is measured over: it may not be known for long enough.
+ * @returns `null` if no request was sent before the measured time: the load may not be known for long enough.
  */
 export function loadPerMs(sentSince: (sinceMs: EpochMs) => number, nowMs: EpochMs): number | null {
   const lately = sentSince(nowMs - LOAD_OVER_MS);
@@ -219,11 +222,11 @@ export function loadPerMs(sentSince: (sinceMs: EpochMs) => number, nowMs: EpochM
 }
 
 /**
- * The budget of history beside the other lanes. While the day has requests to spare, those that were sent show how fast
- * the API answers.
+ * The budget of history while the other lanes run. While the day has requests to spare, the requests that were sent
+ * show how fast the API answers.
  *
  * @param minute the budget of a minute; `null` if it is unknown
- * @param seenPerMs the requests of history that were sent, per ms; `null` for none
+ * @param seenPerMs the rate of the history requests that were sent, per ms; `null` for none
  */
 export function besideSupply(
   day: DaySupply,
@@ -258,9 +261,9 @@ export function measureDaySupply(
 }
 
 /**
- * How long this many requests take beside live work: by the reserve alone until the day's token bucket has requests to
- * spare, then as fast as the minute allows while it is not empty, then by the rate at which it fills, or by the
- * reserve.
+ * How long this many requests take together with live work. Until the day's token bucket has requests to spare, only
+ * the reserve is sent; then as many as the minute allows while the bucket is not empty; then the rate at which the
+ * bucket fills, or the reserve.
  *
  * @returns milliseconds; `null` if the rate is zero.
  */
@@ -273,7 +276,7 @@ export function besideFinishMs(requests: number, supply: BesideSupply): number |
   return restMs === null ? null : waitMs + restMs;
 }
 
-/** The same from when the bucket has requests to spare. */
+/** The same, from the time when the bucket has requests to spare. */
 function filledFinishMs(requests: number, supply: BesideSupply): number | null {
   const { spare, fillPerMs, backfillReserve, minutePerMs, othersPerMs } = supply;
   if (requests <= 0) return 0;
@@ -288,10 +291,10 @@ function filledFinishMs(requests: number, supply: BesideSupply): number | null {
 
 /**
  * How long this many requests take with the full share: at the rate of the minute until the day's budget is spent, and
- * so on every day.
+ * again each day.
  *
  * @param perMinute the budget of a minute, in requests.
- * @param perDay that of a day; `null`: not known.
+ * @param perDay the budget of a day; `null`: not known.
  * @param spent how many requests of the last day's budget are spent.
  * @returns milliseconds.
  */
@@ -326,7 +329,7 @@ function within(missing: Intervals, piece: Interval): Interval[] {
     .filter(({ from, to }) => from < to);
 }
 
-/** A quiet device has made none since its last sign of life. */
+/** The readings of a device in a range. A quiet device has made none since its last sign of life. */
 function readingsIn(
   { from, to }: Interval,
   { intervalMs, isQuiet, lastSignMs }: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs'>,
@@ -342,19 +345,22 @@ interface Part {
   readonly device: Pick<DeviceRate, 'intervalMs' | 'isQuiet' | 'lastSignMs'>;
 }
 
-/** The requests that cover an empty range of so many ns. */
+/** The requests that cover an empty range of this length. */
 function emptyRequests(ns: bigint, { windowNs }: Pick<BackfillInput, 'windowNs'>): number {
   return EMPTY_REQUESTS * (windowNs === null ? 1 : Math.max(1, Math.ceil(Number(ns) / Number(windowNs))));
 }
 
-/** Full pages, where windows are wide enough for them; a window with less is one, and an empty one takes two. */
+/**
+ * The requests for a part: full pages if windows are wide enough for them. A window with fewer readings is one page,
+ * and an empty window takes two.
+ */
 function requestsFor({ readings, gap, device }: Part, { pageSize, windowNs }: BackfillInput): number {
   const windows = (from: EpochNs, to: EpochNs): number =>
     windowNs === null || to <= from ? 1 : Math.max(1, Math.ceil(Number(to - from) / Number(windowNs)));
   if (readings === 0) return emptyRequests(gap.to - gap.from, { windowNs });
   const { intervalMs, isQuiet, lastSignMs } = device;
   const overlap = 1 + Math.floor(Number(SLACK_NS / MS_NS) / intervalMs);
-  // Where the slack is most of a page, a cursor is used in its place.
+  // If the slack is most of a page, a cursor is used instead.
   const perPage = Math.max(1, pageSize - Math.min(overlap, Math.floor(pageSize / 2)));
   const end = isQuiet && lastSignMs !== null ? minNs(gap.to, msToNs(lastSignMs)) : gap.to;
   const silent =
@@ -362,7 +368,7 @@ function requestsFor({ readings, gap, device }: Part, { pageSize, windowNs }: Ba
   return silent + Math.max(windows(gap.from, end), Math.ceil(readings / perPage));
 }
 
-/** Whole weeks, near a year: neither the days of the week nor those of the month weigh too much. */
+/** Whole weeks, almost a year, so that neither weekdays nor days of the month count too much. */
 const SAMPLE_MS = 52 * 7 * DAY_MS;
 
 /**
@@ -397,7 +403,7 @@ export function measurePeriods(
   };
 }
 
-/** The last mean interval of each schedule: the same all day, and needed at each listing. */
+/** The last mean interval of each schedule. It is the same all day, and each listing needs it. */
 const meanPeriods = new WeakMap<Schedule, { readonly today: EpochMs; readonly ms: number }>();
 
 function countMeanPeriodMs(schedule: Schedule, today: EpochMs): number {
@@ -413,7 +419,7 @@ function countMeanPeriodMs(schedule: Schedule, today: EpochMs): number {
   return second === null ? Number.POSITIVE_INFINITY : (second - first) / (hours * turns);
 }
 
-/** Counts from one turn on to the next one after `next` of it, until `to`. */
+/** Counts the times of a schedule from one to `to`. From each time it continues after `next` of it. */
 function countTurns(
   schedule: Schedule,
   { from, to, next }: { from: EpochMs; to: EpochMs; next: (atMs: EpochMs) => EpochMs },

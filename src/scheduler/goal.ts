@@ -2,7 +2,8 @@
  * A goal: ranges of many devices that a command has requested, with a fixed end. A backfill is a goal (`backfill.ts`),
  * and so is the range that `--once` closes.
  *
- * The rest of a goal is computed from the coverage each time. So its work may end at any moment and start again.
+ * The remaining work of a goal is computed from the coverage each time, so its work may end at any moment and start
+ * again.
  */
 
 import { gapsIn } from '../core/coverage.ts';
@@ -43,9 +44,9 @@ export interface Goal {
    * @param others ranges that other work requests.
    */
   open(deviceId: string, others: Intervals): OpenHistory;
-  /** Returns the next range to request; `null` where there is none now. */
+  /** Returns the next range to request; `null` if there is none now. */
   next(deviceId: string, recency: Recency, others: Intervals): GoalGap | null;
-  /** Returns when its next request may be sent, in server time, if it limits its own rate. */
+  /** Returns when its next request may be sent, in server time, if the goal limits its own rate. */
   freeAtMs(nowMs: EpochMs): EpochMs;
   /** Records that a request of its lane was booked. */
   noteSent(nowMs: EpochMs): void;
@@ -53,7 +54,7 @@ export interface Goal {
   noteCommitted(page: CommittedPage): void;
 }
 
-/** All wanted gaps up to the coverage limit, of every device that is there: what `--once` closes. */
+/** All wanted gaps up to the coverage limit, of every device that is present: the goal of `--once`. */
 export function createWantedGoal(context: SyncContext, wantedRange: WantedRange): Goal {
   const { store, serverClock } = context;
   const windows = createLearntWindows(context);
@@ -83,15 +84,15 @@ export function createWantedGoal(context: SyncContext, wantedRange: WantedRange)
   };
 }
 
-/** The longest wait for empty ranges that are to be requested again, when all else is complete. */
+/** The longest wait for empty ranges that must be requested again, when everything else is complete. */
 const LONGEST_RECHECK_MS = 2 * MINUTE_MS;
 
 /**
- * Whether the empty ranges that were due to be requested again when a goal was set are waited for no longer: none of
- * them is due any more, or all else has been complete for two minutes.
+ * Whether the wait for empty ranges that were due for another request when the goal was set is over: none of them is
+ * due any more, or everything else has been complete for two minutes.
  *
  * @param dueBeforeMs when the goal was set, in server time.
- * @param sinceMs since when all else is complete, by the monotonic clock.
+ * @param sinceMs since when everything else is complete, by the monotonic clock.
  */
 export function isRecheckOver(
   {
@@ -114,7 +115,7 @@ export function gapsToRequest({ covered, wanted, resting, others }: WantedGaps):
   return subtract(subtract(gapsIn(wanted, covered), resting), others);
 }
 
-/** How much is missing, by how far back it lies. A range shorter than a millisecond counts as well. */
+/** How much is missing, by how far back it is. A range shorter than a millisecond counts as well. */
 export function openAtLeast(missing: Intervals, now: EpochNs): OpenHistory {
   const open = openHistory(missing, now);
   return missing.length > 0 && open.day + open.week + open.rest === 0 ? { ...open, rest: 1 } : open;
@@ -122,7 +123,7 @@ export function openAtLeast(missing: Intervals, now: EpochNs): OpenHistory {
 
 const RECENCY_NS: Readonly<Record<Recency, bigint | null>> = { day: DAY_NS, week: 7n * DAY_NS, rest: null };
 
-/** The newest gap, or its part that is as recent as requested; `null` where no part is. */
+/** The newest gap, or the part of it with the requested recency; `null` if there is none. */
 export function newestGap(gaps: Intervals, recency: Recency, now: EpochNs): Interval | null {
   const gap = gaps.at(-1);
   const back = RECENCY_NS[recency];

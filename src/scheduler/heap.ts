@@ -13,7 +13,7 @@ export interface Heap {
   places: Int32Array;
   keys: Float64Array;
   size: number;
-  /** How many steps all changes have taken so far: what tests measure instead of time. */
+  /** How many steps all changes have taken so far. Tests measure this instead of time. */
   steps: number;
 }
 
@@ -36,17 +36,17 @@ export function hasSlot(heap: Heap, slot: number): boolean {
   return heapIndex(heap, slot) !== ABSENT;
 }
 
-/** The slot with the least key, of equal ones the lowest; -1 where the heap is empty. */
+/** The slot with the smallest key, and of equal keys the lowest slot; -1 if the heap is empty. */
 export function headSlot(heap: Heap): number {
   return heap.size === 0 ? ABSENT : slotAt(heap, 0);
 }
 
-/** The least key; infinity where the heap is empty. */
+/** The smallest key; infinity if the heap is empty. */
 export function headKey(heap: Heap): number {
   return heap.size === 0 ? Number.POSITIVE_INFINITY : keyAt(heap, 0);
 }
 
-/** Puts a slot in, or moves it to another key. */
+/** Adds a slot, or changes its key. */
 export function putSlot(heap: Heap, slot: number, key: number): void {
   grow(heap, slot);
   const isNew = heapIndex(heap, slot) === ABSENT;

@@ -5,12 +5,12 @@
  */
 import { createHeap, dropSlot, type Heap, hasSlot, headKey, headSlot, putSlot } from './heap.ts';
 
-/** How far back a piece of history reaches from now. */
+/** How far back from now a piece of history is. */
 export const RECENCIES = ['day', 'week', 'rest'] as const;
 
 export type Recency = (typeof RECENCIES)[number];
 
-/** How much of each range is wanted and not covered, in ms, each without the one before. */
+/** How much of each recency is wanted and not covered, in ms. No recency includes another. */
 export type OpenHistory = Readonly<Record<Recency, number>>;
 
 export const NOTHING_OPEN: OpenHistory = { day: 0, week: 0, rest: 0 };
@@ -65,13 +65,13 @@ export function setOpenHistory(queue: HistoryQueue, deviceId: string, open: Open
   else enqueue(queue, entry);
 }
 
-/** No range of the device is wanted any more. */
+/** Removes a device: no range of it is wanted any more. */
 export function removeHistory(queue: HistoryQueue, deviceId: string): void {
   const entry = queue.entries.get(deviceId);
   if (entry !== undefined) remove(queue, entry);
 }
 
-/** Leaves a device out while a request about it is under way. */
+/** Excludes a device while a request about it is under way. */
 export function pauseHistory(queue: HistoryQueue, deviceId: string): void {
   const entry = queue.entries.get(deviceId);
   if (entry === undefined) return;
@@ -80,10 +80,9 @@ export function pauseHistory(queue: HistoryQueue, deviceId: string): void {
 }
 
 /**
- * Makes a device that was paused eligible again.
+ * Makes a paused device eligible again.
  *
- * @param isAnswered whether it has had its turn;
- * @param restMs not before that time.
+ * @param isAnswered whether it has had its turn; @param restMs the time before which it is not requested.
  */
 export function releaseHistory(queue: HistoryQueue, deviceId: string, isAnswered: boolean, restMs?: number): void {
   const entry = queue.entries.get(deviceId);
@@ -95,7 +94,7 @@ export function releaseHistory(queue: HistoryQueue, deviceId: string, isAnswered
   else enqueue(queue, entry);
 }
 
-/** Makes a device eligible at once that was to rest until later; nothing happens if it is not queued. */
+/** Makes a resting device eligible at once; nothing happens if it is not queued. */
 export function endHistoryRest(queue: HistoryQueue, deviceId: string): void {
   const entry = queue.entries.get(deviceId);
   if (entry === undefined) return;
@@ -122,7 +121,7 @@ export function pickHistory({ bySlot, heaps }: HistoryQueue): HistoryPick | null
   return null;
 }
 
-/** When one that rests is let in; infinite where none does. */
+/** When the next resting device becomes eligible; infinite if none does. */
 export function nextHistoryMs(queue: HistoryQueue): number {
   return headKey(queue.resting);
 }

@@ -48,7 +48,7 @@ function isWithin(a: IsolatedText, b: IsolatedText): boolean {
 /** The isolated ranges of a state, parsed again only when they have changed. */
 export type IsolatedRanges = () => readonly IsolatedRange[];
 
-/** A reader of the stored ranges, which parses them when they have changed. */
+/** Creates a reader of the stored ranges. It parses them only when they have changed. */
 export function createIsolatedRanges(store: Pick<Facts, 'fact'>): IsolatedRanges {
   let last: { readonly text: string | null; readonly ranges: readonly IsolatedRange[] } = { text: null, ranges: [] };
   return () => {

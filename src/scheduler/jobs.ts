@@ -1,6 +1,6 @@
 /**
  * The daemon's side of jobs (`core/state/jobs.ts`): it runs the jobs that commands leave in the state. Short jobs run
- * one after the other; each kind of long job runs beside them.
+ * one after the other; each kind of long job runs at the same time.
  *
  * Promises:
  * - Every job ends with a result, whatever happens to it.
@@ -28,10 +28,10 @@ import { scrubbed } from '../core/secret.ts';
 import { type Job, type JobEnd, type JobQueue, ruleOf } from '../core/state/jobs.ts';
 import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
 
-/** A job that a worker is doing: `runJobs` stores its progress and, at last, its end. */
+/** A job that a worker is doing. `runJobs` stores its progress and finally its result. */
 export interface JobWork {
   readonly end: Promise<JobEnd>;
-  /** How far it is: plain JSON, of its kind. */
+  /** The progress of the job: plain JSON, in the form of its kind. */
   progress(): unknown;
 }
 
@@ -45,19 +45,19 @@ export type JobWorker = (args: unknown, signal: AbortSignal, save: (args: unknow
 /** The input of {@link runJobs}. */
 export interface JobParts {
   readonly queue: JobQueue;
-  /** Starts the work of a job. Its end after an abort of the signal is that of a cancelled job. */
+  /** Starts the work of a job. If the work ends after the signal has aborted, the job is cancelled. */
   readonly workers: Readonly<Record<string, JobWorker>>;
   readonly clock: Clock;
   readonly observe: Observe;
   /** Called with the progress that a running job reports. */
   readonly onProgress?: ((id: number, progress: unknown) => void) | undefined;
-  /** Called with each job that has ended, before that is reported. */
+  /** Called with each job that has ended, before the end is reported. */
   readonly onEnd?: ((job: Job, end: JobEnd) => void) | undefined;
   /** Removes every secret from a text. */
   readonly scrub: (text: string) => string;
 }
 
-/** How often the loop checks for jobs, and how often a running job is checked. */
+/** How often the loop checks for new jobs, and how often it checks a running job. */
 export const JOB_CHECK_MS = SECOND_MS;
 
 /** How long an ended job is kept, and how often old ones are removed. */
@@ -91,10 +91,10 @@ export async function runJobs(parts: JobParts, signal: AbortSignal): Promise<nev
   return await runWorkGroup(wakeUp, async (group: JobGroup) => await startJobs(parts, group, wakeUp), signal);
 }
 
-/** By place: long work has one of its kind, all other work shares one. */
+/** Jobs by their place: each kind of long job has its own place, and all other jobs share one. */
 type JobGroup = WorkGroup<string>;
 
-/** Starts each job when its place is free, and clears the ended ones. */
+/** Starts each job when its place is free, and clears the ended jobs. */
 async function startJobs(
   parts: JobParts,
   { underWay, signal, start }: JobGroup,
@@ -129,7 +129,7 @@ interface Waiting {
   readonly underWay: ReadonlyMap<string, unknown>;
 }
 
-/** Takes a waiting job if its place is free and its follower, where it needs one, is there. */
+/** Takes a waiting job if its place is free and, if it needs a follower, the follower is there. */
 function tryTake({ queue, clock }: JobParts, { job, beats, underWay }: Waiting): boolean {
   if (underWay.has(queueOf(job)) || (ruleOf(job.kind)?.isFollowed === true && !beats.isAlive(job))) return false;
   return queue.take(job.id, clock.nowMs());
@@ -138,7 +138,7 @@ function tryTake({ queue, clock }: JobParts, { job, beats, underWay }: Waiting):
 /**
  * Ends the waiting jobs that were cancelled, whose follower has disappeared, or that this version does not understand.
  *
- * @returns those that are left.
+ * @returns the remaining jobs.
  */
 function checkJobs(parts: JobParts, beats: Beats): readonly Job[] {
   const open = parts.queue.open();
@@ -162,13 +162,16 @@ function endBeforeStart({ workers }: JobParts, job: Job, beats: Beats): JobEnd |
   return isUnderstood ? null : notUnderstood(job);
 }
 
-/** Returns why a job is to end before its work does. */
+/** Returns why a job must end before its work does. */
 function reasonToEnd(job: Job, beats: Beats): 'cancelled' | 'lost' | null {
   if (job.isCancelRequested) return 'cancelled';
   return ruleOf(job.kind)?.isFollowed === true && beats.isLost(job) ? 'lost' : null;
 }
 
-/** Has a worker do a job, stores its progress and its end, and ends it early where its row or its follower is lost. */
+/**
+ * Lets a worker do a job and stores its progress and its end. Ends the job early if its row or its follower has
+ * disappeared.
+ */
 async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }, signal: AbortSignal): Promise<void> {
   const { queue, clock, observe, workers } = parts;
   const beganMs = clock.monoMs();
@@ -210,7 +213,7 @@ async function doJob(parts: JobParts, { job, beats }: { job: Job; beats: Beats }
 /** The observations while a job runs. */
 interface Seen {
   lost: boolean;
-  /** The error with which watching the job failed; `null` where it did not. */
+  /** The error with which watching the job failed; `null` if it did not. */
   failure: { readonly error: unknown } | null;
 }
 
@@ -257,7 +260,9 @@ async function supervise(
   });
 }
 
-/** Does work of the jobs; while the state is full they wait like everything else, and the result is `null`. */
+/**
+ * Runs a piece of work for the jobs. While the state is full, jobs wait like everything else, and the result is `null`.
+ */
 function ifRoom<T>(work: () => T): T | null {
   return runUnlessFull(work, () => {});
 }
@@ -268,7 +273,7 @@ interface Ended {
   readonly end: JobEnd;
 }
 
-/** Ends a job as soon as the state has disk space for that. */
+/** Ends a job as soon as the state has disk space for the result. */
 async function endReliably(parts: JobParts, ended: Ended, signal: AbortSignal): Promise<void> {
   const tryEnd = (): true | null => ifRoom(() => endJob(parts, ended));
   await pollUntil(parts.clock, tryEnd, { everyMs: JOB_CHECK_MS }, signal);
@@ -303,11 +308,11 @@ function endWithError(error: unknown): JobEnd {
  */
 const LOST_AFTER_MS = 30 * SECOND_MS;
 
-/** The followers that are still there: their counters have changed recently, by our own clock, which does not jump. */
+/** The followers that are still there. Their counters have changed recently by our own monotonic clock. */
 interface Beats {
   /** Records the counters of the open jobs. */
   note(open: readonly Job[]): void;
-  /** Whether its follower is there: that of a job from before a restart may be long gone. */
+  /** Whether the follower of a job is there. The follower of a job from before a restart may have ended long ago. */
   isAlive(job: Job): boolean;
   isLost(job: Job): boolean;
 }
@@ -319,7 +324,11 @@ interface Heartbeat {
   readonly isAlive: boolean;
 }
 
-/** @param left the jobs from before: their counters have to change first. */
+/**
+ * Creates the record of the followers' counters.
+ *
+ * @param left the jobs from before the start: their counters must change first.
+ */
 function createBeats(clock: Clock, left: readonly Job[]): Beats {
   const atMs = clock.monoMs();
   let seen = new Map<number, Heartbeat>(

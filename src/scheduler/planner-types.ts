@@ -17,7 +17,7 @@ export interface PlannerSettings {
   readonly devicesMs: number;
   readonly alertsMs: number;
   readonly accountMs: number;
-  /** Returns the next time of a stream's schedule after `lastMs`; without it the intervals above count. */
+  /** Returns the next time of a stream's schedule after `lastMs`; without it the intervals above apply. */
   readonly turnAfter?: (kind: WholeStream, lastMs: number) => number;
   /** Records per page, until `setPageSize` is called. */
   readonly pageSize: number;
@@ -25,7 +25,7 @@ export interface PlannerSettings {
   readonly gracePeriodMs: number;
   /** `api.share`. */
   readonly share: number;
-  /** The longest rest of a stream after failures of its own, in ms; without it the usual one. */
+  /** The longest rest of a stream after its own failures, in ms; without it the usual one. */
   readonly longestRestMs?: number;
 }
 
@@ -36,9 +36,9 @@ export interface PollDecision {
   readonly deviceId: string;
   /** Whether the range below the page becomes a gap with a reason and is not requested. */
   readonly newestOnly: boolean;
-  /** Newer readings are left to the next request, in ms; `null`: all are requested. */
+  /** The end of the request, in ms: newer readings are left to the next request; `null`: all are requested. */
   readonly untilMs: number | null;
-  /** Whether its page is to show how often the device reports: it goes as far back as it has room. */
+  /** Whether the page should show how often the device reports: it contains as many older readings as fit. */
   readonly isToLearn?: boolean;
 }
 
@@ -50,7 +50,7 @@ export interface HistoryDecision {
   readonly recency: Recency;
 }
 
-/** `devices`: the next page of a listing, its first one included; `alerts` may take several requests. */
+/** `devices`: the next page of a listing, or its first one. `alerts` may take several requests. */
 export interface StreamDecision {
   readonly kind: WholeStream;
   readonly lane: 'inventory' | 'alerts';
@@ -74,25 +74,25 @@ export function purposeOf(decision: Decision): Purpose {
 
 /**
  * No request is due before that time, unless an event changes that. `day`: the day's budget is spread, and no lane may
- * send; `spare`: live work has nothing due, and the lanes below it wait for the day's budget; `idle`: nothing is due.
+ * send. `spare`: live work has nothing due, and the lanes below it wait for the day's budget. `idle`: nothing is due.
  */
 export interface Rest {
   readonly kind: 'rest';
   readonly untilMs: number;
   readonly reason: 'day' | 'spare' | 'idle';
-  /** Of `spare`: when the lanes below live work may send. */
+  /** For `spare`: when the lanes below live work may send. */
   readonly spareMs?: number;
 }
 
-/** The part of the day's budget for lanes below the live lane, in requests; infinite where no limit is known. */
+/** The part of the day's budget for lanes below the live lane, in requests; infinite if no limit is known. */
 export interface DaySupply {
   /** The requests that may be sent at once. */
   readonly spare: number;
-  /** The requests that are missing from the bucket before it has any to spare; only the reserve is sent until then. */
+  /** The requests that are missing in the bucket before it has any to spare. Until then only the reserve is sent. */
   readonly deficit: number;
   /** The requests that the bucket gains per ms, for all lanes together. */
   readonly fillPerMs: number;
-  /** The part of all requests that a backfill gets at least. */
+  /** The smallest part of all requests that a backfill gets. */
   readonly backfillReserve: number;
 }
 
@@ -110,9 +110,9 @@ export interface PlannerFigures {
   readonly devices: number;
 }
 
-/** The planner. All times are of one clock, in ms: the server's. */
+/** The planner. All times are the server's, in ms. */
 export interface Planner {
-  /** Returns the most valuable request. A second call at the same time returns the same. */
+  /** Returns the most valuable request. A second call at the same time returns the same one. */
   takeNext(nowMs: number): Decision | Rest;
   /** Records that a decision is carried out. Exactly one of the next six calls ends it. */
   noteBegan(decision: Decision, nowMs: number): void;
@@ -125,20 +125,20 @@ export interface Planner {
   /** Records that the alerts or the account were read to their end. */
   noteStreamRead(kind: 'alerts' | 'account', nowMs: number): void;
   /**
-   * Sets whether a range is to be read again, also after each reread. Rereads have the lowest priority; one that is
-   * owed has the reserve of idle polls.
+   * Sets whether a range is to be read again, also after each reread. Rereads have the lowest priority; a reread that
+   * is owed uses the reserve of idle polls.
    */
   setReread(isDue: boolean, isOwed: boolean): void;
-  /** Records that a decision failed. `isOwn`: by a fault of this device or stream, which then rests for a while. */
+  /** Records that a decision failed. `isOwn`: because of this device or stream, which then rests for a while. */
   noteDecisionFailed(decision: Decision, fault: { isOwn: boolean }, nowMs: number): void;
-  /** Ends the rest of a device: its failures were not its own. */
+  /** Ends the rest of a device because its failures were not its own. */
   endRest(deviceId: string): void;
   /** Records a booked request of any part of the program. A decision causes one or more. */
   noteRequestBooked(purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void;
   /** Sets the figures of the quota window of the day, for example after each answer. */
   setDay(day: DayFigures, nowMs: number): void;
   setPageSize(records: number): void;
-  /** Adds a device with its stored facts: at the start, when it returns, and when others have polled it. */
+  /** Adds a device with its stored facts: at the start, when it returns, and when other work has polled it. */
   noteDeviceStored(deviceId: string, stored: StoredDevice): void;
   /** Records that a device is gone, excluded or removed: it is not polled. */
   noteDeviceLeft(deviceId: string): void;
@@ -156,8 +156,8 @@ export interface Planner {
   /** Returns the day's budget for history and backfill. */
   daySupply(nowMs: number): DaySupply;
   /**
-   * Returns until when no reading of a device is overdue that the device list does not follow; `null` for any other
-   * device, and where no rate is known.
+   * Returns the time until which no reading of a device is overdue, if the device list does not follow the device;
+   * `null` for other devices, and if no rate is known.
    */
   nextReadingMs(deviceId: string): number | null;
   /** Returns how fast the devices report, as far as is known. Checks each device. */

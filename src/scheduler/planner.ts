@@ -1,8 +1,8 @@
 /**
  * The planner: it decides which request is worth most now.
  *
- * It receives events (listings, pages, refusals, devices that come and go) and returns the next request. It has no
- * clock and does no IO: the same events give the same requests. A planner that has forgotten something costs
+ * It receives events (listings, pages, rejections, devices that appear and leave) and returns the next request. It has
+ * no clock and does no IO: the same events give the same requests. A planner that has forgotten something costs
  * requests, never readings, because the coverage is stored elsewhere.
  *
  * Its state is a record (`PlannerState`). `decide.ts` holds the order of its decisions; the functions here change the
@@ -68,14 +68,14 @@ import {
 } from './reserves.ts';
 import { learnChanges, type PlannedStream, streamEvents, WHOLE_STREAMS, type WholeStream } from './streams.ts';
 
-/** The lag at which devices are polled moves by this part with each poll. */
+/** How much each poll changes the estimate of the lag at which devices are polled. */
 const LEARN_LAG = 0.02;
 /** How long a backfill does not request a device after an unusable answer. */
 const BACKFILL_REST_MS = MINUTE_MS;
-/** After the device list has failed for so long, devices are polled without it: its last answer is out of date. */
+/** After the device list has failed for this long, devices are polled without it: its last answer is out of date. */
 const UNLISTED_MS = 10 * MINUTE_MS;
 
-/** Decides. The stream that was postponed gets its turn where nothing else has anything to request. */
+/** Takes a decision. A postponed stream gets its turn if nothing else has anything to request. */
 export function takeDecision(state: PlannerState, nowMs: number): Decision | Rest {
   const decision = decide(state, nowMs);
   if (decision.kind !== 'rest' || state.postpone === null) return decision;
@@ -103,7 +103,10 @@ function learnLiveLag(state: PlannerState, deviceId: string, nowMs: number): voi
   state.liveLagMs += (pick.lagMs - state.liveLagMs) * LEARN_LAG;
 }
 
-/** Records the answer to a poll. While the readings do not fit, live work does not close the gap below its page. */
+/**
+ * Records the answer to a poll. While the readings do not fit the quota, live work does not close the gap below the
+ * page.
+ */
 export function notePollCommitted(
   state: PlannerState,
   decision: PollDecision,
@@ -130,7 +133,7 @@ export function noteHistoryCommitted(
   releaseHistories(state, deviceId, true);
 }
 
-/** Records a complete listing: from now on devices are polled by it. */
+/** Records a complete listing. From now on devices are polled by it. */
 export function noteDevicesListed(state: PlannerState, devices: readonly PlannedDevice[], nowMs: number): void {
   for (const device of devices) if (noteDeviceListed(state.devices, device, nowMs)) state.changes.count += 1;
   state.listFailingFromMs = null;
@@ -145,7 +148,7 @@ export function noteStreamRead(state: PlannerState, kind: WholeStream, nowMs: nu
   state.streams[kind] = streamEvents.done(nowMs);
 }
 
-/** Sets whether a range is to be read again, and ends the reread that was under way. */
+/** Sets whether a range is to be read again, and ends the current reread. */
 export function setReread({ reread }: PlannerState, isDue: boolean, isOwed: boolean): void {
   reread.isDue = isDue;
   reread.isOwed = isOwed;
@@ -155,7 +158,7 @@ export function setReread({ reread }: PlannerState, isDue: boolean, isOwed: bool
 /**
  * Records that a decision failed.
  *
- * @param isOwn whether by a fault of its device or stream, which then rests. Otherwise its stream is postponed.
+ * @param isOwn whether its device or stream caused it and rests now. Otherwise its stream is postponed.
  */
 export function noteDecisionFailed(state: PlannerState, decision: Decision, isOwn: boolean, nowMs: number): void {
   if (!isOwn) state.postpone = purposeOf(decision).stream;
@@ -181,7 +184,7 @@ function noteRequestFailed(
   nowMs: number,
 ): void {
   if (lane === 'backfill') {
-    // Its newest end is polled as usual: only the backfill is not tried again at once.
+    // Its newest end is polled as usual: only the backfill is not retried at once.
     releaseHistories(state, deviceId, true);
     releaseDevice(state.devices, deviceId);
     if (isOwn) releaseHistory(state.histories.backfill, deviceId, false, nowMs + BACKFILL_REST_MS);
@@ -226,7 +229,7 @@ export function setDay(state: PlannerState, day: DayFigures, nowMs: number): voi
   renew(state, nowMs);
 }
 
-/** Judges whether the readings fit, and puts the devices in order for it. */
+/** Judges whether the readings fit, and orders the devices accordingly. */
 function renew(state: PlannerState, nowMs: number): void {
   const { devices, pageSize, commitment, budget } = state;
   const load = {
@@ -249,7 +252,7 @@ export function setPageSize(state: PlannerState, records: number): void {
   renewRules(state);
 }
 
-/** Makes a stream due at once, before its schedule names a time. */
+/** Makes a stream due at once, before its schedule does. */
 export function hasten(state: PlannerState, kind: WholeStream): void {
   changeStream(state, kind, streamEvents.hastened);
 }

@@ -1,12 +1,12 @@
 /**
- * Planning: connects the planner to the state. It starts the planner from the stored coverage, passes events on to
- * it, and starts it again when the server's time falls back.
+ * Planning: connects the planner to the state. It starts the planner from the stored coverage, passes events on to it,
+ * and starts it again when the server's time falls back.
  *
- * `Planning` is a record. Most functions either change it or return something. `advancePlanning` and
- * `restartPlanner` do both: they change it and return the server's time. All times are the server's.
+ * `Planning` is a record. Most functions either change it or return something. `advancePlanning` and `restartPlanner`
+ * do both: they change it and return the server's time. All times are the server's.
  *
- * Promise: a planner that has forgotten something or is wrong costs requests or freshness, never a reading, because
- * every request is for a gap in the coverage.
+ * Promise: a planner with missing or wrong facts costs requests or freshness, never a reading, because every request is
+ * for a gap in the coverage.
  */
 
 import { createWakeUp, type WakeUp } from '../core/async.ts';
@@ -46,19 +46,19 @@ interface PlanningParts {
   readonly day: () => DayFigures;
 }
 
-/** The queue that a goal is worked off in. */
+/** The queue in which a goal is worked off. */
 type GoalLane = HistoryDecision['lane'];
 
 /** The task of a planner without live work: one goal, and some streams once. */
 export interface LoneWork {
   readonly lane: GoalLane;
-  /** The gaps to close; `null` where no telemetry is read. */
+  /** The gaps to close; `null` if no telemetry is read. */
   readonly goal: Goal | null;
   /** The streams that are still to be read, each once. The account is read on its schedule anyway. */
   readonly streams: readonly WholeStream[];
 }
 
-/** The planner with everything that feeds it from the state: goals, coverage and demand. */
+/** The planner and everything that feeds it from the state: goals, coverage and demand. */
 export interface Planning {
   readonly parts: PlanningParts;
   /** Notified when an event may change which request is most valuable. */
@@ -72,32 +72,32 @@ export interface Planning {
   planner: Planner;
   /** The ids of the devices that the planner polls. */
   polled: Set<string>;
-  /** Set where nothing but a goal is worked off. */
+  /** Set if the only work is a goal. */
   loneWork: LoneWork | null;
   /** The latest time that was planned for; −∞ before the start. */
   lastMs: EpochMs;
   /** Whether coverage was withdrawn since the planner was last updated. */
   isWithdrawn: boolean;
-  /** Until when nothing is polled, and why; `null` while something is. */
+  /** Until when nothing is polled, and why; `null` while something is polled. */
   rest: Rest | null;
-  /** When the account was last read out of turn, by the monotonic clock. */
+  /** When the account was last read ahead of its schedule, by the monotonic clock. */
   rereadAtMs: number;
   readonly failingDevices: FailingDevices;
 }
 
-/** The longest wait between two tries of a one-off, which ends after ten minutes without progress. */
+/** The longest wait between two attempts of a one-off, which ends after ten minutes without progress. */
 export const LONE_REST_MS = MINUTE_MS;
 
-/** Times within this may fall back: clocks are known to a few seconds. */
+/** Time may fall back by up to this much without effect: clocks agree only to a few seconds. */
 const FELL_BACK_MS = 10 * SECOND_MS;
 
 /** The range of the phase, so that containers with the same schedule do not all send requests in its first second. */
 const PHASE_WITHIN_MS = MINUTE_MS;
 
-/** The account is read out of turn for such a refusal no more often than this. */
+/** After rejections that a plan change may explain, the account is read ahead of its schedule at most this often. */
 const REFUSAL_EVERY_MS = 10 * MINUTE_MS;
 
-/** For an unknown limit in the headers it is read sooner: only the account shows which limit applies. */
+/** For an unknown limit in the headers it is read sooner, because only the account shows which limit applies. */
 const LIMIT_EVERY_MS = MINUTE_MS;
 
 /** Creates the planning over a state. `beginPlanning` or `beginLoneWork` starts it. */
@@ -122,7 +122,7 @@ export function createPlanning(parts: PlanningParts): Planning {
   };
 }
 
-/** Begins from the state, when the account and the devices have just been read, or only the account. */
+/** Begins from the state, after the account and the devices, or only the account, were read. */
 export function beginPlanning(planning: Planning, { areListed }: { readonly areListed: boolean }): void {
   const { parts } = planning;
   const nowMs = restartPlanner(planning, null);
@@ -163,14 +163,14 @@ export function hasStarted({ lastMs }: Planning): boolean {
   return Number.isFinite(lastMs);
 }
 
-/** The present, in the planner's time: it does not fall back. */
+/** The present in the planner's time, which does not fall back. */
 export function plannedMs({ parts, lastMs }: Planning): EpochMs {
   return Math.max(lastMs, parts.context.serverClock.nowMs());
 }
 
 /**
- * Moves on to the present: to be called before each decision of the planner. Where time has fallen back, or coverage
- * was taken back, it starts again.
+ * Moves the planner to the present. Called before each decision. If time has fallen back or coverage was withdrawn, the
+ * planner starts again.
  */
 export function advancePlanning(planning: Planning): EpochMs {
   const { parts, lastMs, loneWork } = planning;
@@ -190,13 +190,13 @@ export function advancePlanning(planning: Planning): EpochMs {
   return planning.lastMs;
 }
 
-/** Records that the coverage of devices was taken back: the planner starts again. */
+/** Records that coverage of devices was withdrawn: the planner starts again. */
 export function noteWithdrawn(planning: Planning): void {
   planning.isWithdrawn = true;
   planning.wakeUp.notify();
 }
 
-/** Records that the planner has nothing to request until a time; `null`: it has. */
+/** Records that the planner has nothing to request until a time; `null`: it has something. */
 export function setRest(planning: Planning, rest: Rest | null): void {
   planning.rest = rest;
   if (rest !== null) planning.rested.notify();
@@ -205,7 +205,7 @@ export function setRest(planning: Planning, rest: Rest | null): void {
 /**
  * Records that a stream was read to its end, or that the key does not have its scope.
  *
- * @param offMs until when it is off then.
+ * @param offMs until when it is off in that case.
  */
 export function enterStream(planning: Planning, kind: WholeStream, offMs: EpochMs | null): void {
   const { planner, loneWork } = planning;
@@ -220,7 +220,7 @@ export function enterStream(planning: Planning, kind: WholeStream, offMs: EpochM
 }
 
 /**
- * Has a stream read now.
+ * Requests a reading of a stream now.
  *
  * @param isOff whether the stream is off: the key may have the scope by now.
  */
@@ -236,15 +236,15 @@ export function relistDevices(planning: Planning): void {
   hastenStream(planning, 'devices', planning.loneWork !== null);
 }
 
-/** The devices that are there and not left out. */
+/** The devices that are listed and not excluded. */
 function devicesThere({ parts }: Planning): readonly KnownDevice[] {
   return includedDevices(parts.context).filter(({ goneSinceMs }) => goneSinceMs === null);
 }
 
 /**
- * Records the list of devices as the state has it now.
+ * Records the device list that is in the state now.
  *
- * @param isFresh whether it was listed just before.
+ * @param isFresh whether it was just read.
  */
 function enterDevices(planning: Planning, isFresh = true): void {
   const { parts, planner } = planning;
@@ -253,7 +253,7 @@ function enterDevices(planning: Planning, isFresh = true): void {
   const ids = new Set(there.map(({ record }) => record.deviceId));
   for (const deviceId of [...planning.polled].filter((known) => !ids.has(known))) removeDevice(planning, deviceId);
   for (const deviceId of [...ids].filter((listed) => !planning.polled.has(listed))) enterDevice(planning, deviceId);
-  // A name that kept a gap closed has an end.
+  // A gap whose reason has ended can be requested again.
   const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
   for (const deviceId of [...named].filter((each) => ids.has(each))) reopenDevice(planning, deviceId);
   const now = { nowMs: serverClock.nowMs(), polls: parts.context.settings.polls };
@@ -262,7 +262,7 @@ function enterDevices(planning: Planning, isFresh = true): void {
   planning.wakeUp.notify();
 }
 
-/** Records the devices of the goal that are there, those with the newest signs of life first. */
+/** Records the listed devices of the goal, those with the newest signs of life first. */
 function enterGoal(planning: Planning): void {
   const { loneWork, polled } = planning;
   for (const { record } of freshestFirst(devicesThere(planning))) {
@@ -283,7 +283,7 @@ function enterDevice(planning: Planning, deviceId: string): void {
   planner.noteDeviceStored(deviceId, {
     liveGap,
     newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
-    // The covered range ended the grace period before the device was last polled.
+    // The covered range ends the grace period before the device was last polled.
     polledMs: coveredToMs === null ? null : coveredToMs + parts.context.settings.gracePeriodMs,
     rate: UNKNOWN_RATE,
     isSilent: isSilentForGood(store.emptyRange(deviceId)),
@@ -298,8 +298,8 @@ export function removeDevice(planning: Planning, deviceId: string): void {
 }
 
 /**
- * Returns the coverage of a device and its gaps; `null` while the server's time is unknown, and for a device that is
- * not polled: a device that left during a request must not come back because of its gaps.
+ * Returns the coverage of a device and its gaps. `null` while the server's time is unknown, and for a device that is
+ * not polled: a device that left during a request must not return because of its gaps.
  */
 export function viewDevice({ parts, polled, isolated }: Planning, deviceId: string): Viewed | null {
   const { context } = parts;
@@ -318,7 +318,7 @@ export function viewDevice({ parts, polled, isolated }: Planning, deviceId: stri
   return { state, wanted, view: buildView({ covered: state.covered, wanted, resting, named }) };
 }
 
-/** Returns the missing history of a device in a lane: its own, and that of the lane's goal. */
+/** Returns the missing history of a device in a lane: its own, and the part that the lane's goal wants. */
 export function openHistory(planning: Planning, lane: GoalLane, deviceId: string): OpenHistory {
   if (!planning.polled.has(deviceId)) return NOTHING_OPEN;
   const now = planning.loneWork === null ? viewDevice(planning, deviceId) : null;
@@ -351,7 +351,7 @@ export function reopenDevice(planning: Planning, deviceId: string): void {
   }
 }
 
-/** Sets the goal of a lane; `null`: none any more. */
+/** Sets the goal of a lane; `null` removes it. */
 export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): void {
   const { planner, polled, goals } = planning;
   const before = goals[lane];
@@ -364,26 +364,29 @@ export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): 
   planning.wakeUp.notify();
 }
 
-/** Records that a request was booked, by any part of the program. */
+/** Records that any part of the program booked a request. */
 export function noteBooked(planning: Planning, purpose: Purpose): void {
   const nowMs = plannedMs(planning);
   if (purpose.lane === 'backfill') planning.goals.backfill?.noteSent(nowMs);
   planning.planner.noteRequestBooked(purpose, nowMs);
 }
 
-/** Records that a page was committed, requested by any part of the program. */
+/** Records that a page was committed, whichever part of the program requested it. */
 export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
   if (page.lane === 'backfill') goals.backfill?.noteCommitted(page);
 }
 
-/** Records the fault of any request; `null` if there was none. A range that is too large may mean another plan. */
+/**
+ * Records the fault of any request; `null` if there was none. A range that is too large may mean that the plan has
+ * changed.
+ */
 export function noteDone(planning: Planning, fault: ApiFaultKind | null, { deviceId }: Purpose): void {
   if (fault === 'range-too-large') rereadAccount(planning, REFUSAL_EVERY_MS);
   if (fault === null || !SILENCE.has(fault))
     endRests(planning, planning.failingDevices.noteAnswered(deviceId ?? null), 'unreachable');
 }
 
-/** Polls devices that rest after failures, and their gaps of that reason. */
+/** Ends the rest of devices after failures, and of their gaps with that reason. */
 export function endRests(planning: Planning, deviceIds: readonly string[], reason: GapReason): void {
   const { parts, planner, wakeUp } = planning;
   for (const deviceId of deviceIds) {
@@ -394,19 +397,19 @@ export function endRests(planning: Planning, deviceIds: readonly string[], reaso
   if (deviceIds.length > 0) wakeUp.notify();
 }
 
-/** Records that the account shows another plan: refusals under the old one are not kept against devices. */
+/** Records that the account shows another plan. Rejections under the old plan no longer count against devices. */
 export function notePlanChanged(planning: Planning): void {
   const reason = 'page_rejected';
   const refused = planning.parts.context.store.gaps().filter((gap) => gap.reason === reason);
   endRests(planning, [...new Set(refused.map(({ deviceId }) => deviceId))], reason);
 }
 
-/** Records that an answer has reported a limit that the plan does not have. */
+/** Records that an answer has reported a limit that differs from the plan. */
 export function noteLimitMismatch(planning: Planning): void {
   rereadAccount(planning, LIMIT_EVERY_MS);
 }
 
-/** Has the account read out of turn, but not for each mismatch. */
+/** Requests the account ahead of its schedule, but at most every `everyMs`. */
 function rereadAccount(planning: Planning, everyMs: number): void {
   const nowMs = planning.parts.context.clock.monoMs();
   if (nowMs - planning.rereadAtMs < everyMs) return;
@@ -438,7 +441,7 @@ function plannerSettings({ context, share }: PlanningParts): PlannerSettings {
   };
 }
 
-/** The phase of a workspace: always the same one, spread evenly over many workspaces. */
+/** The phase of a workspace. It is always the same, and many workspaces are spread evenly. */
 export function phaseOf(workspace: string): number {
   return hash64(workspace).lo % PHASE_WITHIN_MS;
 }

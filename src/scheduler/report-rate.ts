@@ -9,32 +9,35 @@
 
 /** The usual interval between a device's readings, learnt from its pages. */
 export interface ReportRate {
-  /** From one reading to the next, in ms, as a rule; `null` where nothing is known yet. */
+  /** The usual time from one reading to the next, in ms; `null` if it is not known yet. */
   readonly intervalMs: number | null;
-  /** By how much single gaps differ from that, in the mean, in ms. */
+  /** The mean deviation of single intervals from that, in ms. */
   readonly deviationMs: number;
 }
 
 /** The rate before the first page. */
 export const UNKNOWN_RATE: ReportRate = { intervalMs: null, deviationMs: 0 };
 
-/** Gaps longer than this many intervals are silence, not a rate; gaps shorter by that factor are repetitions. */
+/**
+ * Intervals longer than the usual one by this factor are silence, not a rate; shorter ones by this factor are
+ * repetitions.
+ */
 const OUTLIER = 4;
-/** This many gaps weigh as much as all earlier ones. */
+/** This many intervals count as much as all earlier ones. */
 const MEMORY_GAPS = 4;
-/** How many deviations of lateness count as chance. */
+/** How many deviations of lateness still count as chance. */
 const PATIENCE = 4;
 /** A device whose next reading is certain within this many intervals reports regularly. */
 const REGULAR = 1.5;
-/** Served times may be cut to seconds. */
+/** Served times may be truncated to seconds. */
 const RESOLUTION_MS = 1000;
-/** A request that came too early shows that the rate was overestimated. */
+/** The factor by which a request that came too early lowers the estimated rate. */
 const SLOWER = 1.5;
 
 /**
  * Records the instants of a page.
  *
- * @param instantsMs of its readings, in order, newest or oldest first, with no others between them.
+ * @param instantsMs the instants of its readings, in order, newest or oldest first, without others between them.
  */
 export function learnFromPage(before: ReportRate, instantsMs: readonly number[]): ReportRate {
   const gaps: number[] = [];
@@ -48,7 +51,7 @@ export function learnFromPage(before: ReportRate, instantsMs: readonly number[])
   if (before.intervalMs === null) return { intervalMs: middle, deviationMs: deviation };
   const weight = gaps.length / (gaps.length + MEMORY_GAPS);
   const known = before.intervalMs;
-  // Few gaps may be chance: they are not trusted further than an outlier is.
+  // A few intervals may be chance: they change the rate by at most the factor of an outlier.
   const sample = gaps.length > MEMORY_GAPS ? middle : clamp(middle, known / OUTLIER, known * OUTLIER);
   const own = Math.max(deviation, Math.abs(sample - known) * (1 - weight));
   return {
@@ -58,14 +61,14 @@ export function learnFromPage(before: ReportRate, instantsMs: readonly number[])
 }
 
 /**
- * Records two successive `last_seen_at` of a device. Any number of readings may lie between them: the rate is at least
- * one in that time.
+ * Records two successive `last_seen_at` of a device. Any number of readings may lie between them, so the rate is at
+ * least one reading in that time.
  */
 export function learnFromSeen(before: ReportRate, gapMs: number): ReportRate {
   if (gapMs <= 0) return before;
   if (before.intervalMs === null) return { intervalMs: gapMs, deviationMs: gapMs / 2 };
   const readings = Math.max(1, Math.round(gapMs / before.intervalMs));
-  // Over many intervals, rounding has more weight than the measured time.
+  // Over many intervals, rounding counts more than the measured time.
   return readings > OUTLIER ? before : learnFromPage(before, [0, gapMs / readings]);
 }
 
@@ -75,26 +78,26 @@ export function learnFromEmpty(before: ReportRate): ReportRate {
 }
 
 /**
- * From how long after a reading on the next one is there all but certainly, in ms; infinite where no rate is known.
- * For an even rate that is shortly after the interval, for readings at random times four of them.
+ * How long after a reading the next one is almost certain, in ms; infinite if no rate is known. For an even rate that
+ * is shortly after the interval; for readings at random times, after four intervals.
  */
 export function certainWithinMs({ intervalMs, deviationMs }: ReportRate): number {
   return intervalMs === null ? Number.POSITIVE_INFINITY : intervalMs + PATIENCE * deviationMs + RESOLUTION_MS;
 }
 
-/** Whether the next reading is there all but certainly before another half interval is over. */
+/** Whether the next reading is almost certain within half an interval after it is due. */
 export function isRegular(rate: ReportRate): boolean {
   return rate.intervalMs !== null && certainWithinMs(rate) <= REGULAR * rate.intervalMs + RESOLUTION_MS;
 }
 
-/** The mean of the distances from the middle; long gaps are silence and count as outliers only. */
+/** The mean distance from the middle. Long intervals are silence and count only as outliers. */
 function meanDeviation(gaps: readonly number[], middle: number): number {
   let sum = 0;
   for (const gap of gaps) sum += Math.min(Math.abs(gap - middle), (OUTLIER - 1) * middle);
   return sum / gaps.length;
 }
 
-/** The larger of the middle two: a poll that comes before the next reading costs a request for nothing. */
+/** The larger of the two middle values: a poll that comes before the next reading wastes a request. */
 function upperMedianOf(numbers: readonly number[]): number {
   return Float64Array.from(numbers).sort()[numbers.length >> 1] ?? 0;
 }

@@ -8,15 +8,15 @@ import type { Purpose } from '../core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import type { QuotaRules } from './device-queue.ts';
 
-/** The kinds of work below live, in their order. */
+/** The kinds of work below the live lane, in their order. */
 export const RESERVED_LANES = ['account', 'alerts', 'devices', 'first-history', 'backfill', 'idle-poll'] as const;
 
 export type ReservedLane = (typeof RESERVED_LANES)[number];
 
-/** The part of all requests that each gets at least while it has work. */
+/** The smallest part of all requests that each lane gets while it has work. */
 export type Reserves = Readonly<Record<ReservedLane, number>>;
 
-/** Where the readings fit: history gets on, and quiet devices are checked. */
+/** The reserves if all readings fit the quota: history advances, and quiet devices are checked. */
 export const USUAL_RESERVES: Reserves = {
   account: 0.002,
   alerts: 0.01,
@@ -26,7 +26,7 @@ export const USUAL_RESERVES: Reserves = {
   'idle-poll': 0.02,
 };
 
-/** The reserves if not even the readings fit: requests without readings are rare then. */
+/** The reserves if not even the readings fit the quota: requests without readings are rare then. */
 export const NARROW_RESERVES: Reserves = {
   account: 0.001,
   alerts: 0.004,
@@ -36,7 +36,7 @@ export const NARROW_RESERVES: Reserves = {
   'idle-poll': 0.0025,
 };
 
-/** How many requests beyond its reserve a lane pays for later: a listing of many pages is one unit. */
+/** The largest debt of a lane for requests beyond its reserve. A listing of many pages is one unit. */
 const MOST_AHEAD: Reserves = {
   account: 1,
   alerts: 5,
@@ -50,13 +50,13 @@ const MOST_AHEAD: Reserves = {
  * The credit of each lane, in requests.
  *
  * A lane with work earns a fraction of a request with every request that is sent, and pays one for each of its own;
- * with a credit of one its request is due. So it waits at most the reciprocal of its reserve, in requests, and the
- * reserves together leave the rest to live work. A lane also pays, up to a limit, for requests beyond its reserve: a
- * listing that saved more than it cost does not come again at once because of its reserve.
+ * with a credit of one its request is due. So it waits for at most the reciprocal of its reserve, in requests, and the
+ * reserves together leave the rest to live work. A lane also pays, up to a limit, for requests beyond its reserve: so
+ * its reserve does not cause a second listing right after one that saved more than it cost.
  */
 export type Credit = Record<ReservedLane, number>;
 
-/** Accounts in which no lane is owed anything. */
+/** Creates the credit of all lanes, without a request that is due. */
 export function createCredit(): Credit {
   return { account: 0, alerts: 0, devices: 0, 'first-history': 0, backfill: 0, 'idle-poll': 0 };
 }
@@ -64,7 +64,7 @@ export function createCredit(): Credit {
 /**
  * Books a request.
  *
- * @param hasWork of each lane, at that time.
+ * @param hasWork whether a lane has work at that time.
  */
 export function bookRequest(
   credit: Credit,
@@ -75,7 +75,7 @@ export function bookRequest(
   const funded = reservedLaneOf(purpose);
   for (const lane of RESERVED_LANES) {
     const isFunded = lane === funded;
-    // Without work no credit is earned; a lane whose request was sent had work.
+    // A lane without work earns no credit. A lane whose request was sent had work.
     const most = isFunded || hasWork(lane) ? 1 + reserves[lane] : 0;
     const next = Math.min(most, credit[lane] + reserves[lane]) - (isFunded ? 1 : 0);
     credit[lane] = Math.max(-MOST_AHEAD[lane], next);
@@ -94,18 +94,18 @@ function reservedLaneOf({ lane, stream }: Pick<Purpose, 'lane' | 'stream'>): Res
   return stream === 'account' ? 'account' : 'devices';
 }
 
-/** How full pages come at best, as they are requested before they run over. */
+/** The fullest that pages get on average, because they are requested before they overflow. */
 export const FULL_PAGE = 0.97;
-/** The part of the requests for pages that are not full yet, while pages are short. */
+/** The part of the requests that may go to pages that are not full yet, while full pages are short of quota. */
 export const UNFULL_PART = 0.012;
 const LONGEST_STALE_MS = 30 * DAY_MS;
 const STEPS = 24;
 
 /**
- * The lag at which a device is polled although its page is not full, while full pages are short: just large enough to
- * waste few requests.
+ * The lag at which a device is polled although its page is not full, while not all full pages can be read: just large
+ * enough to waste few requests.
  *
- * @param intervalsMs of the devices that report.
+ * @param intervalsMs the intervals of the devices that report.
  * @returns milliseconds, at most 30 days.
  */
 export function staleLimitMs(
@@ -125,8 +125,8 @@ export function staleLimitMs(
 }
 
 /**
- * The least value at which a condition holds that holds for all greater ones, to a few millionths; the greatest where
- * it never does.
+ * The smallest value that satisfies a condition which all larger values satisfy too, to a few millionths; the end of
+ * the range if none does.
  *
  * @param range above 0.
  */
@@ -141,23 +141,29 @@ export function findLeast(range: { from: number; to: number }, satisfies: (value
   return to;
 }
 
-/** From which ratio of readings to capacity on only the newest pages are kept, and below which all are again. */
+/**
+ * Above this ratio of readings to capacity only the newest pages are kept. The second ratio is the one below which all
+ * are kept again.
+ */
 const OVERCOMMITTED = 0.97;
 const CARRIED_ENOUGH = 0.9;
-/** Where what runs over is lost in any case, a page is waited for until it is full for certain. */
+/** If readings that exceed a page are lost anyway, the request waits until the page is certainly full. */
 const OVERFULL_PAGE = 1.03;
 const RENEW_MS = HOUR_MS;
-/** By how much the limit has to move before all devices are put in order again for it. */
+/** By how much the limit has to change before all devices are reordered for it. */
 const WORTH_MOVING = 1.2;
-/** How many requests the turn of a page that is full may take to come. */
+/** How many requests a full page may have to wait for its turn. */
 const SLACK_REQUESTS = 4;
 
-/** Whether the readings fit, by the last check: rates and quota change slowly, so it is repeated now and then. */
+/**
+ * Whether the readings fit the quota, by the last check. Rates and quota change slowly, so the check is repeated only
+ * now and then.
+ */
 export interface Commitment {
   /** Whether not even the readings fit, so that only the newest page of each device is kept. */
   isOver: boolean;
   renewedMs: number;
-  /** How old readings may become while they do not fit, and how early full pages are requested while they do, in ms. */
+  /** The largest lag of readings while they do not fit, and how early full pages are requested while they do, in ms. */
   staleMs: number;
   slackMs: number;
 }
@@ -170,7 +176,7 @@ export function createCommitment(): Commitment {
 /**
  * The current rules.
  *
- * @param usual the parts that do not depend on the commitment.
+ * @param usual the rules that do not depend on the commitment.
  */
 export function rulesInForce({ isOver, staleMs, slackMs }: Commitment, usual: UsualRules): QuotaRules {
   return isOver
@@ -185,16 +191,16 @@ type UsualRules = Omit<QuotaRules, 'fill' | 'slackMs' | 'isInTurn' | 'staleMs'>;
 export interface Load {
   readonly pageSize: number;
   readonly readingsPerMs: number;
-  /** From reading to reading, of the devices that report. */
+  /** The intervals between readings of the devices that report. */
   readonly intervalsMs: () => readonly number[];
-  /** Requests that the budget lets through, per ms. */
+  /** The requests that the budget allows, per ms. */
   readonly carriedPerMs: number;
 }
 
 /**
  * Judges whether the readings still fit the budget.
  *
- * @returns whether the rules are others now.
+ * @returns whether the rules have changed.
  */
 export function renewCommitment(commitment: Commitment, load: Load, nowMs: number): boolean {
   const { isOver: was } = commitment;
@@ -206,7 +212,7 @@ export function renewCommitment(commitment: Commitment, load: Load, nowMs: numbe
   const next = isOver
     ? staleLimitMs(load.intervalsMs(), { pageSize: load.pageSize, requestsPerMs: load.carriedPerMs })
     : SLACK_REQUESTS / load.carriedPerMs;
-  // A small change is compared with the applied value, not with that of the last check.
+  // A small change is compared with the applied value, not with the value of the last check.
   if (was === isOver && !isWorthMoving(isOver ? commitment.staleMs : commitment.slackMs, next)) return false;
   if (isOver) commitment.staleMs = next;
   else commitment.slackMs = next;

@@ -1,14 +1,14 @@
 /**
- * The sessions of a daemon, one after the other, until it is stopped. A session is all reading with one key. It ends
- * when a person has to act: the API refuses the key or the plan, the key belongs to another workspace, or the state
- * cannot be written.
+ * The sessions of a daemon, one after the other, until it is stopped. A session is all work with one key. It ends when
+ * a person has to act: the API rejects the key or the plan, the key belongs to another workspace, or the state cannot
+ * be written.
  *
  * Promises: the account is read first, so that another workspace is noticed before anything is written. Then the
- * dispatch loop follows the planner (`dispatch.ts`), even if the devices could not be listed but are known from
- * before. Two loops run beside it: one checks once a minute whether the server's time is known, and sends requests only
- * while it is not; the other has yesterday read again while there is quota to spare. The key is exchanged only between
- * two sessions. While it is refused, the daemon is not ready: it delivers what is archived, checks whether the key was
- * exchanged, and tries the API again now and then.
+ * dispatch loop follows the planner (`dispatch.ts`), even if the devices could not be listed but are known from before.
+ * Two more loops run: one checks once a minute whether the server's time is known, and sends requests only while it is
+ * not; the other schedules rereads of yesterday while there is quota to spare. The key is exchanged only between two
+ * sessions. While the key is rejected, the daemon is not ready: it delivers the archived points, checks whether the key
+ * was exchanged, and tries the API again now and then.
  *
  * A one-off runs the same session with one goal and without these two loops.
  */
@@ -40,7 +40,7 @@ const BACKOFF = { baseMs: 5 * SECOND_MS, maxMs: 2 * MINUTE_MS };
 
 /** The key of the API, which may be exchanged while the program runs. */
 export interface KeySource {
-  /** Whether there can never be another key: then none is looked for. */
+  /** Whether there can never be another key. Then no check looks for one. */
   readonly isFixed?: boolean;
   /**
    * Checks whether the file of the key has a usable one. A file may be half-written for a moment, so the second check in
@@ -49,21 +49,21 @@ export interface KeySource {
   checkFile?(): void;
   /** Whether there is another key than the one in use. Only reads. */
   hasChanged(): boolean;
-  /** Goes on with the key that there is now. */
+  /** Continues with the current key of the source. */
   adopt(): void;
 }
 
-/** Everything that `runDaemon` needs: the parts of a session, the key, and the loops beside it. */
+/** Everything that `runDaemon` needs: the parts of a session, the key, and the other loops. */
 export interface DaemonParts extends SessionParts {
   readonly key: KeySource;
-  /** Loops that run beside the sessions until the signal aborts: the deliveries, the maintenance, the jobs. */
+  /** The other loops, which run until the signal aborts: the deliveries, the maintenance, the jobs. */
   readonly beside: readonly ((signal: AbortSignal) => Promise<unknown>)[];
 }
 
 /** How often to check whether the key was exchanged. */
 const KEY_CHECK_MS = 10 * SECOND_MS;
 
-/** How long it rests between two tries with a key that is refused. */
+/** How long it waits between two attempts with a rejected key. */
 const KEY_RETRY = { baseMs: MINUTE_MS, maxMs: 15 * MINUTE_MS };
 
 type Work = (signal: AbortSignal) => Promise<boolean>;
@@ -72,7 +72,7 @@ type Work = (signal: AbortSignal) => Promise<boolean>;
  * The daemon's main loop: reads by its schedules until the signal aborts.
  *
  * @returns when `signal` aborts.
- * @throws UserError where a person has to act and a restart would not help before.
+ * @throws UserError if a person has to act and a restart would not help.
  */
 export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promise<void> {
   const { observe } = parts.context;
@@ -114,7 +114,7 @@ async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<nev
     }
     if (!key.hasChanged()) continue;
     key.adopt();
-    // The waits of the key before are not those of this one.
+    // The waits because of the previous key do not apply to this one.
     refusals = 0;
     apiState.hasOtherKey = true;
     observe({ type: 'key-changed' });
@@ -161,8 +161,8 @@ async function watchKey({ key, context: { clock } }: DaemonParts, signal: AbortS
  * The daemon's session: runs until an error ends it.
  *
  * @param onStarted called once the account and the devices were read: the key works.
- * @throws ApiFault (`unauthorized`, `no-api-access`, `scope-missing` of the devices) if the key is refused; UserError
- * where a person has to act; the signal's reason when that aborts.
+ * @throws ApiFault (`unauthorized`, `no-api-access`, `scope-missing` of the devices) if the API rejects the key;
+ * UserError if a person has to act; the signal's reason when that aborts.
  */
 export async function runSession(parts: SessionParts, onStarted: () => void, signal: AbortSignal): Promise<never> {
   const { context, planning } = parts;
@@ -185,14 +185,14 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
   );
 }
 
-/** How a session with a goal lists its work, and whether it may begin without a device list. */
+/** How a session with a goal starts: what it works off, and whether it may start without a device list. */
 interface LoneStart {
-  /** Whether devices that are known from before will do where they cannot be listed. */
+  /** Whether the devices known from before are enough if they cannot be listed. */
   readonly mayGoUnlisted: boolean;
   /**
-   * Lists the work of a session.
+   * Returns the work of the session.
    *
-   * @param areListed whether the devices were listed just before.
+   * @param areListed whether the devices were just listed.
    */
   readonly begin: (areListed: boolean) => LoneWork;
 }
@@ -229,8 +229,8 @@ export async function runLoneWork(
 /**
  * Reads the account and the devices.
  *
- * @param mayGoUnlisted whether known devices must do where they cannot be listed.
- * @returns whether they were listed, and need not be listed again.
+ * @param mayGoUnlisted whether the known devices are enough if they cannot be listed.
+ * @returns whether the devices were listed, and need not be listed again.
  */
 async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: AbortSignal): Promise<boolean> {
   const read = readStream(parts);
@@ -241,7 +241,7 @@ async function readFirst(parts: SessionParts, mayGoUnlisted: boolean, signal: Ab
   const work: Work = (stop) => read('devices', stop);
   const areListed = await persist(parts, { stream: 'devices', work, isTriedOnce: hasDevices }, signal);
   if (!wasUnconfirmed) return areListed;
-  // No points are made while the server's time is unconfirmed: the streams are read again afterwards.
+  // No points are made while the server's time is unconfirmed. The streams are read again afterwards.
   if (serverClock.unconfirmed() !== null) return false;
   await persist(parts, { stream: 'account', work: (stop) => read('account', stop) }, signal);
   return areListed;
@@ -266,7 +266,9 @@ function readStream(parts: SessionParts): (kind: StreamDecision['kind'], signal:
   return async (kind, signal) => await read[kind](signal);
 }
 
-/** Work that is due once a minute beside the requests: learning the server's time, and notes about the filter. */
+/**
+ * Work that is due once a minute in addition to the requests: learning the server's time, and reports about the filter.
+ */
 function createMinuteWork({ context, scanner, planning }: SessionParts): Work {
   return async (signal) => {
     await learnTime(context, scanner, signal);
@@ -291,7 +293,7 @@ async function runRereads(
   signal: AbortSignal,
 ): Promise<never> {
   const step = (): number => {
-    // Where the quota is short it is never a day's turn, and a check of every device would be for nothing.
+    // While the quota is short, a reread never gets a turn, and checking every device would be wasted.
     rereading.refresh(planning.rest?.reason === 'idle');
     planning.planner.setReread(rereading.isDue(), rereading.isOwed());
     planning.wakeUp.notify();
@@ -304,14 +306,14 @@ async function runRereads(
 interface Task {
   readonly stream: Stream;
   readonly work: Work;
-  /** Decides after a failure whether to go on without it. */
+  /** Decides after a failure whether to continue without the stream. */
   readonly isTriedOnce?: () => boolean;
 }
 
 /**
- * Tries a piece of work again and again until it succeeds.
+ * Retries a piece of work until it succeeds.
  *
- * @returns whether the key may read the stream, and it was.
+ * @returns whether the key may read the stream and it was read.
  */
 async function persist(
   parts: SessionParts,
@@ -333,7 +335,7 @@ async function persist(
     } catch (error) {
       recordFailure(parts, stream, error);
       if (error instanceof ApiFault && isTriedOnce?.() === true) return false;
-      // If other streams are answered, this one has a problem of its own.
+      // If other streams are answered, this stream has its own problem.
       const maxMs = Math.min(BACKOFF.maxMs, outage.longestWaitMs());
       await clock.sleep(backoffMs({ failures, policy: { ...BACKOFF, maxMs }, random }), signal);
     }
@@ -341,9 +343,9 @@ async function persist(
 }
 
 /**
- * Records what may pass.
+ * Records a failure that may pass.
  *
- * @throws what ends a session.
+ * @throws the error that ends a session.
  */
 function recordFailure({ context, outage, apiState }: SessionParts, stream: Stream, error: unknown): void {
   const fault = surviveFault(context, error);

@@ -16,17 +16,17 @@ const LONGEST_REST_MS = 2 * MINUTE_MS;
 
 /** When a whole stream (account, devices or alerts) was read and may be read again. */
 export interface PlannedStream {
-  /** When it was last read to its end; infinitely long ago where it never was. */
+  /** When it was last read to its end; negative infinity if it never was. */
   readonly readMs: number;
-  /** Not before this time, even if the stream is due. */
+  /** The earliest time of its next request, even if the stream is due. */
   readonly restMs: number;
   readonly isUnderWay: boolean;
-  /** Whether it is due at once: more pages are to come, or it was hastened. */
+  /** Whether it is due at once: it has more pages, or it was hastened. */
   readonly isUrgent: boolean;
-  /** Whether someone requests it now. */
+  /** Whether a command or a person requests it now. */
   readonly isHastened: boolean;
   readonly failures: number;
-  /** When it last failed since it was read; infinitely long ago where it did not. */
+  /** When it last failed since it was read; negative infinity if it did not. */
   readonly failedMs: number;
 }
 
@@ -41,7 +41,7 @@ export const UNREAD_STREAM: PlannedStream = {
   failedMs: Number.NEGATIVE_INFINITY,
 };
 
-/** The requests of a try that fails: the client repeats them. */
+/** The requests of a failing attempt: the client retries them. */
 const TRY_REQUESTS = 5;
 
 /** Whether it has failed since it was last read. */
@@ -52,7 +52,7 @@ export function isFailing({ failedMs }: PlannedStream): boolean {
 /**
  * When it is due; infinite while it is being read.
  *
- * @param everyMs from its last end.
+ * @param everyMs the interval after its last end.
  */
 export function dueMs({ readMs, restMs, isUnderWay, isUrgent }: PlannedStream, everyMs: number): number {
   if (isUnderWay) return Number.POSITIVE_INFINITY;
@@ -60,8 +60,9 @@ export function dueMs({ readMs, restMs, isUnderWay, isUrgent }: PlannedStream, e
 }
 
 /**
- * How old it is, in periods, where it is due; else 0. While it fails, its age counts from its last try, and its period
- * is longer by the requests that a try takes: so it takes no more requests from the others than before.
+ * How far it is behind, in periods, if it is due; otherwise 0. While it fails, this counts from its last attempt, and
+ * its period is longer by the requests that an attempt takes, so that it takes no more requests from the others than
+ * before.
  */
 export function periodsBehind(stream: PlannedStream, everyMs: number, nowMs: number): number {
   if (dueMs(stream, everyMs) > nowMs) return 0;
@@ -70,12 +71,12 @@ export function periodsBehind(stream: PlannedStream, everyMs: number, nowMs: num
   return Math.max(1, periods);
 }
 
-/** The events of a stream, each with the state after it. */
+/** The events of a stream, each with the state that follows. */
 export const streamEvents = {
   began: (stream: PlannedStream): PlannedStream => ({ ...stream, isUnderWay: true }),
   done: (nowMs: number): PlannedStream => ({ ...UNREAD_STREAM, readMs: nowMs }),
   /**
-   * It failed and starts again.
+   * The stream failed and starts again.
    *
    * @param isOwn whether it rests first, with doubling intervals.
    */
@@ -95,14 +96,14 @@ export const streamEvents = {
   }),
 };
 
-/** New devices have to appear some time. */
+/** The longest interval, so that new devices appear at some time. */
 const LONGEST_LIST_MS = DAY_MS;
 /** The assumed part of the quiet devices that report again in a day. */
 export const PRIOR_CHANGES_A_DAY = 0.02;
-/** The weight of one listing in the learnt rate. */
+/** The weight of one listing in the learned rate. */
 const LEARN = 0.3;
 
-/** Requests that a list of so many devices takes. */
+/** The requests that a list of this many devices takes. */
 export function listPages(devices: number, pageSize: number): number {
   return Math.max(1, Math.ceil(devices / pageSize));
 }
@@ -110,11 +111,11 @@ export function listPages(devices: number, pageSize: number): number {
 /**
  * The time between two listings that is worth its requests, in ms.
  *
- * A listing costs a request for every page of devices. It shows which quiet devices report again, in the mean after
- * half the time between two listings. With `s` such devices in a time and a listing every `L`, that comes to
- * `s * L² / 6` of lag; a request spent on live work instead would save `T² / 2`, where `T` is the lag that devices are
- * polled at. The sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to spare, a request costs
- * nothing, and the list is read as often as devices are checked.
+ * A listing costs a request for every page of devices. It shows which quiet devices report again, on average after half
+ * the time between two listings. With `s` such devices in a time and a listing every `L`, that comes to `s * L² / 6` of
+ * lag; a request spent on live work instead would save `T² / 2`, where `T` is the lag that devices are polled at. The
+ * sum of both is least at `L³ = 1.5 * pages * T² / s`. While there is quota to spare, a request costs nothing, and the
+ * list is read as often as devices are checked.
  *
  * @param input `lagMs`: the lag at which devices are polled; `changesPerMs`: of all devices together; `leastMs`: the
  * interval of the schedules.
@@ -131,15 +132,15 @@ export function listEveryMs(input: {
   return Math.max(leastMs, Math.min(best, LONGEST_LIST_MS));
 }
 
-/** How many quiet devices report again, as learnt from listings. */
+/** How many quiet devices report again, as learned from listings. */
 export interface ChangeRate {
-  /** Devices that the listing under way has surprised with. */
+  /** How many quiet devices the current listing has shown to report again. */
   count: number;
   listedMs: number | null;
   learntPerMs: number | null;
 }
 
-/** Creates a rate of changes that is assumed until two device lists were read. */
+/** Creates the rate that is assumed until two device lists were read. */
 export function createChangeRate(): ChangeRate {
   return { count: 0, listedMs: null, learntPerMs: null };
 }
@@ -148,7 +149,8 @@ export function createChangeRate(): ChangeRate {
 export function learnChanges(changes: ChangeRate, nowMs: number, devices: number): void {
   const before = changesPerMs(changes, devices);
   const { listedMs, count } = changes;
-  // The first listing finds everything for the first time. None between two listings is no proof of none ever.
+  // The first listing finds everything for the first time. If there is none between two listings, that does not mean
+  // that there is never one.
   if (listedMs !== null && nowMs > listedMs) {
     const seen = (count + 0.5) / (nowMs - listedMs + HOUR_MS);
     changes.learntPerMs = before + (seen - before) * LEARN;
@@ -157,7 +159,7 @@ export function learnChanges(changes: ChangeRate, nowMs: number, devices: number
   changes.count = 0;
 }
 
-/** Surprises of all devices together, per ms. */
+/** The quiet devices that report again, of all devices together, per ms. */
 export function changesPerMs({ learntPerMs }: ChangeRate, devices: number): number {
   return learntPerMs ?? Math.max(1, devices * PRIOR_CHANGES_A_DAY) / DAY_MS;
 }
