@@ -1,5 +1,5 @@
 /**
- * Keeps the archive small, in short steps beside all other work.
+ * Keeps the archive small, in short steps between all other work.
  *
  * It compacts what every destination has acknowledged, and clears acknowledged blocks that are old or, if the size
  * demands it, all of them. It skips destinations that block the log for too long, and returns free pages to the file
@@ -57,7 +57,7 @@ const YOUNG_MS = 2 * MINUTE_MS;
 /** How many pages are returned at once, and how much free space stays in the file for new data. */
 const VACUUM = { pages: 32, keepFreeBytes: 16 * 1024 * 1024 };
 
-/** How long a command that runs once continues with maintenance at its end. */
+/** How long a command that runs once may continue with maintenance at its end. */
 const ONCE_MOST_MS = 30 * SECOND_MS;
 
 /** The state of the maintenance between two steps. */
@@ -162,7 +162,7 @@ function refreshState(parts: MaintenanceParts, state: MaintenanceState): void {
   const configured = destinations().map(({ destinationId }) => destinationId);
   const active = configured.filter((id) => stalls.get(id)?.skippedTo === null);
   state.skipped = configured.filter((id) => !active.includes(id));
-  // If all destinations are skipped, there is no other destination that clearing would help.
+  // If all destinations are skipped, clearing would not help any other destination.
   state.readers = { configured, active: active.length === 0 ? configured : active };
   state.ages = true;
   state.groups = [...maintenance.compactionGroups(clock.nowMs())];
@@ -232,7 +232,7 @@ function compact({ maintenance, clock }: MaintenanceParts, state: MaintenanceSta
   return true;
 }
 
-/** Returns free pages to the file system: all beyond a reserve, or all of them if the disk is short. */
+/** Returns free pages to the file system: all beyond a reserve, or all of them if the disk is nearly full. */
 function vacuum({ maintenance, room }: MaintenanceParts): boolean {
   const keep = room.answer().ok ? VACUUM.keepFreeBytes : 0;
   const { freeBytes } = maintenance.size();
@@ -240,8 +240,8 @@ function vacuum({ maintenance, room }: MaintenanceParts): boolean {
 }
 
 /**
- * The longest time between two checks that counts as standing still. While the program does not run it cannot deliver,
- * and a jump of the clock is no time that passes.
+ * The longest time between two checks that counts as stalled time. A program that does not run cannot deliver, and a
+ * jump of the clock is not time that has passed.
  */
 const MOST_AT_ONCE_MS = HOUR_MS;
 
@@ -257,12 +257,12 @@ interface Position {
 }
 
 /**
- * Returns for how long a destination has been stalled.
+ * Returns how long a destination has been stalled.
  *
  * @param before the result of the last check; `null` for the first one
  */
 export function stallAt(before: Stall | null, { position, pendingLines, nowMs }: Position): Stall {
-  // A destination that was never seen moving does not count as moving.
+  // A destination that has never delivered does not count as moving.
   if (before === null) {
     return { position, stalledMs: pendingLines === 0 ? 0 : MOVING_MS, seenMs: nowMs, skippedTo: null };
   }

@@ -15,7 +15,7 @@ interface RoomStatus {
   readonly usedBytes: number;
   readonly maxBytes: number | null;
   readonly diskFreeBytes: number | null;
-  /** Why nothing new is read; `null` while there is room. */
+  /** Why no new data is read; `null` while there is room. */
   readonly full: string | null;
 }
 
@@ -25,7 +25,7 @@ export interface Room {
   check(): RoomAnswer;
   /** Whether the archive may grow, by the last check. Changes nothing. */
   answer(): RoomAnswer;
-  /** Records that a write failed for lack of disk space, and checks at once: for a minute the result is no. */
+  /** Records that a write failed for lack of disk space, and checks at once. The archive may not grow for a minute. */
   noteRefused(error: StateFullError): void;
   /** The sizes and the decision of the last check. Changes nothing. */
   status(): RoomStatus;
@@ -50,9 +50,9 @@ interface RoomState {
   measuredAtMs: number;
   usedBytes: number;
   diskFreeBytes: number | null;
-  /** Why the archive may not grow; `null` while it may. */
+  /** Why the archive may not grow; `null` if it may. */
   none: NoRoom | null;
-  /** The same as last reported by an event. */
+  /** The same, as the last event has reported it. */
   reported: NoRoom | null;
 }
 
@@ -100,7 +100,7 @@ function measure(state: RoomState): void {
   state.measuredAtMs = nowMs;
 }
 
-/** Reports once for each cause when the archive may not grow any more, and once when it may again. */
+/** Reports once for each cause when the archive may not grow any more, and once when it may grow again. */
 function report(state: RoomState): void {
   const { none, reported, parts } = state;
   state.reported = none;

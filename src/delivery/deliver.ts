@@ -41,7 +41,7 @@ import {
 } from './flow-control.ts';
 import { type ControlLines, createControlLines, type Sent, sendBatch, sendKept } from './send-batch.ts';
 
-/** Carries the position of one destination forward. */
+/** Advances the position of one destination. */
 export interface Deliverer extends BlockFacts {
   readonly name: string;
   /** The number of the destination in the state. It changes at most once, when the destination reports its kind. */
@@ -78,7 +78,7 @@ export interface DelivererParts {
 /** The size of a batch in characters: about 5,000 lines, as InfluxDB advises. Larger batches are not faster. */
 export const BATCH_LENGTH = 512 * 1024;
 
-/** How long to wait for more lines after a small page, so that lines leave in large batches. */
+/** How long to wait for more lines after a small page, so that lines are sent in large batches. */
 const LINGER_MS = 500;
 
 /** How long a delivery rests if nothing wakes it. */
@@ -91,7 +91,7 @@ interface Delivery extends DelivererParts {
   readonly controls: ControlLines;
   readonly batchSize: BatchSize;
   readonly width: Width;
-  /** Batches that are sent and not acknowledged yet, in the order of the log. */
+  /** Batches that were sent and are not acknowledged yet, in the order of the log. */
   underWay: UnderWay[];
   /** The batch that was read and packed during a write. */
   prepared: NextBatch | null;
@@ -119,7 +119,7 @@ interface Result {
   readonly tookMs: number;
 }
 
-/** A batch that is sent. Only its request has its text. */
+/** A batch that was sent. Only its request holds its text. */
 interface UnderWay extends BatchSpan {
   readonly result: Promise<Result>;
 }
@@ -145,7 +145,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
   const patience = createPatience(name, parts);
   const noteBlocked = createBlockNote(store, destination.id);
   const wakeUp = createWakeUp(clock);
-  /** Delivers until no line is left or the delivery is blocked. @returns how long to rest, in ms */
+  /** Delivers until no line is left or the delivery is blocked. Returns how long to rest, in ms. */
   const deliverAll = async (signal: AbortSignal): Promise<number> => {
     let outcome = await deliverOrBlock(delivery, signal);
     for (; outcome === 'moved'; outcome = await deliverOrBlock(delivery, signal)) {
@@ -154,7 +154,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
       signal.throwIfAborted();
     }
     if (outcome !== 'idle') {
-      // It would take memory for as long as the outage lasts.
+      // The prepared batch would take memory for as long as the outage lasts.
       delivery.prepared = null;
       const waitMs = patience.noteBlocked(outcome, delivery.withheld);
       noteBlocked(patience);
@@ -185,7 +185,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
   };
 }
 
-/** Keeps the facts about a block up to date, for `--status` without the daemon. */
+/** Creates a function that stores why a delivery is blocked, for a `--status` without the daemon. */
 function createBlockNote(store: Store, id: () => number): (patience: Patience) => void {
   const noteReason = createFactNote(store, () => blockedFact(id()));
   const noteAnswer = createFactNote(store, () => blockedByAnswerFact(id()));
@@ -210,7 +210,7 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
     return await deliverNext(delivery, signal);
   } catch (error) {
     await dropUnderWay(delivery);
-    // The destination was skipped meanwhile, which has moved its position.
+    // The destination was skipped in the meantime, which has moved its position.
     if (error instanceof StaleStateError) return 'moved';
     if (error instanceof StateFullError) {
       return { message: error.message, hint: '', isAnswer: false, needsPerson: false, waitMs: null };
@@ -220,8 +220,8 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
 }
 
 /**
- * Sends what is next, so many batches at once as the database is worth, and records the result of the first of them:
- * live lines before history, and acknowledged in the order of the log.
+ * Sends the next batches, as many at once as the database's concurrency limit allows, and records the result of the
+ * first one. Live lines are sent before history, and batches are acknowledged in the order of the log.
  */
 async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Outcome> {
   const { clock, destination, underWay, width } = delivery;
@@ -235,19 +235,19 @@ async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Out
     return 'idle';
   }
   if (width.isMoving()) {
-    // The request is written first.
+    // The current request is written to the network first.
     await clock.sleep(0);
     prepareNext(delivery, served);
   }
   const result = await first.result;
-  // The database is not kept waiting for the position to be recorded.
+  // The next batch is sent before the position is recorded, so that the database does not wait for that.
   if (mayFollow(delivery, first, result.sent) && sendNext(delivery, served, signal)) await clock.sleep(0);
   underWay.shift();
   const blocked = await record(delivery, first, result);
   return blocked ?? 'moved';
 }
 
-/** Whether the prepared batch can be sent before it is recorded that the one before it was accepted. */
+/** Whether the prepared batch may be sent before the acceptance of the previous one is recorded. */
 function mayFollow({ store, destination, prepared }: Delivery, first: BatchSpan, sent: Sent): boolean {
   if (prepared === null || sent.resolution.tooLarge || !isAccepted(first, sent)) return false;
   const { block, line } = store.position(destination.id(), first.lane);
@@ -259,29 +259,29 @@ function isAccepted({ batch }: BatchSpan, { resolution, rejected }: Sent): boole
   return resolution.resolved === batch.count && rejected.length === 0;
 }
 
-/** Sends the next batch. @returns whether there was one */
+/** Sends the next batch. Returns whether there was one. */
 function sendNext(delivery: Delivery, served: ServedDestination, signal: AbortSignal): boolean {
   const { clock, underWay, width } = delivery;
   const next = nextBatch(delivery);
   delivery.prepared = null;
   if (next === null) return false;
   const { lane, from, batch } = next;
-  // Where many are under way at once, none keeps its text.
+  // If several batches are under way at once, none of them keeps its text.
   const packed = next.packed ?? (width.batches() > 1 ? packOf(served, batch) : undefined);
   const startedMs = clock.monoMs();
   const result = sendKept(delivery, served, { batch, packed }, signal).then((sent) => ({
     sent,
     tookMs: clock.monoMs() - startedMs,
   }));
-  // It is looked at in its turn, or dropped.
+  // The result is awaited later, in the order of the batches, or dropped. This prevents an unhandled rejection.
   result.catch(() => {});
   underWay.push({ lane, from, batch: { segments: batch.segments, count: batch.count }, result });
   return true;
 }
 
 /**
- * The lines that follow the position and the batches under way, of the first lane that has any: the prepared batch if
- * that is it, and otherwise one that is read now.
+ * The lines that follow the position and the batches under way, from the first lane that has any. Returns the prepared
+ * batch if it is the next one; otherwise it reads one.
  */
 function nextBatch({ store, destination, underWay, prepared, batchSize }: Delivery): NextBatch | null {
   const lines = batchSize.lines();
@@ -298,7 +298,9 @@ function nextBatch({ store, destination, underWay, prepared, batchSize }: Delive
   return null;
 }
 
-/** Whether a prepared batch is still the next one of this lane: the position may have moved otherwise meanwhile. */
+/**
+ * Whether a prepared batch is still the next one of this lane. Other work may have moved the position in the meantime.
+ */
 function isNext(
   { lane, from, batch }: NextBatch,
   next: { readonly lane: LogLane; readonly from: LogPosition; readonly lines: number },
@@ -307,19 +309,19 @@ function isNext(
   return lane === next.lane && isFollowing && batch.count <= next.lines;
 }
 
-/** Whether a batch is not larger when it is read later. */
+/** Whether a batch would have no more lines if it were read later. */
 function isFull({ count, text }: LogBatch, lines: number): boolean {
   return count === lines || text.length >= BATCH_LENGTH / 2;
 }
 
-/** Begins to pack a batch, for a database that takes the text of the log as it is. */
+/** Starts to pack a batch, for a database that takes the text of the log as it is. */
 function packOf({ kind, sink }: ServedDestination, { text }: LogBatch): PackedText | undefined {
   return kind === 'influxdb' ? sink.pack?.(text) : undefined;
 }
 
 /**
- * Reads and packs the batch after those under way, so that it is ready when the first of them is acknowledged. A batch
- * that is not full yet is left to grow.
+ * Reads and packs the batch that follows those under way, so that it is ready when the first of them is acknowledged. A
+ * batch that is not full yet is not prepared, so that it can grow.
  */
 function prepareNext(delivery: Delivery, served: ServedDestination): void {
   const { store, destination, underWay, batchSize } = delivery;
@@ -331,8 +333,8 @@ function prepareNext(delivery: Delivery, served: ServedDestination): void {
 }
 
 /**
- * Records the result of a batch. If not all of it is resolved, what was sent after it counts as not sent: those lines
- * are sent again, as they are.
+ * Records the result of a batch. If the batch is not completely resolved, all batches sent after it count as unsent:
+ * their lines are sent again, unchanged.
  *
  * @returns why the rest of the batch is blocked; `null` if the position has moved
  */
@@ -357,7 +359,7 @@ async function record(delivery: Delivery, next: BatchSpan, { sent, tookMs }: Res
   return resolution.blocked;
 }
 
-/** Forgets the batches that are under way, once they have ended: the position has not passed them. */
+/** Drops the batches that are under way, after they have ended. The position has not passed them. */
 async function dropUnderWay(delivery: Delivery): Promise<void> {
   delivery.width.reset();
   await Promise.allSettled(delivery.underWay.map(({ result }) => result));

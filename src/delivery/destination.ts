@@ -1,20 +1,6 @@
 /**
- * Identifies the destination behind a configured database: by its kind, URL, organisation and bucket. A new destination
- * is reported, and a database whose kind is not configured is determined once.
- *
- * Promise: nothing is sent before the kind is known, because the lines depend on it. The state stores the kind as part
- * of the destination's identity.
- *
- * It also decides what each answer to a write means for the lines of the request; no other part of delivery looks at
- * the kind of an answer (`judge`):
- *
- * | answer    | the lines of the request                                 | as the answer to a control line        |
- * | --------- | -------------------------------------------------------- | -------------------------------------- |
- * | accepted  | accept: the database has them                            | the refused lines like it are at fault |
- * | refused   | bisect: at least one is at fault, others may be stored   | shows nothing; the next control line   |
- * | too-large | halve: too much for one request, no line need be at fault | shows nothing; the next control line   |
- * | later     | keep: the same again later                               | the search stops, all lines are kept   |
- * | blocked   | keep: until a person has solved the problem              | the search stops, all lines are kept   |
+ * Identifies the destination behind a configured database: by its kind, URL, organisation and bucket. It reports a new
+ * destination, and determines the kind of a database if that is not configured.
  */
 
 import type { Observe } from '../core/events.ts';
@@ -69,23 +55,26 @@ export interface Blocked {
   readonly message: string;
   /** The next step for a person; empty if waiting is enough. */
   readonly hint: string;
-  /** Whether it is an answer, of the database or of a proxy in front of it: the message begins with its HTTP status. */
+  /**
+   * Whether the reason is an answer, of the database or of a proxy in front of it: the message begins with its HTTP
+   * status.
+   */
   readonly isAnswer: boolean;
-  /** Whether only a person can end it; otherwise it ends when the database accepts writes again. */
+  /** Whether only a person can unblock it. Otherwise it is unblocked when the database accepts writes again. */
   readonly needsPerson: boolean;
   /** The wait that the server requested, in milliseconds; `null` if it did not. */
   readonly waitMs: number | null;
-  /** Present if the database refuses for a reason that Tidemark does not know. */
+  /** Present if the database rejects the write for a reason that Tidemark does not know. */
   readonly unknown?: UnknownRefusal;
 }
 
-/** The next step where an answer shows only that something answers. */
+/** The next step if an answer shows only that some server answers. */
 export const IF_IT_LASTS = 'if this lasts, check the log and the disk of the database, and any proxy in between';
 
 /** The hint for a destination that is busy or does not answer. */
 export const RETRY_HINT = `delivery resumes by itself when the database accepts writes, and nothing is lost meanwhile; ${IF_IT_LASTS}`;
 
-/** The block that follows from an answer about the complete destination. */
+/** The block that results from an answer that concerns the whole destination. */
 function blockedBy(answer: AnswerOf['blocked' | 'later']): Blocked {
   const { message } = answer;
   if (answer.kind === 'blocked') return { message, hint: answer.hint, isAnswer: true, needsPerson: true, waitMs: null };
@@ -105,11 +94,11 @@ type AnswerKind = WriteAnswer['kind'];
 
 type AnswerOf = { readonly [Kind in AnswerKind]: Extract<WriteAnswer, { readonly kind: Kind }> };
 
-/** Why lines were refused, with the same fields for each kind of refusal. */
+/** Why lines were rejected. The fields are the same for each kind of rejection. */
 export interface RefusedWrite {
   /** The message of the server. */
   readonly message: string;
-  /** Whether it names lines that are older than the destination keeps. */
+  /** Whether the message names lines that are older than the destination keeps. */
   readonly retention: boolean;
   /** How many lines the database reports as dropped; `null` if it does not. */
   readonly dropped: number | null;
@@ -139,7 +128,7 @@ const VERDICTS: { readonly [Kind in AnswerKind]: (answer: AnswerOf[Kind]) => Ver
 
 /** Judges an answer by the table in the header. */
 export function judge(answer: WriteAnswer): Verdict {
-  // The function of an answer's own kind takes that answer.
+  // Each function takes the answer of its own kind.
   return VERDICTS[answer.kind](answer as never);
 }
 
@@ -195,7 +184,7 @@ export function openDestination(
   };
 }
 
-/** A database that can be sent to. */
+/** A database that lines can be sent to. */
 export interface Reachable {
   /** The id of the destination in the state. */
   readonly id: number;
@@ -205,8 +194,8 @@ export interface Reachable {
 }
 
 /**
- * The configured databases that have been delivered to, by the state alone: it sends no request and writes nothing. The
- * other databases have neither a quarantine nor pending lines.
+ * The configured databases that have received deliveries, according to the state. Sends no request and writes nothing.
+ * The other databases have neither a quarantine nor pending lines.
  */
 export function findReachable(
   known: readonly KnownDestination[],
@@ -226,9 +215,9 @@ export function findReachable(
 }
 
 /**
- * A sink with something around each of its requests.
+ * Wraps each request of a sink.
  *
- * @param around called in place of each request; it makes the request by calling its first argument
+ * @param around called instead of each request; it makes the request by calling its first argument
  */
 export function wrapWrites(
   sink: Sink,

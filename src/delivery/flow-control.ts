@@ -1,5 +1,5 @@
 /**
- * How fast a delivery goes: the lines of a batch, the batches that are under way at once, and the wait for a
+ * Controls the speed of a delivery: the lines per batch, the number of batches under way at once, and the wait for a
  * destination that accepts nothing.
  */
 import type { Observe } from '../core/events.ts';
@@ -9,18 +9,22 @@ import { withStep } from '../core/text.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type Blocked, IF_IT_LASTS, RETRY_HINT } from './destination.ts';
 
-/** How many batches of the largest size that passes are accepted until a larger one is tried. */
+/** After how many accepted batches of the current size a larger one is tried. */
 const LARGER_AFTER = 64;
 
-/** How many lines a batch may have: half as many after one that was too large, and more again after a while. */
+/** How many lines a batch may have: half as many after a batch that was too large, and more again after a while. */
 export interface BatchSize {
   /** The most lines of the next batch. */
   lines(): number;
-  /** Records that a batch was too large, or was resolved to its end. */
+  /** Records that a batch was too large, or was completely resolved. */
   noteSent(batch: { readonly lines: number; readonly tooLarge: boolean; readonly isWhole: boolean }): void;
 }
 
-/** @param most the configured size */
+/**
+ * Creates the batch size.
+ *
+ * @param most the configured size
+ */
 export function createBatchSize(most: number): BatchSize {
   let lines = most;
   let passed = 0;
@@ -45,22 +49,22 @@ export interface Width {
   isMoving(): boolean;
   /** Records that a batch was accepted, and how long that took. */
   noteAccepted(tookMs: number): void;
-  /** One at a time again: nothing waits, or a batch was not accepted. */
+  /** Returns to one batch at a time: no batch is waiting, or one was not accepted. */
   reset(): void;
 }
 
-/** With so many batches of 512 KiB, a database that answers after a second takes 50,000 points a second. */
+/** With this many batches of 512 KiB, a database that answers after one second takes 50,000 points per second. */
 export const MOST_BATCHES = 16;
 
-/** A database that answers sooner loses nothing by one batch at a time. */
+/** For a database that answers faster than this, one batch at a time is as fast. */
 const SLOW_MS = 250;
 
-/** An answer that takes so long shows a database that has enough to do. */
+/** An answer that takes this long shows that the database is fully loaded. */
 const TOO_SLOW_MS = 5 * SECOND_MS;
 
 /**
- * Begins with one batch. Some databases answer only when their log is on disk (InfluxDB 3 after about a second),
- * however little is written: each slow answer lets one more be sent beside it.
+ * Starts with one batch. Some databases answer only after a flush to disk (InfluxDB 3 after about a second), however
+ * little is written. Each slow answer allows one more batch to be under way.
  */
 export function createWidth(): Width {
   let batches = 1;
@@ -82,19 +86,24 @@ export function createWidth(): Width {
 
 /** Whether a delivery is blocked, and since when. */
 export interface BlockFacts {
-  /** Why the delivery is blocked, with what to do about it; `null` if it is not blocked. */
+  /** Why the delivery is blocked, with the remedy; `null` if it is not blocked. */
   blockedReason(): string | null;
-  /** Whether that reason is an answer: it begins with the HTTP status of the database, or of a proxy in front of it. */
+  /**
+   * Whether that reason is an answer: then it begins with the HTTP status of the database, or of a proxy in front of
+   * it.
+   */
   isBlockedByAnswer(): boolean;
-  /** How long until the next attempt of a blocked delivery, in ms: 0 while it is made; `null` if it is not blocked. */
+  /**
+   * How long until the next attempt of a blocked delivery, in ms: 0 during the attempt; `null` if it is not blocked.
+   */
   nextAttemptInMs(): number | null;
   /** For how long the delivery has been blocked, in ms; `null` if it is not. */
   blockedForMs(): number | null;
 }
 
 /**
- * Decides how long to wait for a destination that accepts nothing: longer each time. It reports when that begins and
- * ends.
+ * Decides how long to wait for a destination that accepts nothing: longer after each attempt. It emits an event when
+ * the delivery becomes blocked and when it resumes.
  */
 export interface Patience extends BlockFacts {
   /**
@@ -107,32 +116,32 @@ export interface Patience extends BlockFacts {
   noteMoved(): void;
 }
 
-/** A refusal for an unknown reason that has not changed for so long does not end by itself. */
+/** A rejection for an unknown reason that has not changed for this long will not end without a person. */
 const UNKNOWN_LASTS_MS = 10 * MINUTE_MS;
 const LASTING_HINT =
   'the database has rejected every write with this message for ten minutes; check its log, and the address, the organization and the bucket of this destination';
 
 const BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 
-/** A delivery that is blocked, as its last attempt has left it. Times are of the monotonic clock. */
+/** A blocked delivery after its last attempt. Times are of the monotonic clock. */
 interface Block {
   readonly reason: string;
   readonly isAnswer: boolean;
   readonly hint: string;
   readonly needsPerson: boolean;
-  /** The attempts in a row that have failed. */
+  /** How many attempts in a row have failed. */
   readonly failures: number;
-  /** When the first of them failed. */
+  /** When the first of these attempts failed. */
   readonly sinceMs: number;
-  /** When the last of them failed, and how long to wait after it. */
+  /** When the last attempt failed, and how long to wait after it. */
   readonly atMs: number;
   readonly waitMs: number;
-  /** The refusal for an unknown reason, and since when it is the same. */
+  /** The rejection for an unknown reason, and since when it has been the same. */
   readonly unknown: UnknownRefusal | undefined;
   readonly unknownSinceMs: number;
 }
 
-/** The block after one more attempt that failed; `before` is `null` if none failed before it. */
+/** The block after another failed attempt; `before` is `null` if no earlier attempt failed. */
 export function blockAfter(
   before: Block | null,
   why: Blocked,
@@ -142,7 +151,8 @@ export function blockAfter(
   const unknownSinceMs = before !== null && isSame(before.unknown, unknown) ? before.unknownSinceMs : nowMs;
   const isLasting = unknown !== undefined && nowMs - unknownSinceMs >= UNKNOWN_LASTS_MS;
   const hint = isLasting ? LASTING_HINT : why.hint;
-  // The advice for every outage stands beside it where it is shown. The message of a failed connection has a step.
+  // The surfaces already show the advice for every outage next to the message, and the message of a failed connection
+  // contains its step.
   const lasting = isAnswer ? IF_IT_LASTS : '';
   const step = hint === RETRY_HINT ? lasting : hint;
   const failures = (before?.failures ?? 0) + 1;
@@ -164,7 +174,11 @@ function isSame(a: UnknownRefusal | undefined, b: UnknownRefusal | undefined): b
   return a?.status === b?.status && a?.message === b?.message;
 }
 
-/** @param destination the name of the destination, for its events. */
+/**
+ * Creates the wait without a block.
+ *
+ * @param destination the name of the destination, for its events.
+ */
 export function createPatience(
   destination: string,
   {

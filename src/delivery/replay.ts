@@ -2,10 +2,10 @@
  * A replay sends archived points to a destination again, without a request to the API.
  *
  * Promises: the rules of delivery hold (`resolve.ts`): every line is accepted, in quarantine with the destination's
- * words, or among the missing points. A destination that accepts nothing is retried. A replay may be interrupted
+ * message, or among the missing points. A destination that accepts nothing is retried. A replay may be interrupted
  * anywhere and continues from the last recorded step; it may then send a line twice, but skips none. Live delivery goes
- * first, and the replay sends no more lines a second than allowed. The count of an hour that is corrected while the
- * replay sends it is sent again.
+ * first, and the replay sends no more lines per second than allowed. If the count of an hour is corrected while the
+ * replay sends it, it is sent again.
  */
 import { pollUntil } from '../core/async.ts';
 import { isHourLine } from '../core/lines/line-reader.ts';
@@ -24,9 +24,9 @@ import type { Sent } from './send-batch.ts';
 export interface ReplayParts extends DelivererParts {
   /** The most lines in one request. */
   readonly batchLines: number;
-  /** The most lines a second; `null` for no limit. */
+  /** The most lines per second; `null` for no limit. */
   readonly maxRate: number | null;
-  /** Whether a live delivery runs beside the replay, which then goes first. */
+  /** Whether a live delivery runs at the same time. Then it goes before the replay. */
   readonly isBeside: boolean;
   /** How many characters to read from the archive in one step, approximately. */
   readonly stepBytes: number;
@@ -36,7 +36,7 @@ type Target = Pick<Deliverer, 'name' | 'destinationId' | 'resend'>;
 
 /** Sends archived lines to one destination again, from the position where an earlier run was interrupted. */
 export interface Replay {
-  /** Sends all points. It ends early if nothing moves for ten minutes. An abort is a result, not an error. */
+  /** Sends all points. It ends early if no progress is made for ten minutes. An abort is a result, not an error. */
   run(signal: AbortSignal): Promise<void>;
   report(): ReplayReport;
 }
@@ -103,7 +103,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
   };
 }
 
-/** About how many devices lie before the position where it continues. */
+/** About how many devices precede the position where it continues. */
 function passed({ devices }: Store, { position, args }: ReplayState): number {
   const { deviceId } = position;
   if (deviceId === null) return 0;
@@ -145,7 +145,7 @@ async function sendAll(job: Job, parts: ReplayParts, signal: AbortSignal): Promi
 interface Load {
   readonly pieces: readonly ReadPiece[];
   readonly lines: readonly string[];
-  /** Those of the pieces that have counts of hours. */
+  /** The pieces that contain counts of hours. */
   readonly hours: readonly HoursRead[];
   readonly next: ScanPosition | null;
 }
@@ -170,12 +170,12 @@ function readPiece(
   return { piece, hours: hasHours ? [{ piece, deviceId, revision }] : [] };
 }
 
-/** More than the lines of a piece that was read before. */
+/** Larger than any piece that was read before. */
 const WHOLE_PIECE = 8 * BATCH_LENGTH;
 
 /**
- * Sends the counts of hours that were corrected since they were read: the delivery may have sent them before the former
- * counts of a load.
+ * Sends the counts of hours that were corrected since they were read. Otherwise the delivery may have sent the
+ * corrected counts before the old ones of this load.
  *
  * @returns whether the destination has accepted something within ten minutes.
  */
@@ -273,7 +273,7 @@ function latest(times: readonly (EpochNs | null)[]): EpochNs | null {
   return times.reduce((last, at) => (last === null || (at !== null && at > last) ? at : last), null);
 }
 
-/** The ranges of a load of which every line was accepted. */
+/** The ranges of a load in which every line was accepted. */
 function sentWhole({ pieces }: Load, { notAccepted }: LoadSent, { devices }: ReadRange) {
   let from = 0;
   return pieces.flatMap((piece) => {
@@ -296,8 +296,8 @@ interface Sender extends Pick<ReplayParts, 'store' | 'clock' | 'maxRate' | 'isBe
 }
 
 /**
- * How live delivery goes first: check it every `checkMs`, but send one batch after `mostMs` at the latest, because
- * history that fills a new destination may take days.
+ * Live delivery goes first: the replay checks it every `checkMs`, but sends a batch after `mostMs` at the latest,
+ * because filling a new destination with history may take days.
  */
 const LIVE_FIRST = { checkMs: 50, mostMs: SECOND_MS };
 
@@ -315,7 +315,7 @@ function createSender(target: Target, { store, clock, batchLines, maxRate, isBes
   };
 }
 
-/** The outcome of one load of lines. */
+/** The result of one load of lines. */
 interface LoadSent {
   readonly rejected: Sent['rejected'][number][];
   readonly missing: Sent['missing'][number][];
@@ -328,7 +328,7 @@ interface LoadSent {
 /**
  * Sends lines until all of them are resolved.
  *
- * @returns the result; `null` if nothing has moved for ten minutes
+ * @returns the result; `null` if no progress was made for ten minutes
  */
 async function sendLoad(sender: Sender, lines: readonly string[], signal: AbortSignal): Promise<LoadSent | null> {
   const { clock, patience } = sender;
@@ -350,7 +350,7 @@ async function sendLoad(sender: Sender, lines: readonly string[], signal: AbortS
 /**
  * Sends a batch and adds its result.
  *
- * @returns how many lines are resolved, and why no more
+ * @returns how many lines are resolved, and why not more
  */
 async function sendSome(
   sender: Sender,

@@ -1,14 +1,14 @@
 /**
- * Resolves a batch: each line is accepted, rejected with the server's words, or kept for another attempt.
+ * Resolves a batch: each line is accepted, rejected with the server's message, or kept for another attempt.
  *
- * A database answers for a batch and not for its lines, so a refused batch is bisected until the lines at fault stand
- * alone, or the database has counted all lines of a request as dropped. Promise: a line is rejected only if it was
- * refused in this way *and* a control line was accepted after that. The control line has the same measurement and
- * fields, because databases keep types there; after "too large" it may be any line. A full disk refuses all lines: then
- * the destination is blocked, and no line is quarantined. If the database names a conflict of types and accepts no line
- * with these fields but another line, only the lines with these fields are rejected, readings included: the rest goes
- * on. Lines that a database calls too old are found by their time (`too-old.ts`). Sending a line twice does no harm, so
- * nothing is stored between calls.
+ * A database answers for a batch and not for its lines. So a refused batch is bisected until each line at fault is
+ * alone in its request, or the database has counted all lines of a request as dropped. Promise: a line is rejected only
+ * if it was refused in this way *and* a control line was accepted after that. The control line has the same measurement
+ * and fields, because databases keep types there; after "too large" it may be any line. A full disk refuses all lines:
+ * then the destination is blocked, and no line is quarantined. If the database names a conflict of types and accepts no
+ * line with these fields but another line, only the lines with these fields are rejected, readings included; the other
+ * lines continue. Lines that a database calls too old are found by their time (`too-old.ts`). Sending a line twice does
+ * no harm, so nothing is stored between calls.
  */
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { Sink } from '../core/ports.ts';
@@ -40,7 +40,7 @@ export interface Resolution {
    */
   readonly blocked: Blocked | null;
   readonly requests: number;
-  /** Whether the destination called a request too large. Smaller batches would save requests. */
+  /** Whether the destination rejected a request as too large. Smaller batches would save requests. */
   readonly tooLarge: boolean;
 }
 
@@ -57,7 +57,7 @@ export interface ResolveOptions {
    * Given if the destination can refuse points for their age. Without it, such lines are searched for like any others.
    */
   readonly ages?: Ages;
-  /** After how many requests the search ends with what it has found: the caller records that, and calls again. */
+  /** After this many requests the search ends with its results so far. The caller records them, and calls again. */
   readonly maxRequests: number;
 }
 
@@ -107,10 +107,10 @@ export async function resolveBatch(
   };
 }
 
-/** A verdict that refuses lines. */
+/** A verdict for a request whose lines were refused. */
 type Refused = Extract<Verdict, { readonly refusal: RefusedWrite }>;
 
-/** A line that was refused alone, before a control line has shown that the destination itself works. */
+/** A line that was refused when sent alone, before a control line has shown that the destination itself works. */
 interface Unconfirmed {
   readonly index: number;
   readonly refusal: RefusedWrite;
@@ -136,7 +136,8 @@ interface Range {
   readonly from: number;
   readonly to: number;
   /**
-   * Where the other half of the range begins, if this half must be at fault once the other is accepted; otherwise -1.
+   * The beginning of the other half of the range, which must be at fault once this half is accepted; -1 if there is
+   * none.
    */
   readonly otherHalf: number;
 }
@@ -163,13 +164,13 @@ async function bisect(search: Search): Promise<Blocked | null> {
 /** A range that is about to be sent. */
 interface Sending {
   readonly range: Range;
-  /** The indexes of those of its lines that are neither accepted nor rejected. */
+  /** The indexes of its lines that are neither accepted nor rejected. */
   readonly pending: readonly number[];
   readonly todo: Range[];
 }
 
 /**
- * Sends a range and draws conclusions.
+ * Sends a range and evaluates the answer.
  *
  * @returns why the search has to stop; `null` if it continues
  */
@@ -189,7 +190,7 @@ async function sendRange(search: Search, sending: Sending): Promise<Blocked | nu
   }
 }
 
-/** Draws conclusions from the refusal of a range, and adds the ranges to send next. */
+/** Evaluates the refusal of a range, and adds the ranges to send next. */
 async function narrow(
   search: Search,
   { range, pending, todo }: Sending,
@@ -209,7 +210,7 @@ async function narrow(
   return search.unconfirmed.length < REFUSED_BEFORE_CONTROL ? null : await confirmAll(search);
 }
 
-/** Resolves a range of which some lines were refused for their age. */
+/** Resolves a range in which the database refused some lines for their age. */
 async function resolveTooOld(
   search: Search,
   {
@@ -231,7 +232,7 @@ async function resolveTooOld(
   return null;
 }
 
-/** The lines of a range of which nothing is known yet: neither accepted nor rejected. */
+/** The lines of a range that are neither accepted nor rejected yet. */
 function unresolvedIndexes({ accepted, rejected }: Search, { from, to }: Range): number[] {
   const indexes = Array.from({ length: to - from }, (_, nth) => from + nth);
   return indexes.filter((index) => accepted[index] !== true && !rejected.has(index));
@@ -244,7 +245,7 @@ function lineAt({ lines }: Pick<Search, 'lines'>, index: number): string {
 /**
  * The halves of a range, the right one first, so that the left one is taken from the stack first.
  *
- * @param isRefused whether the range was refused for another reason than its size
+ * @param isRefused whether the range was refused for a reason other than its size
  */
 function halves({ from, to }: Range, isRefused: boolean): [Range, Range] {
   const middle = (from + to) >> 1;
@@ -268,7 +269,7 @@ function countResolved({ lines, accepted, rejected }: Search): number {
   return resolved;
 }
 
-/** Records that lines were accepted together, which may confirm that others are at fault. */
+/** Records that lines were accepted together. This may confirm that other lines are at fault. */
 function noteAccepted(search: Search, indexes: readonly number[]): void {
   for (const index of indexes) search.accepted[index] = true;
   for (const index of indexes) {
@@ -285,7 +286,7 @@ function reject(
   search.rejected.set(index, { index, line: lineAt(search, index), message, retention });
 }
 
-/** Rejects the lines that have the accepted line as a control. */
+/** Rejects the refused lines whose control is the accepted line. */
 function confirm(search: Search, control: string): void {
   const controlKind = kindOf(control);
   const isConfirmed = ({ kind }: Unconfirmed): boolean => kind === null || kind === controlKind;
@@ -308,7 +309,7 @@ async function confirmAll(search: Search): Promise<Blocked | null> {
   return null;
 }
 
-/** Whether this answer to a control line shows that the destination works. Otherwise the next control line is tried. */
+/** Whether this answer to a control line shows that the destination works. If not, the next control line is tried. */
 const CONFIRMS: Readonly<Record<Exclude<Verdict['does'], 'keep'>, boolean>> = {
   accept: true,
   bisect: false,
@@ -337,11 +338,11 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
 }
 
 /**
- * Sends lines of other kinds after a conflict of types, until one is accepted: then the refused lines of this kind are
+ * After a conflict of types, sends lines of other kinds until one is accepted: then the refused lines of this kind are
  * at fault.
  *
- * @returns why the search has to stop; `null` if the lines are rejected; 'refused' if nothing shows that they are at
- * fault
+ * @returns why the search has to stop; `null` if the lines are rejected; 'refused' if there is no evidence that they
+ * are at fault
  */
 async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<Blocked | null | 'refused'> {
   for (const line of otherControlsFor(search, refused)) {
@@ -359,8 +360,8 @@ async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<B
 }
 
 /**
- * Lines of other kinds: the latest accepted one of this batch, otherwise the caller's, and one of each other
- * kind of this batch.
+ * Lines of other kinds: the latest accepted line of this batch, otherwise the caller's, and one line of each other kind
+ * in this batch.
  */
 function otherControlsFor({ lines, options, accepted, rejected }: Search, { index, kind }: Unconfirmed): string[] {
   const control = lines.findLast((line, nth) => accepted[nth] === true && kindOf(line) !== kind);
@@ -374,14 +375,14 @@ function otherControlsFor({ lines, options, accepted, rejected }: Search, { inde
 }
 
 /**
- * The lines that a working destination should accept: the latest accepted line of this batch, otherwise the caller's,
- * and if that is refused as well (it may have become too old), other lines of this batch.
+ * The lines that a working destination should accept: the latest accepted line of this batch, otherwise the caller's.
+ * If that is refused as well (it may have become too old), other lines of this batch.
  */
 function controlsFor({ lines, options, accepted, rejected, unconfirmed }: Search, refused: Unconfirmed): string[] {
   const isLike = (line: string): boolean => refused.kind === null || kindOf(line) === refused.kind;
   const control = lines.findLast((line, index) => accepted[index] === true && isLike(line));
-  // This line was accepted a moment ago. If it is refused now, the destination fails, and other lines would show no
-  // more.
+  // This line was accepted a moment ago. If it is refused now, the destination fails, and other lines would add no
+  // information.
   if (control !== undefined) return [control];
   const known = options.controlFor(lines[refused.index] ?? '');
   const rejectedAlone = new Set(unconfirmed.map(({ index }) => index));

@@ -1,4 +1,4 @@
-/** Sends a batch of the log to a destination in its dialect and returns the result by lines of the log. */
+/** Sends a batch of the log to a destination in its dialect, and returns the result for each line of the log. */
 import { translate } from '../core/lines/dialect.ts';
 import { identityTag } from '../core/lines/line-protocol.ts';
 import { kindOf } from '../core/lines/line-reader.ts';
@@ -10,10 +10,10 @@ import { type Blocked, judge, type ServedDestination } from './destination.ts';
 import { type RejectedLine, type Resolution, resolveBatch } from './resolve.ts';
 import { missingForAge, timeOf } from './too-old.ts';
 
-/** A batch that was sent: how far it is resolved, and where the lines go that were not accepted. */
+/** A batch that was sent: how far it is resolved, and what happens to the lines that were not accepted. */
 export interface Sent {
   readonly resolution: Resolution;
-  /** The resolved lines that go to the quarantine, with the destination's words. */
+  /** The resolved lines that go to the quarantine, with the destination's message. */
   readonly rejected: readonly RejectedLine[];
   /** The resolved lines that are older than the destination keeps. */
   readonly missing: readonly MissingPoints[];
@@ -28,12 +28,12 @@ interface BatchParts {
 }
 
 /**
- * Sends a batch of the log as it is kept, in one request. Its lines are looked at only if the database refuses some of
+ * Sends a batch of the log as it is kept, in one request. Its lines are examined only if the database refuses some of
  * them, or if some may not be sent as they are.
  *
- * @param packed the text of the batch, where it was packed ahead. Then the text is not kept during the request: packed
- * it takes a tenth of the memory, and it is unpacked where the lines are looked at.
- * @returns the result, by lines of the log
+ * @param packed the text of the batch, if it was packed in advance. Then only the packed text is kept during the
+ * request, which takes a tenth of the memory. It is unpacked if the lines have to be examined.
+ * @returns the result for the lines of the log
  */
 export function sendKept(
   parts: BatchParts,
@@ -51,7 +51,7 @@ export function sendKept(
   return sendWhole(parts, served, { ...body, send, count, controls }, signal);
 }
 
-/** A batch as one request carries it. It has the text of the batch only where that is not packed. */
+/** A batch as one request carries it. It holds the text of the batch only if that is not packed. */
 interface WholeBatch {
   readonly body: Uint8Array | PackedText;
   readonly lines: () => Promise<readonly string[]>;
@@ -71,7 +71,11 @@ function linesOf(text: Uint8Array): string[] {
     .split('\n');
 }
 
-/** @param controls the last lines of the batch, which become controls where all of it is accepted */
+/**
+ * Sends the whole batch in one request.
+ *
+ * @param controls the last lines of the batch, which become controls if the whole batch is accepted
+ */
 async function sendWhole(
   parts: BatchParts,
   served: ServedDestination,
@@ -90,7 +94,7 @@ async function sendWhole(
 ): Promise<Sent> {
   const answer = await send(body, signal);
   const verdict = judge(answer);
-  // The answer was about no line.
+  // The answer concerned no single line.
   if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);
   if (verdict.does !== 'accept')
     return await sendBatch(parts, served, { lines: await lines(), answered: answer }, signal);
@@ -98,13 +102,13 @@ async function sendWhole(
   return noneRejected(count, null);
 }
 
-/** The result of one request that has rejected no line. */
+/** The result of one request that rejected no line. */
 function noneRejected(accepted: number, blocked: Blocked | null): Sent {
   const resolution = { resolved: accepted, acceptedLines: accepted, blocked, requests: 1, tooLarge: false };
   return { resolution: { ...resolution, rejected: [] }, rejected: [], missing: [] };
 }
 
-/** Whether all lines of an extent may be sent: see `unsendable`. */
+/** Whether all lines with times in this extent may be sent: see `unsendable`. */
 function isSendable(extent: KeptLines['extent'], latestNs: EpochNs | null): boolean {
   if (extent === null) return true;
   return isStorable(extent.first) && isStorable(extent.last) && (latestNs === null || extent.last <= latestNs);
@@ -112,7 +116,7 @@ function isSendable(extent: KeptLines['extent'], latestNs: EpochNs | null): bool
 
 const NEWLINE = 0x0a;
 
-/** At most so many lines from the end of a text. */
+/** Returns the last lines of a text, at most `most`. */
 function lastLines(text: Uint8Array, most: number): string[] {
   let from = text.length - 1;
   for (let left = most; left > 0 && from > 0; left -= 1) from = text.lastIndexOf(NEWLINE, from - 1);
@@ -120,14 +124,14 @@ function lastLines(text: Uint8Array, most: number): string[] {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8').split('\n');
 }
 
-/** A kill loses no more than the result of so many requests; the search for it is made again. */
+/** A kill loses at most the results of this many requests. The next run repeats that search. */
 const MAX_REQUESTS = 1000;
 
 /**
  * Sends a batch.
  *
  * @param answered the answer of the database to all of the lines at once, if there is one already
- * @returns the result, by lines of the log
+ * @returns the result for the lines of the log
  */
 export async function sendBatch(
   { store, clock, controls, latestNs }: BatchParts,
@@ -166,7 +170,7 @@ export async function sendBatch(
   };
 }
 
-/** The sink, with the answer to its first request, which was sent before. */
+/** Wraps a sink: its first request returns an answer that was received before. */
 function answeredFirst(sink: Sink, answer: WriteAnswer): Sink {
   let isFirst = true;
   return {
@@ -179,12 +183,12 @@ function answeredFirst(sink: Sink, answer: WriteAnswer): Sink {
   };
 }
 
-/** The fewest digits of a time that may be too large for 64 bits. */
+/** A time with fewer digits always fits 64 bits. */
 const LONG_TIME = 19;
 
 /**
- * Why a line is sent to no database; `null`: it may be sent. A time that no database can store would block the
- * delivery for good, and one that no clock has reached was made by a clock that was wrong.
+ * Why a line must not be sent to any database; `null`: it may be sent. A time that no database can store would block
+ * the delivery forever, and a time that no clock has reached comes from a wrong clock.
  */
 function unsendable(line: string, latestNs: EpochNs | null): string | null {
   if (line.length - line.lastIndexOf(' ') - 1 < LONG_TIME) return null;
@@ -196,7 +200,7 @@ function unsendable(line: string, latestNs: EpochNs | null): string | null {
   return isFuture ? 'not sent: the time of this point is more than a day in the future' : null;
 }
 
-/** The lines among the resolved ones that are not sent because of their time. */
+/** The resolved lines that are not sent because of their time. */
 function neverSent(lines: readonly string[], latestNs: EpochNs | null): RejectedLine[] {
   return lines.flatMap((line, index) => {
     const message = unsendable(line, latestNs);
@@ -204,7 +208,7 @@ function neverSent(lines: readonly string[], latestNs: EpochNs | null): Rejected
   });
 }
 
-/** The device with a `device_id` tag: the tag itself, unless its id is not allowed in a line. */
+/** The id of the device with a `device_id` tag: the tag itself, unless the id is not allowed in a line. */
 export function findDeviceId(store: Pick<Store, 'devices'>, tag: string): string {
   // An altered id ends in a hash.
   if (!/~[0-9a-f]{8}$/.test(tag)) return tag;
@@ -223,15 +227,16 @@ export interface ControlLines {
   remember(accepted: readonly string[]): void;
 }
 
-/** @returns the line of the kind that was remembered last, of all other kinds */
+/** Returns the last remembered line of any other kind. */
 export function otherKind(byKind: ReadonlyMap<string, string>, line: string): string | null {
   return [...byKind].findLast(([kind]) => kind !== kindOf(line))?.[1] ?? null;
 }
 
 /**
- * An archived line with another measurement or other fields: after a restart nothing is remembered as accepted.
+ * An archived line with another measurement or other fields. It is used after a restart, when no accepted line is
+ * remembered.
  *
- * @returns `null` where the newest blocks have none.
+ * @returns `null` if the newest blocks have none.
  */
 function archivedUnlike(store: Pick<Store, 'newestLines'>, line: string): string | null {
   const kind = kindOf(line);
@@ -241,7 +246,7 @@ function archivedUnlike(store: Pick<Store, 'newestLines'>, line: string): string
 /** How many lines at the end of a batch are remembered as controls. */
 const CONTROLS_FROM = 50;
 
-/** Remembers accepted lines from now on. */
+/** Creates control lines without any accepted line. */
 export function createControlLines(): ControlLines {
   const byKind = new Map<string, string>();
   let newest: string | null = null;
@@ -252,7 +257,7 @@ export function createControlLines(): ControlLines {
     remember: (accepted) => {
       for (const line of accepted) {
         const kind = kindOf(line);
-        // Removed first, so that the kinds stand in the order in which they were accepted last.
+        // Deleted first, so that the map keeps the kinds in the order of their last acceptance.
         byKind.delete(kind);
         byKind.set(kind, line);
         if (newest === null || timeOf(line) > timeOf(newest)) newest = line;
@@ -261,7 +266,7 @@ export function createControlLines(): ControlLines {
   };
 }
 
-/** The accepted lines among the last of those that were resolved. */
+/** The accepted lines among the last resolved ones. */
 function acceptedAtEnd(lines: readonly string[], { resolved, rejected }: Resolution): string[] {
   const isRejected = new Set(rejected.map(({ index }) => index));
   const first = Math.max(0, resolved - CONTROLS_FROM);

@@ -1,8 +1,8 @@
 /**
  * Finds the points of a batch that are older than the destination keeps, without a search.
  *
- * Databases report how many points they dropped for their age, and these are the oldest ones. One more request with all
- * other lines proves it. So a year of history that is sent to a bucket of thirty days costs two requests a batch.
+ * Databases report how many points they dropped for their age; these are the oldest ones. One more request with all
+ * other lines confirms it. So a year of history that is sent to a bucket of thirty days costs two requests a batch.
  */
 import { readLine } from '../core/lines/line-reader.ts';
 import type { MissingPoints } from '../core/state/log.ts';
@@ -17,14 +17,14 @@ export interface Ages {
   readonly now: () => EpochNs;
 }
 
-/** A run of lines of which some were refused for their age. */
+/** A run of lines in which the database refused some for their age. */
 interface RefusedForAge {
   readonly times: readonly EpochNs[];
   /** How many lines the database reports as dropped. */
   readonly dropped: number;
   /** Sends lines of the run, by their indexes. */
   readonly send: (indexes: readonly number[]) => Promise<Verdict>;
-  /** Sends a line that was accepted before. */
+  /** Sends a line that was accepted earlier. */
   readonly sendLine: (lines: readonly string[]) => Promise<Verdict>;
   readonly ages: Ages | undefined;
 }
@@ -35,7 +35,7 @@ interface RefusedForAge {
  */
 type TooOldFinding = { readonly tooOld: readonly number[]; readonly accepted: readonly number[] } | Blocked | 'unclear';
 
-/** How often a point may become too old between two requests before the answers count as contradictory. */
+/** How many times a point may become too old between two requests before the answers count as contradictory. */
 const TURNS = 3;
 
 /** InfluxDB keeps points for at least an hour, so a younger point was not dropped for its age. */
@@ -63,7 +63,7 @@ export async function findTooOld(run: RefusedForAge): Promise<TooOldFinding> {
   return 'unclear';
 }
 
-/** Whether a limit of age can lie right after the `count` oldest lines: lines of one time are dropped together. */
+/** Whether an age limit can lie right after the `count` oldest lines: lines with the same time are dropped together. */
 function isCleanCut(byAge: readonly number[], count: number, times: readonly EpochNs[]): boolean {
   if (count < 1 || count > byAge.length) return false;
   const [last, next] = [byAge[count - 1], byAge[count]];
@@ -71,8 +71,8 @@ function isCleanCut(byAge: readonly number[], count: number, times: readonly Epo
 }
 
 /**
- * Decides about a run that is too old completely, which leaves no line to send. Either a newer line that was accepted
- * before must be accepted again, or, if there is none, the lines must be older than the shortest retention.
+ * Decides about a run in which all lines are too old, so that no line is left to send. Either a newer line that was
+ * accepted earlier must be accepted again, or, if there is none, the lines must be older than the shortest retention.
  */
 async function allTooOld(tooOld: readonly number[], { times, sendLine, ages }: RefusedForAge): Promise<TooOldFinding> {
   if (ages === undefined) return 'unclear';
@@ -95,8 +95,8 @@ function timeAt(times: readonly EpochNs[], index: number): EpochNs {
 }
 
 /**
- * The time of a line: in nanoseconds for lines of the log, in milliseconds for translated lines. Compare only within
- * one kind.
+ * The time of a line: in nanoseconds for lines of the log, in milliseconds for translated lines. Only times of one kind
+ * can be compared.
  */
 export function timeOf(line: string): EpochNs {
   return BigInt(line.slice(line.lastIndexOf(' ') + 1));
