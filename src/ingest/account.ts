@@ -12,15 +12,15 @@ import type { Account, Plan } from '../core/records.ts';
 import { type EpochMs, isLater, MINUTE_MS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 
-/** The tag where the key may not read the account and none is configured. */
+/** The tag if the key may not read the account and none is configured. */
 const DEFAULT_TAG = 'default';
 
 /** When the last `workspace` point was made, in server time. */
 const LAST_POINT = 'workspace_point_ms';
 
 /**
- * Reads the account and keeps it. Without the scope `account:read` that is reported once, and the sync continues
- * without.
+ * Reads the account and stores it. If the key does not have the scope `account:read`, that is reported once, and the
+ * sync continues without the account.
  *
  * @returns whether the account may be read.
  * @throws ApiFault of any other kind; UserError for another workspace.
@@ -35,7 +35,7 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
     const isChanged = reportPlanChange(context, store.account()?.plan ?? null, account.plan);
     store.saveAccount(account, []);
     if (isChanged) context.notePlanChanged();
-    // After the plan is kept: what is left of the quota follows from it.
+    // After the plan is stored, because the remaining quota depends on it.
     store.append(recordWorkspacePoint(context, account, { workspaceTag: tag, atMs: answeredAtMs }), 'live');
     context.noteArchived();
     return true;
@@ -50,8 +50,8 @@ export async function syncAccount(context: SyncContext, signal: AbortSignal): Pr
 }
 
 /**
- * Makes the `workspace` point and stores its time, unless there is one at this time already (two at one instant would
- * be one), or the server's time is unconfirmed.
+ * Makes the `workspace` point and stores its time. It makes none if there is a point with this time already (two at one
+ * instant would be one), or if the server's time is unconfirmed.
  */
 function recordWorkspacePoint(
   { store, quota, serverClock }: SyncContext,
@@ -64,7 +64,7 @@ function recordWorkspacePoint(
   return [workspaceLine(account, quota(), about)];
 }
 
-/** When the account was last read, as the state keeps it: server time in ms; `null` where it was never read. */
+/** When the account was last read, as the state stores it: server time in ms; `null` if it was never read. */
 export function accountReadAt(store: Pick<SyncContext['store'], 'fact'>): string | null {
   return store.fact(LAST_POINT);
 }
@@ -77,12 +77,12 @@ function reportPlanChange({ observe }: SyncContext, before: Plan | null, after: 
   return was !== is;
 }
 
-/** The account is read out of turn for a refused request no more often than this. */
+/** After rejected requests, the account is read ahead of its schedule at most this often. */
 const PLAN_CHECK_EVERY_MS = 5 * MINUTE_MS;
 
 /**
- * Creates the check to make when a request was refused as invalid: it reads the account, as the plan may have changed.
- * Requests that are refused meanwhile wait for the same reading. A failure to read it changes nothing.
+ * Creates the check to make when a request was rejected as invalid: it reads the account, because the plan may have
+ * changed. Requests that are rejected in the meantime wait for the same reading. A failure to read it changes nothing.
  *
  * @throws UserError for another workspace.
  */

@@ -2,15 +2,14 @@
  * Reads alerts: new ones from the top of the listing, and open ones until they are resolved.
  *
  * The listing is newest first, and alerts change, so its top shows only new alerts. A listing stops early only at an
- * alert that a *completed* listing has contained; an interrupted one shows nothing about the rest. Open alerts
- * that the top does not show are requested by id, or by listing further, whichever takes fewer requests. The account
- * counts the open alerts. If that count differs from the known ones (an alert was reopened or missed), everything is
- * listed again.
+ * alert that a *completed* listing has contained; an interrupted one shows nothing about the rest. Open alerts that the
+ * top does not show are requested by id, or by listing further, whichever takes fewer requests. The account counts the
+ * open alerts. If that count differs from the known ones (an alert was reopened or missed), everything is listed again.
  *
  * Alerts of excluded devices make no points, but they are followed too: the account counts them, and listings stop at
  * known alerts. The state digest of such an alert is that of the last state that became a point, or empty. So when the
- * device is included again, the next reading of the alert writes exactly what is missing. The state keeps the excluded
- * devices as a fact, so that all their alerts are read again then, resolved ones too.
+ * device is included again, the next reading of the alert writes exactly the missing points. The state stores the
+ * excluded devices as a fact, so that all their alerts, including resolved ones, are read again at that time.
  */
 
 import { nameAt } from '../core/device-names.ts';
@@ -35,20 +34,24 @@ import { exclusionNow } from './filter.ts';
 const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
 
 /**
- * The limits of a listing, far beyond any workspace: each id is kept until the listing ends, so that many take some
- * 40 MB. A longer one counts as failed; the alerts that it had are stored.
+ * The limits of a listing, far beyond any workspace. Each id is kept until the listing ends, so this many ids take
+ * about 40 MB. A longer listing counts as failed; its alerts up to there are stored.
  */
 const MAX_PAGES = 10_000;
 const MAX_LISTED = 200_000;
 
-/** How many pages in a row may have no alert that the pages before have not had: cursors that lead in a circle end. */
+/** How many pages in a row may contain no new alert. This ends a listing whose cursors lead in a circle. */
 const MAX_IDLE_PAGES = 10;
 
-/** The count for which everything was last listed, and when: the same difference is not examined again at once. */
+/**
+ * The difference in counts for which all alerts were last listed, and when. The same difference is not examined again
+ * soon.
+ */
 const LISTED_FOR = 'alerts_listed_for';
 
 /**
- * The reading of the account with which the alerts were last compared: an old one would differ by whatever came since.
+ * The reading of the account with which the alerts were last compared. An old reading would differ because of newer
+ * alerts.
  */
 const COUNTED_BY = 'alerts_counted_by';
 const RELIST_MS = HOUR_MS;
@@ -57,7 +60,7 @@ const RELIST_MS = HOUR_MS;
  * Brings the alerts up to date.
  *
  * @returns whether the key may read them; a missing scope is reported once, and the sync continues without alerts.
- * @throws ApiFault of any other kind; alerts that were read before it stay.
+ * @throws ApiFault of any other kind; alerts that were read before it stay stored.
  */
 export async function syncAlerts(context: SyncContext, signal: AbortSignal): Promise<boolean> {
   return await context.takeTurn('alerts', async () => await syncAlertList(context, signal), signal);
@@ -87,13 +90,13 @@ async function syncAlertList(context: SyncContext, signal: AbortSignal): Promise
 
 /** Where a listing of the alerts ends. */
 interface ListDepth {
-  /** Down to alerts opened at this time; `null`: no further than new ones are found. */
+  /** The listing continues down to alerts opened at this time; `null`: only as long as it finds new alerts. */
   readonly to: EpochNs | null;
-  /** To its very end, whatever is known. */
+  /** Whether the listing continues to its very end, even if all alerts are known. */
   readonly isWhole: boolean;
 }
 
-/** Lists down to the oldest open alert where that takes fewer requests than requesting each by its id. */
+/** Lists down to the oldest open alert if that takes fewer requests than reading each open alert by its id. */
 function depthFor({ store }: SyncContext, open: number): ListDepth {
   const oldest = store.alerts.oldestOpen();
   if (oldest === null) return { to: null, isWhole: false };
@@ -109,7 +112,7 @@ export function openAlertsOf({ alerts }: Pick<SyncContext['store'], 'alerts'>): 
 }
 
 /**
- * Lists from the top.
+ * Lists alerts from the top.
  *
  * @returns the ids that were seen.
  */
@@ -166,7 +169,7 @@ function storeAlerts(context: SyncContext, alerts: readonly AlertRecord[], atNs:
   const { store } = context;
   const workspaceTag = store.workspaceTag();
   if (workspaceTag === null) throw new Error('alerts were read before the workspace was known');
-  // A page that shifted while it was read may have an alert twice.
+  // If a listing shifts while it is read, an alert may appear twice.
   const once = new Map(alerts.map((alert) => [alert.alertId, alert]));
   const isExcluded = exclusionNow(context);
   recordLeftOut(
@@ -202,9 +205,11 @@ async function followById(context: SyncContext, open: readonly number[], signal:
 }
 
 /**
- * Compares the number of open alerts that the account has with the known one, once for each reading of the account.
+ * Compares the number of open alerts in the account with the number of known ones, once for each reading of the
+ * account.
  *
- * @returns whether they differ, and a listing was not tried for that difference lately; then one is recorded as tried.
+ * @returns whether they differ, and no listing was tried for that difference recently; in that case one is recorded as
+ * tried.
  */
 function noteCountDiffers({ store, serverClock }: SyncContext): boolean {
   const counted = store.account()?.openAlerts ?? null;
@@ -222,12 +227,10 @@ function noteCountDiffers({ store, serverClock }: SyncContext): boolean {
 
 type FilterParts = Pick<SyncContext, 'store' | 'settings'>;
 
-/** The longest list of the devices whose alerts were left out: no workspace has more. */
+/** The longest stored list of devices whose alerts were excluded: no workspace has more. */
 const MAX_LEFT_OUT = 4_000_000;
 
-/**
- * Records devices of which an alert is about to be left out, before the alert is kept: one too many does no harm.
- */
+/** Records devices before an alert of theirs is excluded. One device too many does no harm. */
 function recordLeftOut(parts: FilterParts, deviceIds: readonly string[]): void {
   if (deviceIds.length === 0) return;
   const before = leftOut(parts);
@@ -243,7 +246,7 @@ function newlyIncluded(parts: FilterParts): readonly string[] {
   return [...before].filter((deviceId) => !isExcluded(deviceId));
 }
 
-/** Records that the alerts of these devices were read again, to the end of the listing. */
+/** Records that all alerts of these devices were read again. */
 function noteReadAnew(parts: FilterParts, deviceIds: readonly string[]): void {
   if (deviceIds.length === 0) return;
   const left = leftOut(parts);
@@ -260,7 +263,7 @@ function saveLeftOut({ store }: FilterParts, deviceIds: ReadonlySet<string>): vo
   if (text.length <= MAX_LEFT_OUT) store.saveFact(ALERTS_LEFT_OUT, text);
 }
 
-/** The state digest of an alert of which no point was made. */
+/** The state digest of an alert without a point. */
 const NO_POINT = '';
 
 type Seen = Parameters<typeof observeAlert>[1];
@@ -278,7 +281,7 @@ export function observeLeftOut(alert: AlertRecord, seen: Seen): Observed {
   return { known: { ...first.known, stateDigest: NO_POINT }, changed: true, lines: [] };
 }
 
-/** Makes the points of an alert of a synced device; an alert that was left out before is treated as new. */
+/** Makes the points of an alert of a synced device. An alert that was excluded before counts as new. */
 export function observeIncluded(alert: AlertRecord, seen: Seen): Observed {
   const { known } = seen;
   if (known === null || known.stateDigest !== NO_POINT) return observeAlert(alert, seen);

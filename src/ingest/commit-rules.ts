@@ -2,8 +2,8 @@
  * Computes the commit of a judged page: new lines and their offsets, the sums of days, the coverage and the complete
  * hours.
  *
- * Pure. The same state and page always give the same commit, and readings that are stored already add nothing. Time,
- * sensor and value decide what is stored already; coverage plays no part.
+ * Pure. The same state and page always give the same commit, and stored readings add nothing. Time, sensor and value
+ * identify a stored reading; coverage plays no part.
  */
 
 import { nameAt } from '../core/device-names.ts';
@@ -42,14 +42,14 @@ export interface CommitInput extends Omit<CoverageInput, 'state'> {
   readonly requestId: number;
   /** The readings that are not known to be stored ({@link withoutStored}); all by default. */
   readonly fresh?: readonly Reading[];
-  /** Whether new readings in covered ranges are no sign that readings come late; false where it is left out. */
+  /** Whether new readings in covered ranges do not count as late; `false` if absent. */
   readonly isRecheck?: boolean;
   readonly rejected: readonly RejectedRecord[];
   /** The stored lines around these readings: see `Store.stored`. */
   readonly stored: {
     readonly lines: readonly string[];
     readonly offsets: readonly TimestampOffset[];
-    /** Where lines were stored that are cleared away; nowhere where it is left out. */
+    /** The ranges whose stored lines were cleared; none if absent. */
     readonly cleared?: Intervals;
   };
   /** The stored lines in blocks that overlap a range: see `Store.stored`. */
@@ -71,13 +71,13 @@ export function extentOf(readings: readonly Reading[]): { from: EpochNs; to: Epo
   return { from, to };
 }
 
-/** How many readings of a live page are remembered: a poll has those of about ten minutes. */
+/** How many readings of a live page are remembered. A poll has the readings of about ten minutes. */
 const MOST_REMEMBERED = 16;
 
 /**
- * The readings of a page without those at the edges of covered ranges, which it had to contain, and those of the last
- * page: they are stored, known by instant and content. The rest of a page that continues from them lies outside all
- * blocks, so none has to be unpacked to find out that it is new.
+ * The readings of a page without those that are known to be stored, by instant and content: the ones at the edges of
+ * covered ranges, which the page had to contain, and those of the last page. The other readings of a page that
+ * continues from them lie outside all blocks, so no block has to be unpacked to find out that they are new.
  */
 export function withoutStored(
   readings: readonly Reading[],
@@ -93,7 +93,7 @@ export function withoutStored(
   return readings.filter((reading) => !isEdge(reading) && !isRemembered(reading));
 }
 
-/** Computes the changes by a page. */
+/** Computes the changes that a page makes. */
 export function composeCommit(input: CommitInput): PageCommit {
   const { state, fresh: readings = input.readings } = input;
   const writer = createWriter(input, extentOf(readings) ?? { from: 0n, to: 0n });
@@ -101,7 +101,7 @@ export function composeCommit(input: CommitInput): PageCommit {
   const newByHour = new Map<number, number>();
   const late: Reading[] = [];
   let newReadings = 0;
-  // Oldest first, so that a block reads in the order of time.
+  // Oldest first, so that the lines in a block are in the order of time.
   for (const reading of readings.toReversed()) {
     const outcome = writeReading(writer, reading);
     if (outcome === 'stored' || outcome === 'addition') continue;
@@ -142,14 +142,14 @@ export function composeCommit(input: CommitInput): PageCommit {
   };
 }
 
-/** The lines of hours that were written before and have more readings now. */
+/** The corrected lines of hours that were written before and have more readings now. */
 function correctedHours(input: CommitInput, newByHour: ReadonlyMap<number, number>): readonly string[] {
   const { state, storedAt } = input;
   return [...newByHour].flatMap(([hour, count]) => {
     if (!includes(state.hoursWritten, BigInt(hour))) return [];
     const range = { from: hourStart(hour), to: hourStart(hour + 1) };
     const { lines, cleared = [] } = storedAt(range);
-    // How many readings the cleared lines were is not known.
+    // The number of readings in cleared lines is not known.
     return cleared.length > 0 ? [] : [hourLine(input, hour, new Set(instantsIn(lines, range)).size + count)];
   });
 }
@@ -184,7 +184,7 @@ interface Writer {
   readonly seriesAt: (at: EpochNs) => SeriesOf;
   readonly lines: string[];
   readonly rejected: RejectedRecord[];
-  /** The sums of the days that are written to, in the order in which they were met. */
+  /** The sums of the days that lines are written for, in the order of their first line. */
   readonly days: Map<number, GrowingSum>;
   /** How many points of a day are texts. */
   readonly texts: Map<number, number>;
@@ -221,27 +221,27 @@ function openDay({ days }: Writer, at: EpochNs): GrowingSum {
 
 /**
  * The kinds of a page's reading:
- * - `new`: nothing of it was stored;
+ * - `new`: no value of it was stored;
  * - `late`: the same, and its time was covered;
- * - `completed`: some of its values were stored: it was served before, so that it is not late;
- * - `addition`: it was stored without the sensors that were left out, which are written now: neither new nor late;
- * - `stored`: all of its values are stored, or equal to what is.
+ * - `completed`: some of its values were stored. It was served before, so it is not late;
+ * - `addition`: it was stored without the excluded sensors, which are written now: neither new nor late;
+ * - `stored`: all of its values are stored, or equal to stored ones.
  */
 type ReadingOutcome = 'new' | 'late' | 'completed' | 'addition' | 'stored';
 
 /**
  * The kinds of a reading's value:
  * - `new`: it is written, and counted with its day;
- * - `stored`: it is stored already, or nothing that a line can contain: it is not written;
- * - `unverifiable`: it lies where lines were cleared away, so that it may be either: it is written again, as the
- *   identical line, and counts no more than one that is stored.
+ * - `stored`: it is stored already, or no line can contain it: it is not written;
+ * - `unverifiable`: it lies in a range whose lines were cleared, so it may be new or stored. It is written again, as
+ *   the identical line, and does not count.
  */
 type ValueOutcome = 'new' | 'stored' | 'unverifiable';
 
-/** The parts that all values of a reading share, computed once because most of the work is per value. */
+/** The parts that all values of a reading share. They are computed once, because most of the work is per value. */
 interface Instant {
   readonly at: EpochNs;
-  /** The time as it is written in a line, and the end of the line with it. */
+  /** The time as it is written in a line, and the end of the line that contains it. */
   readonly stamp: string;
   readonly end: string;
   readonly day: GrowingSum;
@@ -295,7 +295,7 @@ function writeValue(writer: Writer, instant: Instant, value: SensorValue): Value
   return 'new';
 }
 
-/** Whether lines were stored at that time that are cleared away. */
+/** Whether lines with that time were stored and then cleared. */
 function isCleared({ stored: { cleared = [] } }: CommitInput, at: EpochNs): boolean {
   return cleared.length > 0 && includes(cleared, at);
 }
@@ -303,7 +303,7 @@ function isCleared({ stored: { cleared = [] } }: CommitInput, at: EpochNs): bool
 const RECORD_LENGTH = 2000;
 
 function rejectedReading(reading: Reading, dropped: ReadonlyMap<DropReason, number>): RejectedRecord {
-  // Each of them takes more than one character, so that later ones are never in the record.
+  // Each value takes more than one character, so later ones never fit into the record.
   const first = reading.values.slice(0, RECORD_LENGTH);
   // JSON cannot express an infinite number; the text keeps it.
   const values = JSON.stringify(first, (_, value) =>
@@ -314,18 +314,18 @@ function rejectedReading(reading: Reading, dropped: ReadonlyMap<DropReason, numb
   return { reason: [...dropped.keys()].join(', '), record: record.slice(0, RECORD_LENGTH), droppedValues };
 }
 
-/** The parts that the lines of a sensor share, joined beforehand: each piece less is an object less for each value. */
+/** The parts that all lines of a sensor share, joined once: fewer pieces mean fewer objects per value. */
 interface Series {
   readonly sensor: TagValue;
   /** The beginning of a line, up to its field. */
   readonly start: string;
-  /** Of the identity of a point, the part between its time and its field. */
+  /** The part of a point's identity between its time and its field. */
   readonly identity: string;
 }
 
 type SeriesOf = (sensor: string) => Series;
 
-/** The series of the sensors under the name that holds at a time: encoded once, not once a value. */
+/** The series of the sensors under the name that applies at a time. Each is encoded once, not once per value. */
 function createSeriesCache({ state, workspaceId }: CommitInput): (at: EpochNs) => SeriesOf {
   const device = identityTag(state.deviceId);
   const workspace = identityTag(workspaceId);

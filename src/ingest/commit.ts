@@ -18,7 +18,7 @@ import type { PageRequest } from './page-request.ts';
 import { emptiedRange } from './rejected-answers.ts';
 import { withdrawCoverage } from './server-time.ts';
 
-/** How often a commit is computed again because the state has moved meanwhile. */
+/** How often a commit is computed again because the state has changed in the meantime. */
 const ATTEMPTS = 5;
 
 /** A page as `judge-page.ts` judged it: its readings, and the range that it covers. */
@@ -28,13 +28,15 @@ interface JudgedPage {
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
   readonly covers: CoveredRange | null;
-  /** Whether what lies in cleared ranges is written again, the readings at the edges of covered ranges too. */
+  /** Whether values in cleared ranges are written again, including the readings at the edges of covered ranges. */
   readonly isRefetched?: boolean;
-  /** Whether new readings in covered ranges are no sign that readings come late. */
+  /** Whether new readings in covered ranges do not count as late. */
   readonly isRecheck?: boolean;
-  /** Whether empty answers have hidden its readings: those in covered ranges are not counted as late. */
+  /** Whether empty answers have hidden its readings. Then readings in covered ranges do not count as late. */
   readonly wasHidden?: boolean;
-  /** Given for the last page of a gap: how far back it has every reading, and from when on any are surely shown. */
+  /**
+   * Present for the last page of a gap: how far back it has every reading, and from when on readings are surely shown.
+   */
   readonly reachedTo?: EpochNs | null;
   readonly visibleFromNs?: EpochNs | null;
 }
@@ -43,7 +45,7 @@ interface JudgedPage {
 interface Committed {
   /** The number of readings with at least one new value. */
   readonly newReadings: number;
-  /** The range below the page that is not covered any more; `null` without one. */
+  /** The range below the page whose coverage was withdrawn; `null` without one. */
   readonly reopened: Interval | null;
 }
 
@@ -87,9 +89,9 @@ export function commitJudged(context: SyncContext, page: JudgedPage): Committed 
 const VALUES_AT_ONCE = 5000;
 
 /**
- * Commits a page; one of many values in parts, with turns for other work in between. Only the last part covers
- * something. The parts before it have readings of times that are not covered, so that none of them is late; the oldest
- * reading is in the last part, which decides whether more may lie below it.
+ * Commits a page. A page with many values is committed in parts, with turns for other work in between. Only the last
+ * part covers a range. The earlier parts contain readings whose times are not covered, so none of them is late. The
+ * oldest reading is in the last part, which decides whether more readings may lie below it.
  */
 export async function commitInTurns(context: SyncContext, page: JudgedPage): Promise<Committed> {
   const { covered } = context.store.telemetry(page.deviceId);
@@ -104,7 +106,9 @@ export async function commitInTurns(context: SyncContext, page: JudgedPage): Pro
   return { ...last, newReadings: newReadings + last.newReadings };
 }
 
-/** The parts of a page, newest first, each in the order of the page. Readings of covered times are in the last one. */
+/**
+ * The parts of a page, newest first, each in the order of the page. Readings with covered times are in the last part.
+ */
 function splitPage(readings: readonly Reading[], covered: readonly CoveredRange[]): readonly (readonly Reading[])[] {
   const parts: Reading[][] = [[]];
   const known: Reading[] = [];
@@ -128,14 +132,14 @@ function splitPage(readings: readonly Reading[], covered: readonly CoveredRange[
 
 function countValues(value: unknown): number {
   if (value === null || typeof value !== 'object') return 1;
-  // Most are lists of pairs, of which no other list is made.
+  // Most values are lists of pairs. No further list is made of those.
   const items: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
   let sum = 0;
   for (const item of items) sum += countValues(item);
   return sum;
 }
 
-/** Reports rejected records once, although they come again whenever their time is read again. */
+/** Reports rejected records once, although the API serves them again whenever their time is read again. */
 function reportRejected({ observe }: SyncContext, deviceId: string, records: readonly RejectedRecord[]): void {
   const whole = records.filter(({ droppedValues }) => droppedValues === undefined);
   const [unread] = whole;
@@ -175,7 +179,7 @@ function composeFrom(context: SyncContext, page: JudgedPage): PageCommit {
   if (workspaceId === null) throw new Error('telemetry was read before the workspace was known');
   const state = withoutUnverified(store.telemetry(deviceId), page, () => store.newestNs(deviceId) !== null);
   const filter = filterNotes.touchesSensors ? settings.filter : undefined;
-  // A sensor that is written again may be missing at an edge, which is identified by its complete reading.
+  // A sensor that is written again may be missing in an edge, because an edge is identified by its complete reading.
   const isWhole = filter !== undefined || page.isRefetched === true;
   const fresh = isWhole ? readings : withoutStored(readings, state);
   return composeCommit({
@@ -201,8 +205,8 @@ function composeFrom(context: SyncContext, page: JudgedPage): PageCommit {
 }
 
 /**
- * When an answer came, for the lateness of its readings. While no `Date` counts, the local clock gives that time, and
- * may be behind: then the answer came no earlier than its newest reading.
+ * When an answer came, for the lateness of its readings. While no `Date` counts, this time comes from the local clock,
+ * which may be behind; then the answer counts as no earlier than its newest reading.
  */
 function seenAt(
   { serverClock }: { readonly serverClock: Pick<SyncContext['serverClock'], 'isKnown'> },
@@ -217,7 +221,8 @@ function silenceUnder({ reachedTo = null, visibleFromNs }: JudgedPage, leastMs: 
 }
 
 /**
- * The instant after the newest stored reading in a range. Without one: its beginning, or the end of cleared lines.
+ * The instant after the newest stored reading in a range. Without one: the beginning of the range, or the end of
+ * cleared lines.
  */
 function afterStoredBelow(store: Pick<Store, 'stored' | 'cleared'>, deviceId: string, { from, to }: Interval): EpochNs {
   const lowest = maxNs(from, store.cleared(deviceId, from, to).at(-1)?.to ?? from);
@@ -229,12 +234,15 @@ function afterStoredBelow(store: Pick<Store, 'stored' | 'cleared'>, deviceId: st
   }
 }
 
-/** Whether a reading of a range is stored, or was until its lines were cleared away. */
+/** Whether a reading in a range is stored, or was stored until its lines were cleared. */
 export function isAnyStored(store: Pick<Store, 'stored' | 'cleared'>, deviceId: string, range: Interval): boolean {
   return afterStoredBelow(store, deviceId, range) > range.from;
 }
 
-/** Keeps what a page leaves empty next to a stored reading that is taken as gone, so that it is requested again. */
+/**
+ * Records the range that a page leaves empty next to a stored reading that counts as gone, so that it is requested
+ * again.
+ */
 export function keepEmptied(
   { store, serverClock }: Pick<SyncContext, 'store' | 'serverClock'>,
   { deviceId, gap }: Pick<PageRequest, 'deviceId' | 'gap'>,

@@ -18,15 +18,15 @@ export interface SyncSettings {
   readonly history:
     | { readonly kind: 'age'; readonly ageMs: number }
     | { readonly kind: 'since'; readonly since: EpochNs };
-  /** How long after its time a reading may still appear. */
+  /** How long after its time a reading may still arrive. */
   readonly gracePeriodMs: number;
   /** How many devices are requested at once. */
   readonly concurrency: number;
   /** The configured `workspace.id`; `null`: the id of the account. */
   readonly workspaceTag: string | null;
-  /** The devices and sensors to leave out. */
+  /** The devices and sensors to exclude. */
   readonly filter: DeviceFilter;
-  /** When each stream is due, at the latest. */
+  /** The latest time at which each stream is due. */
   readonly schedules: Schedules;
   readonly polls: PollSettings;
 }
@@ -41,37 +41,35 @@ export interface SyncContext {
   readonly observe: Observe;
   /** When the service has last answered any request, by the monotonic clock. */
   readonly answeredAtMs: () => number;
-  /** The requests spent and left of the quota. */
+  /** The requests of the quota that were spent and that are left. */
   readonly quota: () => QuotaUse;
   readonly settings: SyncSettings;
   /** Whether the archive may grow, by the last check. Changes nothing. */
   readonly room: () => RoomAnswer;
-  /** Checks whether the archive may grow: without room nothing is requested that would be archived. Cheap. */
+  /** Checks whether the archive may grow. If not, no data is requested that would be archived. Costs little. */
   readonly checkRoom: () => RoomAnswer;
-  /** Records that a write failed for lack of disk space; for a while none counts as available. */
+  /** Records that a write failed for lack of disk space. For a while the archive counts as full. */
   readonly noteStateFull: (error: StateFullError) => void;
   /** Called when something was archived: wakes the deliveries. */
   readonly noteArchived: () => void;
   /** Called when a page of telemetry was committed, before `noteArchived`. */
   readonly noteCommitted: (page: CommittedPage) => void;
-  /**
-   * Called when the workspace behind the key is known to be the right one: reports that, and lets the deliveries begin.
-   */
+  /** Called when the workspace behind the key is confirmed: reports that, and lets the deliveries begin. */
   readonly noteWorkspaceKnown: () => void;
-  /** Called where the API does not name the workspace: the deliveries wait for it no longer. */
+  /** Called if the API does not name the workspace: the deliveries no longer wait for it. */
   readonly noteWorkspaceUnknown: () => void;
   /** Called when the key does not have the scope of a stream: reports that once. */
   readonly noteStreamOff: (stream: Stream, scope: string) => void;
   /** Called when a device is gone, or was removed: it is not polled any more. */
   readonly noteDeviceLeft: (deviceId: string) => void;
   /**
-   * Until when no reading of a device is overdue that the device list does not follow, by the rate of its readings:
-   * until its next poll is due. `null` for any other device, and where that is not known.
+   * Returns the time until which no reading of a device is overdue, by the rate of its readings, if the device list
+   * does not follow the device: its next poll. `null` for other devices, and if no such time is known.
    */
   readonly nextReadingMs: (deviceId: string) => EpochMs | null;
-  /** Called when the account shows another plan: requests that were refused under the old one may succeed now. */
+  /** Called when the account shows another plan. Requests that were rejected under the old plan may succeed now. */
   readonly notePlanChanged: () => void;
-  /** Keeps work of one kind from overlapping: the daemon's own and a job's. */
+  /** Prevents work of one kind from overlapping: the daemon's own work and a job's. */
   readonly takeTurn: Turns;
   /** Records the devices and sensors that the filter was applied to, and reports its patterns that match nothing. */
   readonly filterNotes: Omit<FilterNotes, 'filter'>;
@@ -90,23 +88,20 @@ export interface CommittedPage {
   readonly newPoints: number;
 }
 
-/** Records the newest page of a device; nothing is covered by it. */
+/** Archives the newest page of a device without covering a range. */
 export interface Peeking {
-  /**
-   * @returns whether it had readings.
-   * @throws ApiFault
-   */
+  /** Returns whether the page had readings. @throws ApiFault */
   peek(deviceId: string, signal: AbortSignal): Promise<boolean>;
 }
 
 /** The wanted range and the coverage limit: fixed for a whole scan. */
 export interface WantedRange {
-  /** Server's time, as well as it is known, when the scan began. */
+  /** The server's time when the scan began, as well as it is known. */
   readonly nowMs: EpochMs;
   readonly wantedFrom: EpochNs;
   /**
-   * The coverage limit: nothing at or after it is covered, as a reading may still appear there. Of one device:
-   * `limitFor`.
+   * The coverage limit. No time at or after it is covered, because a reading may still appear there. `limitFor` gives
+   * the limit of one device.
    */
   readonly limit: EpochNs;
   /** The configured grace period that `limit` allows for. */

@@ -1,10 +1,10 @@
 /**
- * The coverage of a device after a page: what the page adds, what a late reading or a clock takes back, which empty
- * ranges are no longer trusted, and which hours are complete.
+ * The coverage of a device after a page: the range that the page adds, the ranges that a late reading or a clock
+ * withdraws, the empty ranges that are no longer trusted, and the hours that are complete.
  *
- * Pure. A late reading is a new one inside a covered range. It is delivered like any other; the state counts late
- * readings and keeps how late the latest was, and the grace period of the device grows to that. Coverage that came too
- * early is taken back: reading a range again is better than calling it complete when it is not.
+ * Pure. A late reading is a new one inside a covered range. It is delivered like any other. The state counts late
+ * readings and stores the longest delay, and the grace period of the device grows to that. Coverage that came too early
+ * is withdrawn: reading a range again is better than calling it complete when it is not.
  */
 import { addRange, type CoveredRange, type Edge } from '../core/coverage.ts';
 import { hull, type Interval, type Intervals, normalize, subtract, union } from '../core/intervals.ts';
@@ -31,10 +31,10 @@ import {
 } from '../core/time.ts';
 import type { WantedRange } from './context.ts';
 
-/** `Date` is in whole seconds: a `Date` that is rounded may lie up to a second ahead of the server's clock. */
+/** `Date` is in whole seconds. A server that rounds it may send a `Date` up to a second ahead of its clock. */
 export const CLOCK_RESOLUTION_MS = SECOND_MS;
 
-/** The longest grace period that late readings lead to; a configured one may be longer. */
+/** The longest grace period that late readings lead to. The configured one may be longer. */
 const MAX_GRACE_MS = HOUR_MS;
 
 /** The coverage limit at a time of the server. */
@@ -42,16 +42,16 @@ export function coverageLimit(serverMs: EpochMs, gracePeriodMs: number): EpochNs
   return maxNs(msToNs(serverMs - CLOCK_RESOLUTION_MS - gracePeriodMs), 0n);
 }
 
-/** Whether a reading of that time is late when it comes now: its time is covered. */
+/** Whether a reading with that time is late if it arrives now: its time is covered. */
 export function isCovered(covered: readonly CoveredRange[], at: EpochNs): boolean {
   return covered.some(({ from, to }) => from <= at && at < to);
 }
 
 /**
- * Records late readings, of which there is at least one, seen at a time of the server.
+ * Records late readings (at least one) that were seen at a time of the server.
  *
- * The grace period grows to what would have awaited them, in whole minutes. A reading later than its maximum changes
- * nothing: no grace period would have awaited it, and a longer one makes every request longer.
+ * The grace period grows to the delay that would have included them, in whole minutes. A reading later than the maximum
+ * changes nothing: no grace period would have included it, and a longer one makes every request longer.
  */
 export function noteLate(before: LateRecord, late: readonly Reading[], seenAtMs: EpochMs): LateFound {
   const byMs = late.map(({ recordedAt }) => Math.max(0, seenAtMs - nsToMs(recordedAt)));
@@ -66,10 +66,10 @@ export function noteLate(before: LateRecord, late: readonly Reading[], seenAtMs:
 }
 
 /**
- * The coverage without what lies at or beyond `end`.
+ * The coverage without the part at or beyond `end`.
  *
- * @param stored readings that are stored, of which the newest before `end` is the new edge; without a fitting one it is
- * the other edge of the range, which is stored as well.
+ * @param stored stored readings; the newest of them before `end` becomes the new edge. If none fits, the edge is the
+ * other edge of the range, which is stored as well.
  */
 export function withdrawBeyond(
   covered: readonly CoveredRange[],
@@ -103,38 +103,42 @@ export interface CoverageInput {
   readonly covers: CoveredRange | null;
   /** The server's time of the answer. */
   readonly answeredAtMs: EpochMs;
-  /** The earliest time at which the answer can have come, by which readings are late; `answeredAtMs` if left out. */
+  /**
+   * The earliest time at which the answer can have come. It decides which readings are late; `answeredAtMs` if absent.
+   */
   readonly seenAtMs?: EpochMs;
   readonly readings: readonly Reading[];
   /** The configured grace period, in milliseconds. */
   readonly gracePeriodMs: number;
   /**
-   * For a covered range that ends at a late reading: the instant after the newest stored reading in it. Without one:
-   * its beginning, or the end of cleared lines.
+   * Returns where to begin reading again in a covered range that ends at a late reading: the instant after the newest
+   * stored reading in the range. Without one: the beginning of the range, or the end of cleared lines.
    */
   readonly lateGapFrom?: (range: Interval) => EpochNs;
-  /** Whether empty answers have hidden the readings: those in covered ranges are not counted as late. */
+  /** Whether empty answers have hidden the readings. Then readings in covered ranges do not count as late. */
   readonly wasHidden?: boolean;
-  /** The device's silence before a gap, as its last page shows it; nothing for any other page. */
+  /** The device's silence before a gap, as its last page shows it; `null` for any other page. */
   readonly silence?: Silence | null;
 }
 
-/** How far back the last page of a gap shows every reading, and what of a silence before that is in doubt. */
+/** How far back the last page of a gap shows every reading, and which part of a silence before that is in doubt. */
 export interface Silence {
   /** The page has every reading from here on. */
   readonly reachedTo: EpochNs;
-  /** From here on the service surely shows readings: older coverage is left alone. */
+  /** From here on the service surely shows readings. Older coverage stays as it is. */
   readonly visibleFrom: EpochNs;
   /** A silence that is shorter is not checked, in milliseconds. */
   readonly leastMs: number;
 }
 
 /**
- * The coverage and the record after a page that brought these late readings. Where they make the grace period grow,
- * what was covered too early is taken back, and a page that was requested under the shorter one covers no more than the
- * longer one allows. Where the oldest reading of the page is late, more may lie below it: what is covered between it
- * and the next stored reading is taken back too, and so the scan continues until it meets stored readings. A silence
- * that ends with this page is checked in the same way ({@link silentRanges}).
+ * The coverage and the record after a page with these late readings.
+ *
+ * If the late readings make the grace period grow, coverage that came too early is withdrawn, and a page that was
+ * requested under the shorter grace period covers no more than the longer one allows. If the oldest reading of the page
+ * is late, more may lie below it: the coverage between it and the next stored reading is withdrawn too, so the scan
+ * continues until it meets stored readings. A silence that ends with this page is checked in the same way ({@link
+ * silentRanges}).
  */
 export function coverageAfter(
   input: CoverageInput,
@@ -160,12 +164,12 @@ export function coverageAfter(
 }
 
 /**
- * The covered ranges of a silence that ends with this page, where the page does not reach over them. A device that was
- * cut off and hands in what it has recorded meanwhile has readings there that no answer could show before. Such a range
- * is requested once more: the readings of this page end the silence for good.
+ * The covered ranges of a silence that ends with this page, if the page does not reach over them. A device that was cut
+ * off and now sends its recorded readings has readings there that no answer could show before. Such a range is
+ * requested once more: the readings of this page end the silence for good.
  *
- * A silence begins at the last stored reading; without one, where the first empty answer begins. It may end below what
- * the page covers, in a range that is not wanted any more.
+ * A silence begins at the last stored reading; without one, at the beginning of the first empty answer. It may end
+ * below the range that the page covers, in a range that is no longer wanted.
  */
 function silentRanges({ state, covers, silence, readings }: CoverageInput): Interval[] {
   if (covers === null || !silence) return [];
@@ -187,7 +191,7 @@ function silentRanges({ state, covers, silence, readings }: CoverageInput): Inte
   return isChecked ? found : [];
 }
 
-/** The oldest reading of a page above the ranges that were covered before; `null` where the page has none. */
+/** The oldest reading of a page above the ranges that were covered before; `null` if the page has none. */
 function endOfSilence(
   covers: CoveredRange,
   before: readonly CoveredRange[],
@@ -233,7 +237,7 @@ function edgeOf(reading: Reading | null): Edge | null {
   return reading === null ? null : { at: reading.recordedAt, digest: readingDigest(reading) };
 }
 
-/** The oldest reading; of several at one instant the last served, which is the older one. */
+/** The oldest reading. If several have one instant, the last served, which is the older one. */
 function oldestReading(readings: readonly Reading[]): Reading | null {
   return readings.reduce<Reading | null>(
     (oldest, reading) => (oldest === null || reading.recordedAt <= oldest.recordedAt ? reading : oldest),
@@ -241,14 +245,14 @@ function oldestReading(readings: readonly Reading[]): Reading | null {
   );
 }
 
-/** The last, else the first edge of a covered range, if it lies below an instant. */
+/** The last edge of a covered range below an instant, otherwise its first edge; `null` if neither is below. */
 function lastBelow({ first, last }: CoveredRange, end: EpochNs): Edge | null {
   return [last, first].find((edge) => edge !== null && edge.at < end) ?? null;
 }
 
 /**
  * A commit without readings that withdraws the coverage at or beyond `end`. The hours above the newest stored reading
- * are written again once they are over: no database has their points if the clock was more than a day ahead.
+ * are written again once they are over, because no database has their points if the clock was more than a day ahead.
  */
 export function composeWithdrawal(
   state: TelemetryState,
@@ -289,8 +293,8 @@ export function hourStart(hour: number): EpochNs {
 }
 
 /**
- * The hours that lie completely inside the covered ranges and are not written yet, and the set of written ones with
- * them.
+ * The hours that lie completely inside the covered ranges and are not written yet, and the set of written hours
+ * including them.
  */
 export function hoursToWrite(
   covered: readonly CoveredRange[],
@@ -308,14 +312,14 @@ type CoverageState = Pick<TelemetryState, 'covered' | 'hoursWritten'>;
 
 /**
  * The coverage that is left when a page comes, without unverified empty ranges: ranges that empty answers covered while
- * no reading of the device was stored. No stored reading could contradict such answers, so a service that answers
- * emptily for hours would leave all that was before them missing for good. Once a device shows a reading, those ranges
- * are requested again, wherever the reading lies: the page that shows it may be one of history, and shows nothing about
- * newer readings. From then on there is a reading that the answers have to contain.
+ * no reading of the device was stored. No stored reading could contradict such answers, so a service that sends empty
+ * answers for hours would leave everything before them missing for good. Once a device shows a reading, those ranges
+ * are requested again, wherever the reading lies: the page that shows it may be a page of history, which shows nothing
+ * about newer readings. From then on the answers have to contain a known reading.
  *
- * @param hasLines whether telemetry of the device was ever archived. Its hours are written again only where none was;
- * and where some was, nothing is taken back before a page covers a range with a reading: a reading that is too young to
- * be covered comes with every page.
+ * @param hasLines whether telemetry of the device was ever archived. If not, its hours are written again. If so, no
+ * coverage is withdrawn before a page covers a range with a reading: a reading that is too young to be covered comes
+ * with every page.
  */
 export function withoutUnverified<State extends CoverageState>(
   state: State,
@@ -337,8 +341,8 @@ export function presentOf({ limit, gracePeriodMs }: Pick<WantedRange, 'limit' | 
 }
 
 /**
- * The coverage limit of one device: lower than the common one by what late readings have added to its grace period.
- * Wherever the limit of a device counts, it is this one.
+ * The coverage limit of one device: the common limit, lowered by the time that late readings have added to the device's
+ * grace period. Wherever the limit of a device counts, it is this one.
  */
 export function limitFor(
   { limit, gracePeriodMs }: Pick<WantedRange, 'limit' | 'gracePeriodMs'>,

@@ -1,14 +1,14 @@
 /**
- * The inventory: it reads one complete list of the devices, records what changed since the last one, and makes the
+ * The inventory: it reads one complete list of the devices, records the changes since the last one, and makes the
  * `device` points.
  *
- * Only a complete list shows that a device is missing. A list whose cursor is refused half-way is read again from its
+ * Only a complete list shows that a device is missing. A list whose cursor is rejected half-way is read again from its
  * beginning. So is an empty list if the account counts devices, or if it has no count and some devices are known: a
  * service whose storage fails returns such lists.
  *
- * Devices that are gone are requested now and then; a device that answers again is back. A device that the last list
- * did not contain comes back with a list that contains it, also where it was gone by its own 404. One that is listed
- * all the time although it answers 404 comes back with an answer.
+ * Devices that are gone are requested occasionally; a device that answers again is back. A device that the last list
+ * did not contain is back when a list contains it, even if it was gone because of its own 404. A device that stays
+ * listed although it answers 404 is back when it answers.
  */
 
 import { nameOf } from '../core/device-names.ts';
@@ -23,26 +23,26 @@ import { type EpochMs, type EpochNs, HOUR_MS, HOUR_NS, isLater, msToNs, nsToMs }
 import type { Peeking, SyncContext } from './context.ts';
 import { freshestFirst, includedDevices } from './filter.ts';
 
-/** A `device` point is made when something changed, and at least this often. */
+/** A `device` point is made when a value has changed, and at least this often. */
 const POINT_EVERY_NS = HOUR_NS;
 
-/** How long to wait before a listing is begun again. */
+/** How long to wait before a listing starts again. */
 const RETRY_MS = 1000;
 
-/** How many devices are polled to find out whether they exist, where the account has no count. */
+/** How many devices are polled to find out whether they exist, if the account has no count. */
 const MAX_CONTROLS = 3;
 
 /**
- * The limit of a listing: this many times the number that the account counts, and some more; without a count, and
- * whatever the account counts, far beyond any workspace. The texts of all records may have this many characters, where
- * each record counts as some even without a text.
+ * The limits of a listing: this many times the number that the account counts, and some more; without a count, and
+ * whatever the account counts, a number far beyond any workspace. The texts of all records together may have this many
+ * characters; each record counts as a few even without text.
  */
 const LISTED_MOST = { timesCounted: 10, more: 1000, ever: 100_000, characters: 32_000_000, ofARecord: 200 };
 
 /**
  * Lists all devices and stores the listing in one transaction.
  *
- * @throws ApiFault if the listing could not be completed; nothing is changed then.
+ * @throws ApiFault if the listing could not be completed; then nothing is changed.
  */
 export async function syncDevices(context: SyncContext, signal: AbortSignal): Promise<void> {
   await context.takeTurn('devices', async () => await syncDeviceList(context, signal), signal);
@@ -83,9 +83,9 @@ async function syncDeviceList(context: SyncContext, signal: AbortSignal): Promis
 }
 
 /**
- * Up to when a list shows the signs of life. While no `Date` counts, the time of its answer is that of the local clock,
- * which may be ahead: then no later than the server's clock has certainly passed, by the list itself, or than the
- * unconfirmed `Date`. Otherwise a later range would count as empty by a list that is older.
+ * The time up to which a list shows signs of life. While no `Date` counts, the time of its answer comes from the local
+ * clock, which may be ahead. Then the result is at most the time that the server's clock has certainly passed according
+ * to the list itself, or the unconfirmed `Date`. Otherwise a later range would count as empty because of an older list.
  */
 function listedTo({ serverClock }: Pick<SyncContext, 'serverClock'>, answeredAtMs: EpochMs): EpochMs {
   if (serverClock.isKnown()) return answeredAtMs;
@@ -104,7 +104,7 @@ interface Listing {
 /**
  * Lists all devices without storing them.
  *
- * @throws ApiFault where the listing could not be completed, or has none of the devices that are known.
+ * @throws ApiFault if the listing could not be completed, or has none of the known devices.
  */
 export async function listDevices(context: SyncContext, signal: AbortSignal): Promise<Listing> {
   for (let starts = 1; ; starts += 1) {
@@ -119,19 +119,17 @@ export async function listDevices(context: SyncContext, signal: AbortSignal): Pr
   }
 }
 
-/**
- * Whether a listing has no devices although the account counts some, or, without a count, although some are known.
- */
+/** Whether a listing has no devices although the account counts some, or, without a count, although some are known. */
 function isImplausible({ store }: SyncContext, { records, unreadable }: Listing): boolean {
   const counted = store.account()?.devices ?? null;
   return records.size === 0 && unreadable === 0 && (counted === null ? isAnyKnown(store) : counted > 0);
 }
 
 /**
- * Accepts an empty list where the account has no count, or no device is known. Otherwise all known devices would be
- * gone by it.
+ * Accepts an empty list if the account has no count or no device is known. Otherwise the list would mean that all known
+ * devices are gone.
  *
- * @throws ApiFault where it is not accepted.
+ * @throws ApiFault if the list is not accepted.
  */
 function acceptEmptyList({ store }: SyncContext, listing: Listing): Listing {
   const counted = store.account()?.devices ?? null;
@@ -145,9 +143,9 @@ function noneListed(though: string): ApiFault {
 }
 
 /**
- * Where the account has no count, the known devices are polled to find out whether an empty listing is true.
+ * Polls the known devices to find out whether an empty listing is true, if the account has no count.
  *
- * @throws ApiFault where it is not.
+ * @throws ApiFault if it is not true.
  */
 async function checkAgainstDevices(context: SyncContext, listing: Listing, signal: AbortSignal): Promise<void> {
   if (!isImplausible(context, listing) || !isAnyKnown(context.store)) return;
@@ -159,7 +157,9 @@ function isAnyKnown(store: SyncContext['store']): boolean {
   return store.devices().some(({ goneSinceMs }) => goneSinceMs === null);
 }
 
-/** @returns one of the known devices that exists (no 404); `null` if none does, or the key does not have the scope. */
+/**
+ * Returns one of the known devices that exists (no 404); `null` if none does, or if the key does not have the scope.
+ */
 async function answeringDevice(context: SyncContext, signal: AbortSignal): Promise<string | null> {
   for (const { record } of freshestFirst(includedDevices(context)).slice(0, MAX_CONTROLS)) {
     const { deviceId } = record;
@@ -205,7 +205,7 @@ function noteRejected(
 /**
  * Checks page by page that a listing has an end.
  *
- * @returns takes in a page, and throws an ApiFault when there are more than any workspace has
+ * @returns a function that takes each page, and throws an ApiFault if there are more records than any workspace has
  */
 function createLengthCheck({ store }: SyncContext): (page: DevicePage) => void {
   const counted = store.account()?.devices ?? 0;
@@ -214,7 +214,7 @@ function createLengthCheck({ store }: SyncContext): (page: DevicePage) => void {
   let listed = 0;
   let characters = 0;
   return ({ devices, rejected }) => {
-    // A page without a record counts too.
+    // A page without a record counts as one record.
     listed += Math.max(1, devices.length + rejected.length);
     characters += devices.reduce((sum, record) => sum + charactersOf(record), 0);
     if (listed > most) throw endless(`the list is too long: ${listed} records, where the account counts ${counted}`);
@@ -226,7 +226,7 @@ function endless(message: string): ApiFault {
   return new ApiFault('malformed', `GET /devices: ${message}`, { request: 'GET /devices' });
 }
 
-/** How much of the limit a record uses: its texts, and a constant for the rest. */
+/** How much of the limit a record uses: its texts, and a constant for the other members. */
 function charactersOf(record: DeviceRecord): number {
   const texts = Object.values(record).flat() as readonly unknown[];
   return texts.reduce<number>(
@@ -235,7 +235,7 @@ function charactersOf(record: DeviceRecord): number {
   );
 }
 
-/** Records that could not be read may hold a position anywhere in their text. */
+/** Records that could not be read may contain a position anywhere in their text. */
 function withoutPositions(rejected: readonly RejectedRecord[]): RejectedRecord[] {
   return rejected.map(({ reason }) => ({ reason, record: '(not kept: sync.location is false)' }));
 }
@@ -250,20 +250,18 @@ function toListed(
   const last = store.lastDevicePoint(record.deviceId);
   const atNs = msToNs(atMs);
   const due = last === null || last.digest !== digest || isFarFrom(atNs, last.atNs);
-  // A state is written later than the one before it, or not at all: two at one instant would be one point.
+  // A state is written with a later time than the previous one, or not at all: two at one instant would be one point.
   const later = last === null || isLater(atMs, nsToMs(last.atNs));
   const written = due && later && serverClock.unconfirmed() === null && !settings.filter.excludes(record);
   return { record, name, digest, line: written ? deviceLine(record, tag, atMs) : null };
 }
 
-/**
- * Whether an hour lies between two times; the earlier one may be the second, if it was made by a clock that was wrong.
- */
+/** Whether an hour lies between two times. The earlier one may be the second, if a wrong clock made it. */
 function isFarFrom(a: EpochNs, b: EpochNs): boolean {
   return a - b >= POINT_EVERY_NS || b - a >= POINT_EVERY_NS;
 }
 
-/** How many new devices of one list are reported one by one: the log has no more lines of one kind in a minute. */
+/** How many new devices of one list are reported one by one: the log has no more lines of one kind per minute. */
 const APPEARED_NAMED = 10;
 
 /** Reports the new devices of one list. */
@@ -289,7 +287,7 @@ const POLLED_AT = 'gone_looked_at_ms';
 /** The device is still gone, or the key does not have the scope. */
 const NO_ANSWER: ReadonlySet<ApiFaultKind> = new Set(['not-found', 'scope-missing']);
 
-/** Faults that one device may have forever: they must not keep the list of the others from being accepted. */
+/** Faults that one device may have forever. They must not prevent the list of the others from being accepted. */
 const DEVICE_FAULTS: ReadonlySet<ApiFaultKind> = new Set(['server-fault', 'unreachable', 'malformed']);
 
 /** How soon a device is polled again after such a fault. */
@@ -326,7 +324,7 @@ export async function pollGoneDevices(
     store.markBack(deviceId);
     observe({ type: 'device-returned', deviceId });
   }
-  // Only now: if a fault interrupts the polls, the rest of the devices are polled with the next listing.
+  // Stored only now: if a fault interrupts the polls, the other devices are polled with the next listing.
   store.saveFact(POLLED_AT, String(wasSilent ? nowMs - polls.gonePollMs + REPOLL_MS : nowMs));
 }
 

@@ -1,9 +1,9 @@
 /**
- * When an empty answer is accepted although there is evidence of readings. A page that stops short of the last sign of
- * life of its device is an empty answer about what lies above its newest reading.
+ * When an empty answer is accepted although there is evidence of readings. A page that ends before the last sign of
+ * life of its device is an empty answer about the range above its newest reading.
  *
- * An empty answer shows that nothing came, not that nothing is there: a service whose storage fails, or a replica that
- * is behind, answers with empty pages as well. Where the device was seen at or after the beginning of the range, or a
+ * An empty answer shows that no reading came, not that none exists: a service whose storage fails, or a replica that is
+ * behind, answers with empty pages as well. Where the device was seen at or after the beginning of the range, or a
  * reading of the range is archived, an empty answer is provisional: the range stays a gap, with the reason
  * `unverified`.
  *
@@ -14,16 +14,17 @@
  * | confirmed three times               | accepted, and not requested again                           |
  * | any, with an archived reading in it | accepted after half an hour; else a gap                     |
  *
- * A control is an accepted page with readings of another device within the same minutes; beside a page that stops short
- * of a sign of life, one that is as new as that sign. It does not count against an archived reading, which shows that
- * the answer is false. Half an hour means at least three answers spread over that time. An accepted range is requested
- * again after an hour and after a day, in one request. A reading of the range or above it ends all this.
+ * A control is an accepted page with readings of another device within the same minutes; for a page that ends before a
+ * sign of life, the control must be as new as that sign. It does not count against an archived reading, which shows
+ * that the answer is false. Half an hour means at least three answers spread over that time. An accepted range is
+ * requested again after an hour and after a day, in one request. A reading of the range or above it ends all this.
  *
  * An empty answer about history below the newest stored reading is accepted at once, unless a reading of its range is
- * archived. Where the stored readings above and below are more than a window away, it had none to show, so nothing
- * speaks for it either: each such window is requested once more after a day, those at doubling distances from the first
- * one also after an hour. Where that finds a reading, the windows next to it are requested at once. So are the first
- * ranges of a device that was never seen, as far as is known: other ranges of such a device wait for its first reading.
+ * archived. If the stored readings above and below are more than a window away, the answer could show none of them, so
+ * there is no evidence for it either: each such window is requested once more after a day, and the windows at doubling
+ * distances from the first one also after an hour. If that finds a reading, the windows next to it are requested at
+ * once. The first ranges of a device that was apparently never seen are treated in the same way; other ranges of such a
+ * device wait for its first reading.
  *
  * The rules are pure; `EmptyRange` and `EmptyWindow` are what the state remembers of a device.
  */
@@ -32,10 +33,10 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import { CONFIRMED_FOR_GOOD, type EmptyRange, type EmptyWindow } from '../core/state/telemetry.ts';
 import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 
-/** How long before or after an empty answer a page of another device is a control. */
+/** How long before or after an empty answer a page of another device counts as a control. */
 const CONTROL_MS = 2 * MINUTE_MS;
 
-/** The spread of empty answers that are accepted without a control. */
+/** The time over which empty answers must be spread to be accepted without a control. */
 const SPREAD_MS = 30 * MINUTE_MS;
 const SPREAD_ANSWERS = 3;
 
@@ -43,11 +44,11 @@ const SPREAD_ANSWERS = 3;
 export interface EmptyAnswer {
   /** The range that the answer would cover. */
   readonly range: Interval;
-  /** `last_seen_at` of the device as last listed; `null` where it has none. */
+  /** `last_seen_at` of the device as last listed; `null` if it has none. */
   readonly seenAt: EpochNs | null;
   /** The newest archived reading of the device; `null` without one. */
   readonly newestNs: EpochNs | null;
-  /** Whether a reading of the range is archived, or was until its lines were cleared away. */
+  /** Whether a reading in the range is archived, or was archived until its lines were cleared. */
   readonly isStored: boolean;
   /** The stored record of the device's empty range. */
   readonly known: EmptyRange | null;
@@ -56,8 +57,8 @@ export interface EmptyAnswer {
   /** By the server's clock. */
   readonly nowMs: EpochMs;
   /**
-   * For how long there have been such answers by the monotonic clock, in ms: without `Date` the server's time jumps
-   * with the local clock. Infinite where an earlier process had the first one.
+   * How long there have been such answers by the monotonic clock, in ms, because without `Date` the server's time jumps
+   * with the local clock. Infinite if an earlier process received the first one.
    */
   readonly waitedMs: number;
 }
@@ -81,8 +82,8 @@ export function judgeEmpty(answer: EmptyAnswer): EmptyVerdict {
 }
 
 /**
- * Whether there is evidence of readings in the range: an archived one, or a sign of life that no archived one explains.
- * Of a device without any reading every sign of life after the beginning of the range counts.
+ * Whether there is evidence of readings in the range: an archived reading, or a sign of life that no archived reading
+ * explains. For a device without any reading, every sign of life after the beginning of the range counts.
  */
 function isContradicted({ range, seenAt, newestNs, isStored }: EmptyAnswer): boolean {
   if (isStored) return true;
@@ -112,15 +113,15 @@ export function confirmEmpty(known: EmptyRange, nowMs: EpochMs): EmptyRange {
   return { ...known, answers: known.answers + 1, confirmed, dueMs };
 }
 
-/** After what time a window is requested for the last time: less than the day beyond which nothing is due. */
+/** After this time a window has been requested for the last time: less than the day after which no check is due. */
 const LAST_CHECK_MS = DAY_MS - HOUR_MS;
 
 /**
  * The window to request again after an accepted answer without a reading.
  *
- * @param before the windows of the device that wait for that already, and what is covered.
- * @returns `null` where no newer reading is stored, so that the next one has the silence before it checked, or where
- * stored readings speak against the answer. A device without a last-seen time may never have a next reading.
+ * @param before the windows of the device that already wait for that, and its covered ranges.
+ * @returns `null` if no newer reading is stored, because the next reading will cause a check of the silence before it,
+ * or if stored readings contradict the answer. A device without a last-seen time may never have a next reading.
  */
 export function windowToCheck(
   { range, seenAt, newestNs, isStored, nowMs }: Omit<EmptyAnswer, 'known' | 'controlMs' | 'waitedMs'>,
@@ -129,13 +130,13 @@ export function windowToCheck(
   const isFirst = !before.covered.some(({ to }) => to <= range.from);
   const isUnsupported = newestNs === null ? seenAt === null && isFirst : newestNs >= range.to;
   if (isStored || !isUnsupported || range.from >= range.to) return null;
-  // The first, the second, the fourth, the eighth.
+  // The first, the second, the fourth, the eighth window, and so on.
   const { length } = before.windows;
   const isProbe = (length & (length + 1)) === 0;
   return { ...range, sinceMs: nowMs, dueMs: nowMs + (isProbe ? HOUR_MS : LAST_CHECK_MS) };
 }
 
-/** A range to request again after an hour and after a day. */
+/** Creates a range that is requested again after an hour and after a day. */
 export function createEmptyWindow(range: Interval, nowMs: EpochMs): EmptyWindow {
   return { ...range, sinceMs: nowMs, dueMs: nowMs + HOUR_MS };
 }
@@ -148,8 +149,8 @@ export function confirmWindow(window: EmptyWindow, nowMs: EpochMs): EmptyWindow 
 }
 
 /**
- * Whether a check that is due at this time is to be requested now. A clock that was ahead has recorded the time if it
- * is more than a day away.
+ * Whether a check that is due at this time is to be requested now. A time more than a day away was recorded by a clock
+ * that was ahead.
  */
 export function isCheckDue(dueMs: EpochMs | null, nowMs: EpochMs): boolean {
   return dueMs !== null && (dueMs <= nowMs || dueMs > nowMs + DAY_MS);
@@ -166,13 +167,13 @@ interface ServedPage {
 /** The pages with readings that were served last. */
 export interface ServedReadings {
   last: ServedPage | null;
-  /** The last page of another device than that of `last`. */
+  /** The last page of a device other than that of `last`. */
   before: ServedPage | null;
-  /** When this process had the first of the answers about a device that something speaks against, monotonic. */
+  /** When this process received the first contradicted answer about each device, by the monotonic clock. */
   readonly absentSince: Map<string, number>;
 }
 
-/** Creates the record of served readings, without any. */
+/** Creates an empty record of served readings. */
 export function nothingServed(): ServedReadings {
   return { last: null, before: null, absentSince: new Map() };
 }
@@ -193,7 +194,7 @@ export function noteServedReadings(served: ServedReadings, page: ServedPage): bo
 }
 
 /**
- * When readings of another device were served last; `null`: never, or they are older than `since`. A replica that is
+ * When readings of another device were last served; `null`: never, or they are older than `since`. A replica that is
  * behind serves old readings of every device.
  */
 export function controlFor({ last, before }: ServedReadings, deviceId: string, since: EpochNs = 0n): EpochMs | null {
@@ -202,9 +203,9 @@ export function controlFor({ last, before }: ServedReadings, deviceId: string, s
 }
 
 /**
- * The sign of life that the newest page of a device has to explain by a reading: the last one in the gap. While signs
- * of life are all that is known of the time (no `Date`), the newest sign always lies above the gap, however long ago it
- * was: then it is that one, until the last try.
+ * The sign of life that a reading on the newest page of a device has to explain: the last one in the gap. While signs
+ * of life are the only evidence of the time (no `Date`), the newest sign always lies above the gap, however old it is.
+ * Then it is that one, until the last try.
  *
  * @returns its time; `null` without one.
  */
@@ -222,8 +223,8 @@ export function signToExplain(
 }
 
 /**
- * Whether a page with readings ends what is remembered of empty answers: a reading in the range or above it, or the
- * first one.
+ * Whether a page with readings ends the record of empty answers: it has a reading in the range or above it, or the
+ * first reading.
  */
 export function endsEmpty({ from }: EmptyRange, newestServed: EpochNs, newestNs: EpochNs | null): boolean {
   return newestNs === null || newestServed >= from;

@@ -1,8 +1,8 @@
 /**
- * Requests pages of telemetry, and keeps what the answers show about windows and devices.
+ * Requests pages of telemetry, and records what the answers show about windows and devices.
  *
- * The rules are in `window-limits.ts`. Some of the knowledge outlives the process as facts of the state, the rest lasts
- * as long as the program.
+ * The rules are in `window-limits.ts`. Some of these facts are stored in the state and outlive the process; the others
+ * last as long as the process.
  */
 import { ApiFault } from '../core/faults.ts';
 import { isNumber, orNone, orNull, parseAs, shapeOf } from '../core/json.ts';
@@ -25,46 +25,45 @@ import {
   windowLimits,
 } from './window-limits.ts';
 
-/** The fact `yes` once a request with `after` alone was refused. */
+/** This fact is `yes` once a request with only `after` was rejected. */
 const BOTH_BOUNDS = 'windows_need_both_bounds';
 /** The fact with the plan's days under which older readings were served. */
 const SERVED_BEYOND = 'served_beyond_days';
 /**
- * The fact with the plan's days, the days beyond which a request was refused for its age, and the time of the refusal
- * in ms, as a JSON list.
+ * The fact with the plan's days, the days beyond which a request was rejected for its age, and the time of the
+ * rejection in ms, as a JSON list.
  */
 const REFUSED_BEYOND = 'refused_beyond_days';
 /**
- * The fact with the days that the refusal of a range has named last, and the time of it in ms, as a JSON list. It
- * stands in for the plan where the account is not read, and does not show that an age is refused: the width may have
- * been.
+ * The fact with the days that the last rejection of a range has named, and its time in ms, as a JSON list. It replaces
+ * the plan if the account is not read. It does not show that an age is rejected: the width may have been the cause.
  */
 const NAMED_DAYS = 'named_max_days';
 
-/** How long a refusal counts: then one request finds out anew, as the service may have been at fault. */
+/** How long a rejection counts. After that, one request finds out again, because the service may have been at fault. */
 const REFUSAL_COUNTS_MS = DAY_MS;
 
-/** The facts that answers have shown about the service's windows, and the state that stores part of it. */
+/** The facts that answers have shown about the service's windows, and the state that stores some of them. */
 interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
   learntWidth: WindowKnowledge['learntWidth'];
-  /** Whether the server's time was known when the width was learnt. */
+  /** Whether the server's time was known when the width was learned. */
   isWidthSure: boolean;
   leadNs: bigint;
   bothBounds: boolean;
-  /** Answers about devices so far. */
+  /** The number of answers about devices so far. */
   answers: number;
   /** The first 404 of each device that no page has followed. */
   readonly notFound: Map<string, NotFound>;
 }
 
-/** Loads the stored knowledge about windows. */
+/** Loads the stored facts about windows. */
 export function createLearntWindows({ store, serverClock }: Pick<SyncContext, 'store' | 'serverClock'>): LearntWindows {
   const bothBounds = store.fact(BOTH_BOUNDS) === 'yes';
   const learnt = { learntWidth: null, isWidthSure: false, leadNs: FIRST_LEAD_NS, bothBounds };
   return { store, serverClock, ...learnt, answers: 0, notFound: new Map() };
 }
 
-/** @returns the rules by which windows are requested now. */
+/** Returns the rules by which windows are requested now. */
 export function windowRules({ store, serverClock, learntWidth, leadNs, bothBounds }: LearntWindows): WindowRules {
   const served = store.fact(SERVED_BEYOND);
   const passedMs = serverClock.passedMs();
@@ -81,7 +80,7 @@ export function windowRules({ store, serverClock, learntWidth, leadNs, bothBound
   };
 }
 
-/** The days of the plan: as the account has them, or where it was never read, as a refusal has named them lately. */
+/** The days of the plan: from the account, or, if that was never read, from a recent rejection. */
 function knownPlanDays(store: Pick<SyncContext['store'], 'account' | 'fact'>, nowMs: EpochMs): number | null {
   const account = store.account();
   if (account !== null) return account.plan.historyMaxDays;
@@ -91,7 +90,7 @@ function knownPlanDays(store: Pick<SyncContext['store'], 'account' | 'fact'>, no
   return isRecent(atMs, nowMs) ? days : null;
 }
 
-/** Keeps the days of the plan that a refusal names, where the account is not known. */
+/** Stores the days of the plan that a rejection names, if the account is not known. */
 function noteNamedDays({ store, serverClock }: LearntWindows, { kind, facts }: ApiFault): void {
   if (kind !== 'range-too-large' || facts.maxDays === undefined || store.account() !== null) return;
   store.saveFact(NAMED_DAYS, JSON.stringify([facts.maxDays, serverClock.nowMs()]));
@@ -100,7 +99,7 @@ function noteNamedDays({ store, serverClock }: LearntWindows, { kind, facts }: A
 /** The days of the plan, and when a refusal named them. */
 const isNamedDays = shapeOf<readonly [days: number, atMs: EpochMs]>([isNumber, isNumber]);
 
-/** The days of the plan and of the refused age, and when it was refused: unknown where the age is doubted. */
+/** The days of the plan and of the rejected age, and when it was rejected; `null` if the age is doubted. */
 const isRefusedAge = shapeOf<readonly [planDays: number | null, days: number, atMs: EpochMs | undefined]>([
   orNull(isNumber),
   isNumber,
@@ -115,14 +114,14 @@ function refusedBeyond(fact: string | null, nowMs: EpochMs): WindowKnowledge['re
   return isRecent(atMs, nowMs) ? { planDays, days } : null;
 }
 
-/** Whether a refusal still counts. One from the future was recorded by a clock that was ahead. */
+/** Whether a rejection still counts. A rejection from the future was recorded by a clock that was ahead. */
 function isRecent(refusedAtMs: EpochMs, nowMs: EpochMs): boolean {
   return Math.abs(nowMs - refusedAtMs) < REFUSAL_COUNTS_MS;
 }
 
 /**
- * Forgets a refused age that is younger than the plan's, as that was read: the plan may have been another one for a
- * while. Called at the start of a process, so that one request finds out anew.
+ * Drops a rejected age that is younger than the plan's: the plan may have been another one for a while. Called at the
+ * start of a process, so that one request finds out again.
  */
 export function forgetDoubtfulAge({ store }: Pick<SyncContext, 'store'>): void {
   const refused = parseAs(store.fact(REFUSED_BEYOND), isRefusedAge);
@@ -132,7 +131,7 @@ export function forgetDoubtfulAge({ store }: Pick<SyncContext, 'store'>): void {
   if (isDoubtful) store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
 }
 
-/** Stores what a refusal has shown about windows. */
+/** Stores what a rejection has shown about windows. */
 function saveLimits(learnt: LearntWindows, limits: Partial<WindowKnowledge>): void {
   const { store } = learnt;
   if (limits.bothBounds === true) {
@@ -150,7 +149,7 @@ function saveLimits(learnt: LearntWindows, limits: Partial<WindowKnowledge>): vo
 }
 
 /**
- * Records the readings of a page. Readings beyond the plan's age show that this age does not matter: then all gaps of
+ * Records the readings of a page. Readings beyond the plan's age show that this age does not matter. Then all gaps of
  * all devices are worth another request at once.
  */
 export function noteServed(learnt: LearntWindows, readings: readonly Reading[]): void {
@@ -161,17 +160,17 @@ export function noteServed(learnt: LearntWindows, readings: readonly Reading[]):
 }
 
 /**
- * Records that a page without an upper bound did not end at the present: it has readings of times that no clock has
- * reached, or ends before a time at which the device is known to have one, as the service's own clock may be behind.
- * From now on requests have an upper bound.
+ * Records that a page without an upper bound did not end at the present: it has readings with times that no clock has
+ * reached, or it ends before a time at which the device is known to have a reading, because the service's own clock may
+ * be behind. From now on requests have an upper bound.
  */
 export function noteOpenEnd(learnt: LearntWindows): void {
   learnt.bothBounds = true;
 }
 
 /**
- * Forgets the width that was learnt under another plan, for good. So too the width of a time at which the server's
- * clock was not known, once it is: the age by that clock may have been the reason of the refusals.
+ * Drops a width that was learned under another plan, for good. Once the server's clock is known, it also drops a width
+ * from before that: the age by a wrong clock may have been the cause of the rejections.
  */
 function forgetDoubtfulWidth(learnt: LearntWindows): void {
   const { learntWidth, isWidthSure, serverClock } = learnt;
@@ -191,8 +190,8 @@ type PageAnswer = { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> 
 /**
  * Requests a page.
  *
- * @returns the page, or why there is none where the reason concerns this request or this device alone.
- * @throws ApiFault where the fault concerns more (unreachable, throttled, key, plan, scope, server fault).
+ * @returns the page, or why there is none if the cause concerns only this request or this device.
+ * @throws ApiFault if the fault concerns more (unreachable, throttled, key, plan, scope, server fault).
  */
 export async function fetchPage(
   { context, windows }: FetchParts,
@@ -220,7 +219,7 @@ export async function fetchPage(
 /**
  * Records a 404 about a device.
  *
- * @returns whether the device is gone, or may only be out of reach.
+ * @returns whether the device is gone, or may only be unreachable.
  */
 function noteNotFound({ notFound, answers, serverClock }: LearntWindows, deviceId: string): 'gone' | 'unreachable' {
   const now = { atMs: serverClock.nowMs(), answers };
@@ -230,7 +229,7 @@ function noteNotFound({ notFound, answers, serverClock }: LearntWindows, deviceI
 }
 
 /**
- * Requests the newest page of a device: without bounds, and where that is refused, with the widest window there may be.
+ * Requests the newest page of a device: without bounds, and if that is rejected, with the widest possible window.
  *
  * @throws ApiFault
  */
@@ -244,7 +243,7 @@ async function fetchNewest(parts: FetchParts, deviceId: string, signal: AbortSig
   }
 }
 
-/** Requests the widest window up to now. Where the plan is unknown, refusals show how wide that is. */
+/** Requests the widest window up to now. If the plan is unknown, rejections show how wide that is. */
 async function fetchWidest(
   { context, windows }: FetchParts,
   purpose: Purpose & { readonly deviceId: string },
@@ -268,7 +267,7 @@ async function fetchWidest(
 }
 
 /**
- * Records the newest page of a device; nothing is covered by it.
+ * Archives the newest page of a device without covering a range.
  *
  * @returns whether it had readings.
  */

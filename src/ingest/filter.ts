@@ -1,5 +1,5 @@
 /**
- * The device filter of a sync: which known devices it excludes, which sensors it has ever left out, and which of its
+ * The device filter of a sync: which known devices it excludes, which sensors it has ever excluded, and which of its
  * patterns match nothing. Such a pattern is probably a typing error, so it is reported once per process.
  *
  * A listing shows all devices. Sensors are known only as readings arrive, so their patterns are reported after the
@@ -14,11 +14,11 @@ import type { KnownDevice } from '../core/state/inventory.ts';
 import type { Store } from '../core/state/state.ts';
 import type { EpochNs } from '../core/time.ts';
 
-/** The record of which devices and sensors are left out. */
+/** The record of which devices and sensors are excluded. */
 export interface FilterNotes {
-  /** Whether the configuration leaves any sensor out, or did so before. */
+  /** Whether the configuration excludes any sensor, or did so before. */
   readonly touchesSensors: boolean;
-  /** The filter that the sync uses: it also has the sensors that were left out before. */
+  /** The filter that the sync uses. It also knows the sensors that were excluded before. */
   readonly filter: DeviceFilter;
   /** Records that all devices of the workspace were listed. */
   noteDevicesListed(records: readonly DeviceRecord[]): void;
@@ -32,8 +32,8 @@ export interface FilterNotes {
 const LEFT_OUT = 'sensors_left_out';
 
 /**
- * Adds the patterns that are in force to the stored ones, and returns all that were ever in force. A value of a sensor that was left out and is written again is no sign of a
- * new or a late reading.
+ * Adds the current patterns to the stored ones, and returns all patterns that were ever in force. If the values of an
+ * excluded sensor are written again, they are no sign of a new or a late reading.
  */
 function recordPatterns(store: Pick<Store, 'fact' | 'saveFact'>, current: readonly string[]): readonly string[] {
   const before = parseAs(store.fact(LEFT_OUT), isTexts) ?? [];
@@ -42,7 +42,7 @@ function recordPatterns(store: Pick<Store, 'fact' | 'saveFact'>, current: readon
   return ever;
 }
 
-/** Opens the notes on a filter: nothing was listed or read so far. */
+/** Opens the notes on a filter, before anything was listed or read. */
 export function createFilterNotes(
   filter: DeviceFilter,
   { store, observe }: { store: Pick<Store, 'fact' | 'saveFact'>; observe: Observe },
@@ -91,14 +91,14 @@ interface FilterParts {
   readonly settings: { readonly filter: DeviceFilter };
 }
 
-/** The devices of the inventory that are to be polled, those that are gone included. */
+/** The devices of the inventory that are to be polled, including those that are gone. */
 export function includedDevices({ store, settings }: FilterParts): readonly KnownDevice[] {
   return store.devices().filter(({ record }) => !settings.filter.excludes(record));
 }
 
 /**
- * Looks devices up by their id, in the inventory as it is now. A device that was never listed is known by its id alone;
- * an alert of no device belongs to no excluded one.
+ * Creates a function that returns whether a device is excluded, by its id in the current inventory. A device that was
+ * never listed is judged by its id alone. An alert without a device belongs to no excluded device.
  */
 export function exclusionNow({ store, settings }: FilterParts): (deviceId: string | null) => boolean {
   const { include, exclude } = settings.filter.spec;
@@ -123,7 +123,7 @@ const UNKNOWN: Omit<DeviceRecord, 'deviceId'> = {
   tags: [],
 };
 
-/** The devices that are there, those with the newest signs of life first. */
+/** The present devices, those with the newest signs of life first. */
 export function freshestFirst(devices: readonly KnownDevice[]): readonly KnownDevice[] {
   const seen = ({ record }: KnownDevice): EpochNs => record.lastSeenAt ?? 0n;
   return devices

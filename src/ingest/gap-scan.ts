@@ -3,8 +3,8 @@
  *
  * `page-request.ts` makes the requests, `judge-page.ts` determines the range that an answer covers, and
  * `rejected-answers.ts` decides about an answer that covers nothing. Every page is committed before the next request,
- * so an interruption costs at most the page in flight. A `RangeScan` is the state of one task, a `GapScan` that of the
- * requests of one gap.
+ * so an interruption costs at most the page in flight. A `RangeScan` is the state of one task, a `GapScan` the state of
+ * the requests for one gap.
  */
 import { type CoveredRange, type Edge, overlapsOf } from '../core/coverage.ts';
 import { hull, type Interval } from '../core/intervals.ts';
@@ -44,13 +44,13 @@ import {
 import { lateReadingsFrom } from './wanted-range.ts';
 import { servedFrom, visibleFrom, type WindowRefusal, windowLimits } from './window-limits.ts';
 
-/** How many empty pages in a row may name a next one before that leads nowhere. */
+/** How many empty pages in a row may name a next one before the scan gives up. */
 const MAX_EMPTY_PAGES = 10;
 
-/** How long to wait before a request is repeated after an odd answer: a replica that lags gets time to catch up. */
+/** How long to wait before a request is repeated after an unusable answer, so that a lagging replica can catch up. */
 const RETRY_MS = 1000;
 
-/** After how many pages that cover nothing a scan lets requests of other devices go before each of its own. */
+/** After this many pages that cover nothing, a scan lets requests of other devices go before each of its own. */
 const PAGES_AT_ONCE = 10;
 
 /** The range of a device to close, the lane that pays for it, and when to stop early. */
@@ -61,17 +61,17 @@ export interface ScanTask {
   /** The coverage limit: a gap that ends there is requested without `before`. */
   readonly limit: EpochNs;
   readonly lane: RequestLane;
-  /** The end of the scan: at the first page that covers something, or once its gaps are closed or named. */
+  /** The end of the scan: the first page that covers a range, or when its gaps are closed or named. */
   readonly until: 'first coverage' | 'closed';
-  /** Whether a page with room for it also has the stored readings below the range, so that they show a rate. */
+  /** Whether a page with free space also gets the stored readings below the range, so that they show a rate. */
   readonly isToLearn?: boolean;
-  /** Whether to stop where it is, so that something more urgent gets its turn: stopping anywhere is free. */
+  /** Whether to stop now, so that more urgent work gets its turn. Stopping anywhere loses nothing. */
   readonly isPaused?: () => boolean;
   /** Resolves when a request could be sent at once and nothing else waits to send one. */
   readonly waitUntilTurn?: (signal: AbortSignal) => Promise<void>;
 }
 
-/** The yield of the pages of a scan. */
+/** The results of the pages of a scan. */
 export interface ScanResult {
   /** How many pages were answered and judged. */
   readonly pages: number;
@@ -81,11 +81,11 @@ export interface ScanResult {
   readonly newReadings: number;
   /** Whether a page has covered a range that was not covered. */
   readonly extendsCoverage: boolean;
-  /** Whether a page was accepted or had something new: one that was neither shows nothing of its device. */
+  /** Whether a page was accepted or had new readings. Any other page shows nothing about its device. */
   readonly isUnderstood: boolean;
 }
 
-/** The result where no page was requested. */
+/** The result if no page was requested. */
 export const NOTHING_SCANNED: ScanResult = {
   pages: 0,
   lastReadings: [],
@@ -94,7 +94,7 @@ export const NOTHING_SCANNED: ScanResult = {
   isUnderstood: false,
 };
 
-/** Adds the results of two scans, one after the other. */
+/** Adds the results of two successive scans. */
 export function addScans(first: ScanResult, second: ScanResult): ScanResult {
   return {
     pages: first.pages + second.pages,
@@ -113,12 +113,12 @@ export interface Scanning extends FetchParts {
 /** The scan of one task, with its result so far. */
 export interface RangeScan extends Scanning {
   readonly task: ScanTask;
-  /** The range below its pages that has to be read again: it is scanned too, wherever the range of the task ends. */
+  /** The range below its pages that has to be read again. It is scanned too, wherever the range of the task ends. */
   reopened: Interval | null;
   result: ScanResult;
 }
 
-/** Whether to stop: the task has its range, something more urgent is due, or the archive was full at the last check. */
+/** Whether to stop: the task has its range, more urgent work is due, or the archive was full at the last check. */
 export function isStopped({ context, task, result }: RangeScan): boolean {
   if (task.until === 'first coverage' && result.extendsCoverage) return true;
   return task.isPaused?.() === true || !context.room().ok;
@@ -126,14 +126,14 @@ export function isStopped({ context, task, result }: RangeScan): boolean {
 
 /** The scan of one gap: the facts at its beginning, and the rejected answers since. */
 interface GapScan extends Scanning, Pick<PageRequest, 'gap' | 'near' | 'far'> {
-  /** The scan that it is a part of. */
+  /** The scan that this scan is a part of. */
   readonly whole: RangeScan;
-  /** The task with the coverage limit of its beginning. */
+  /** The task with the coverage limit from its beginning. */
   readonly task: ScanTask;
-  /** How far back beyond the gap late readings are looked for, where that costs nothing. */
+  /** How far beyond the gap to look for late readings, if that costs nothing. */
   readonly lateFrom: EpochNs | null;
   attempts: Attempts;
-  /** Pages in a row without a reading that named a next one. */
+  /** How many pages in a row had no reading but named a next page. */
   emptyPages: number;
   /** The oldest readings of chains of cursors that have ended with an empty page. */
   readonly emptyEnds: EpochNs[];
@@ -164,10 +164,10 @@ function beginGap(whole: RangeScan, task: ScanTask, gap: Interval): GapScan {
   };
 }
 
-/** The next request; `null` if the gap was read to its end or has a name, `gone` if the device is. */
+/** The next request; `null` if the gap was read to its end or has a name, `gone` if the device is gone. */
 type Next = PageRequest | null | 'gone';
 
-/** Requests the pages of one gap until its window was read to the end, it has a name, or the device is gone. */
+/** Requests the pages of one gap until its window was read to the end, the gap has a name, or the device is gone. */
 export async function scanGap(
   whole: RangeScan,
   { task, gap }: { readonly task: ScanTask; readonly gap: Interval },
@@ -238,7 +238,7 @@ async function handlePage(
   return advanceScan(scan, request, judged, page);
 }
 
-/** Moves on after a page that covers something or names a next one. Returns `null` at the end of the window. */
+/** Continues after a page that covers a range or names a next page. Returns `null` at the end of the window. */
 function advanceScan(scan: GapScan, request: PageRequest, judged: Judgement, page: TelemetryPage): PageRequest | null {
   const { windows, gap, far } = scan;
   const isEmptyPage = judged.next === 'cursor' && page.readings.length === 0;
@@ -253,8 +253,8 @@ function advanceScan(scan: GapScan, request: PageRequest, judged: Judgement, pag
 }
 
 /**
- * The sign of life that the answer to a request has to explain, and whether it may leave that unexplained: earlier
- * answers did so.
+ * The sign of life that the answer has to explain, and whether it may leave that sign unexplained, as earlier answers
+ * did.
  */
 function signFor(
   { context, task, attempts }: GapScan,
@@ -270,9 +270,9 @@ function signFor(
 }
 
 /**
- * Below a gap that was given up there is no stored reading that a page had to show: it covers nothing from the instant
- * of its newest reading on, which may have more. That part is added to the gap above, whose pages have to show the
- * reading.
+ * Below a gap that was given up no stored reading has to be shown. Such a page does not cover the instant of its newest
+ * reading and later, because more readings may have that instant. That part is added to the gap above, whose pages have
+ * to show the reading.
  */
 function extendGapAbove(
   { context, task }: GapScan,
@@ -288,7 +288,7 @@ function extendGapAbove(
   return withoutTop(covers, fromNs);
 }
 
-/** The range that a page covers below an instant; `null` for none. */
+/** The part below an instant of the range that a page covers; `null` for none. */
 function withoutTop(covers: CoveredRange | null, to: EpochNs): CoveredRange | null {
   return covers !== null && covers.from < to ? { ...covers, to } : null;
 }
@@ -371,7 +371,7 @@ async function handleRejected(
   return step === 'same later' ? request : fromFirstPage(request);
 }
 
-/** Records what follows from a missing overlap reading. */
+/** Records the effects of a missing overlap reading. */
 function rememberMissed(
   { context, task, served, attempts }: GapScan,
   known: readonly MissedOverlap[],
@@ -385,19 +385,19 @@ function rememberMissed(
   }
 }
 
-/** For how long this process has had answers about the device that something speaks against, in ms. */
+/** How long this process has received contradicted answers about the device, in ms. */
 function waitedFor({ context, task, served }: GapScan): number {
   return context.clock.monoMs() - (served.absentSince.get(task.deviceId) ?? Number.NEGATIVE_INFINITY);
 }
 
-/** How many empty answers to this request count: behind a cursor none, unless its chain has ended so before. */
+/** How many earlier empty answers count: none behind a cursor, unless its chain has ended like that before. */
 function emptyBefore({ attempts, emptyEnds }: GapScan, { cursor, below }: PageRequest): number {
   return cursor === null || emptyEnds.includes(below ?? 0n) ? attempts.empties : 0;
 }
 
 /**
- * Begins the chain of cursors anew after two empty answers to a cursor, which no overlap reading supports: the complete
- * chain has to end so a second time. Its other pages show that the service serves this device's readings in between.
+ * Restarts the chain of cursors after two empty answers to a cursor without an overlap reading: the complete chain has
+ * to end like that twice. Its other pages show that the service serves the readings in between.
  */
 function restartChain(scan: GapScan, request: PageRequest): PageRequest | null {
   if (scan.emptyEnds.length >= TRIES) return giveUp(scan, request.gap, 'page_rejected');
@@ -406,18 +406,18 @@ function restartChain(scan: GapScan, request: PageRequest): PageRequest | null {
   return fromFirstPage(request);
 }
 
-/** Whether empty answers about a device cover nothing for now. */
+/** Whether empty answers about a device cover nothing at present. */
 function ignoresEmptyAnswers({ store, serverClock }: SyncContext, deviceId: string): boolean {
   return areEmptyAnswersIgnored(store.missedOverlaps(deviceId), serverClock.nowMs());
 }
 
-/** Records the readings of a page: a missed overlap reading that it shows is missed no longer. */
+/** Records the readings of a page. A missed overlap reading that the page shows is no longer missing. */
 function noteShown({ store }: SyncContext, deviceId: string, readings: readonly Reading[]): void {
   const shown = reappearedOverlaps(store.missedOverlaps(deviceId), readings);
   if (shown.length > 0) store.dropMissedOverlaps(deviceId, shown);
 }
 
-/** Decides the next request after a refusal. */
+/** Decides the next request after a rejection. */
 function handleRefusal(scan: GapScan, request: PageRequest, answer: WindowRefusal): Next {
   const { context, task } = scan;
   const { deviceId } = task;
@@ -425,7 +425,7 @@ function handleRefusal(scan: GapScan, request: PageRequest, answer: WindowRefusa
     case 'changed':
       return requestBelow(scan, request.gap.to, request.near);
     case 'too-old':
-      // The rest of the gap is determined again, as far back as requests may reach.
+      // The rest of the gap is computed again, as far back as requests may reach.
       return null;
     case 'odd': {
       const rejected = scan.attempts.rejected + 1;

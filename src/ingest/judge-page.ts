@@ -1,13 +1,13 @@
 /**
  * Judges which time range a page of telemetry covers.
  *
- * Pure. A range counts as covered only where the page leaves no room for another reading: it is in order, within the
- * requested bounds, of the requested device, and shows the stored readings at the edges of the gap.
+ * Pure. A range counts as covered only if the page leaves no room for another reading: it is in order, within the
+ * requested bounds, about the requested device, and shows the stored readings at the edges of the gap.
  *
- * One case cannot be detected. Where one instant has more readings than a page holds, only a cursor can reach them, and
- * a cursor that skips some of them leaves no trace. (Checking that would mean reading the instant in full for each of
- * its pages, with another page size. No service was seen to skip.) If it happens, the reread of the day fetches the
- * skipped readings.
+ * One case cannot be detected. If one instant has more readings than a page holds, only a cursor can reach them, and a
+ * cursor that skips some of them leaves no trace. (Checking that would mean reading the instant in full for each of its
+ * pages, with another page size. No service was seen to skip.) If it happens, the reread of the day fetches the skipped
+ * readings.
  */
 import type { CoveredRange, Edge } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
@@ -18,41 +18,44 @@ import { idlePagesWith, type PageRequest, type Progress, SLACK_NS } from './page
 import type { AcceptedMissing, MissingOverlap } from './rejected-answers.ts';
 
 /**
- * How many pages of a chain of cursors in a row may have no reading that the chain has not shown before, and name a
- * next one. A device may have pages of readings that are alike; a chain without an end has nothing else.
+ * How many pages in a row of a chain of cursors may have only readings that the chain has shown before, and name a next
+ * one. A device may have pages of equal readings; an endless chain has nothing else.
  */
 const MAX_IDLE_PAGES = 20;
 
 /** The range that a page covers, and how the scan continues. */
 export interface Judgement extends Progress {
-  /** The range that is now covered; `null` where the page covers nothing. */
+  /** The range that is now covered; `null` if the page covers nothing. */
   readonly covers: CoveredRange | null;
-  /** The readings worth keeping, as served. */
+  /** The readings worth storing, as served. */
   readonly readings: readonly Reading[];
-  /** Why it covers nothing, or less than the full range; `null` where it is as it should be. */
+  /** Why the page covers nothing, or less than the full range; `null` if it is as expected. */
   readonly reason: string | null;
-  /** For the last page of a gap that it covers to its end: the page has every reading from here on; else `null`. */
+  /**
+   * For the last page of a gap, if the page covers the gap to its end: the time from which it has every reading;
+   * otherwise `null`.
+   */
   readonly reachedTo: EpochNs | null;
-  /** For `again`: how an overlap reading is missing, if that is all; else `null`. */
+  /** For `again`: how an overlap reading is missing, if that is the only problem; otherwise `null`. */
   readonly overlapMissing: MissingOverlap | null;
-  /** For `again`: whether it ends before a sign of life in the gap, or before the newest stored reading. */
+  /** For `again`: whether the page ends before a sign of life in the gap, or before the newest stored reading. */
   readonly stopsShort: boolean;
 }
 
-/** The facts beside the page itself. */
+/** The facts that the judgement needs besides the page. */
 export interface JudgeContext {
   /**
-   * Readings older than this may be hidden by the plan, as far as is known; `null` where that is excluded. An end of
-   * the data below it covers nothing (`beyond_plan`).
+   * The plan may hide readings older than this, as far as is known; `null` if it does not. An end of the data below it
+   * covers nothing (`beyond_plan`).
    */
   readonly visibleFromNs: EpochNs | null;
-  /** Empty answers to this request so far, without an overlap reading. One alone covers nothing. */
+  /** The number of empty answers to this request so far, without an overlap reading. A single one covers nothing. */
   readonly emptyBefore: number;
-  /** The missing overlap readings that are accepted: they were missing several times, or for long. */
+  /** The missing overlap readings that are accepted: they were missing several times, or for a long time. */
   readonly accepts: AcceptedMissing;
   /**
-   * A sign of life of the device (`last_seen_at`) that the newest page must explain, by a reading of that time or later
-   * or by one above the gap; `null` where there is none, or several answers have left it unexplained (`emptyPart`).
+   * A sign of life of the device (`last_seen_at`) that the newest page must explain by a reading at that time or later,
+   * or by one above the gap; `null` if there is none, or if several answers have left it unexplained (`emptyPart`).
    */
   readonly seenAt: EpochNs | null;
 }
@@ -112,15 +115,15 @@ function disorderIn(request: PageRequest, { readings, nextCursor }: TelemetryPag
   return null;
 }
 
-/** Whether a chain of cursors goes on without anything new: by the same cursor, or for many pages. */
+/** Whether a chain of cursors continues without new readings: with the same cursor, or for many pages. */
 function leadsBack(request: PageRequest, readings: readonly Reading[], nextCursor: Cursor): boolean {
   const isSamePlace = nextCursor === request.cursor && (readings.at(-1)?.recordedAt ?? request.below) === request.below;
   return isSamePlace || idlePagesWith(request, readings) > MAX_IDLE_PAGES;
 }
 
 /**
- * Whether the newest page of a gap stops short of a sign of life, and of the end of the gap: a replica that is behind
- * serves such.
+ * Whether the newest page of a gap ends before a sign of life, and before the end of the gap. A replica that is behind
+ * serves such pages.
  */
 function endsBeforeSign(request: PageRequest, [newest]: readonly Reading[], seenAt: EpochNs | null): boolean {
   if (newest === undefined || seenAt === null || request.near !== null || request.cursor !== null) return false;
@@ -129,8 +132,9 @@ function endsBeforeSign(request: PageRequest, [newest]: readonly Reading[], seen
 }
 
 /**
- * The part of what a page covers that is an empty answer: all of it where the page has no reading; where it stops short
- * of a sign of life in the gap, what lies above its newest reading. `empty-ranges.ts` decides whether it is accepted.
+ * The part of the covered range for which the page is an empty answer: all of it if the page has no reading; if the
+ * page ends before a sign of life in the gap, the part above its newest reading. `empty-ranges.ts` decides whether the
+ * part is accepted.
  */
 export function emptyPart(
   request: PageRequest,
@@ -144,7 +148,7 @@ export function emptyPart(
   return { from: maxNs(newest.recordedAt + 1n, covers.from), to: covers.to };
 }
 
-/** Whether a missing overlap reading counts: not if the plan may hide it by now. */
+/** Whether a missing overlap reading counts. It does not if the plan may hide it by now. */
 function hasToBeShown(edge: Edge | null, { visibleFromNs }: JudgeContext): edge is Edge {
   return edge !== null && (visibleFromNs === null || edge.at >= visibleFromNs);
 }
@@ -156,7 +160,10 @@ interface OverlapsSought {
   readonly nearSeen: boolean;
 }
 
-/** The overlap reading that is missing from a page; one that it does not reach before one that it has replaced. */
+/**
+ * The overlap reading that is missing in a page. If both are, one that the page does not reach comes before one that it
+ * has replaced.
+ */
 function missingOverlap({ request, far, page, nearSeen }: OverlapsSought): MissingOverlap | null {
   const oldest = page.readings.at(-1)?.recordedAt ?? null;
   const past = (edge: Edge): boolean => page.nextCursor === null || (oldest !== null && oldest < edge.at);
@@ -167,7 +174,7 @@ function missingOverlap({ request, far, page, nearSeen }: OverlapsSought): Missi
   return missing.find(({ how }) => how === 'not reached') ?? missing[0] ?? null;
 }
 
-/** Behind a cursor, the oldest reading of the pages before counts as well. */
+/** Behind a cursor, the oldest reading of the earlier pages counts as well. */
 function howMissing({ below = null }: PageRequest, { readings }: TelemetryPage, at: EpochNs): MissingOverlap['how'] {
   const times = [...(below === null ? [] : [below]), ...readings.map(({ recordedAt }) => recordedAt)];
   const isPassed = times.some((time) => time > at) && times.some((time) => time < at);
@@ -179,8 +186,8 @@ function shows(readings: readonly Reading[], edge: Edge): boolean {
 }
 
 /**
- * A page without `next_cursor` covers the rest of the range, as far back as the plan surely shows readings: nothing (an
- * empty range at the end of the gap) where the plan may hide all of it.
+ * A page without `next_cursor` covers the rest of the range, as far back as the plan surely shows readings. It covers
+ * nothing (an empty range at the end of the gap) if the plan may hide all of it.
  */
 function judgeEnd(
   request: PageRequest,
@@ -194,7 +201,7 @@ function judgeEnd(
   const visible = context.visibleFromNs;
   const shown = visible === null ? request.gap.from : maxNs(request.gap.from, minNs(oldestAt ?? visible, visible));
   const from = minNs(shown, request.gap.to);
-  // Bounds may be rounded; from a reading that it shows on the page has all of them.
+  // Bounds may be rounded. From the time of one of its readings on, the page has all readings.
   const endsAt = request.after + 2n * SLACK_NS;
   return {
     covers: rangeWithEdges({ from, to: request.gap.to }, readings),
@@ -209,7 +216,7 @@ function judgeEnd(
   };
 }
 
-/** A page that names a next one covers the range above its oldest reading, that instant excluded. */
+/** A page that names a next one covers the range above its oldest reading, without that instant. */
 function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearSeen: boolean): Judgement {
   const oldest = readings.at(-1);
   if (oldest === undefined) {
@@ -231,8 +238,8 @@ function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearS
 }
 
 /**
- * Whether requesting by time from the oldest reading would return mostly new ones. It would not if one instant, or the
- * slack around it, fills the page, and it would return the same page forever if this one ends at its overlap reading.
+ * Whether requesting by time from the oldest reading would return mostly new readings. It would not if one instant, or
+ * the slack around it, fills the page. It would return the same page forever if this one ends at its overlap reading.
  */
 function timeMovesOn(request: PageRequest, readings: readonly Reading[], oldest: EpochNs): boolean {
   if (request.near !== null && oldest >= request.near.at) return false;

@@ -9,7 +9,7 @@ import type { Gap, GapReason } from '../core/state/telemetry.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatExact, HOUR_NS, MINUTE_MS } from '../core/time.ts';
 import type { SyncContext } from './context.ts';
 
-/** How long a named gap rests: minutes where the answer was odd, a day where the plan hides it. */
+/** How long a named gap rests: minutes if the answer was unusable, a day if the plan hides it. */
 const RETRY_MS: Readonly<Record<GapReason, number>> = {
   page_rejected: 5 * MINUTE_MS,
   unverified: MINUTE_MS,
@@ -19,12 +19,12 @@ const RETRY_MS: Readonly<Record<GapReason, number>> = {
   device_gone: DAY_MS,
 };
 
-/** How far the clock by which a gap was named may have been ahead. */
+/** How far ahead the clock may have been that dated a gap. */
 const CLOCK_SLACK_MS = MINUTE_MS;
 
 /**
- * Whether the time of the next try is yet to come. A gap whose next try is further away than its reason allows was
- * named by a clock that was ahead: it is tried now.
+ * Whether the time of the next try is in the future. If that is further away than the gap's reason allows, a clock that
+ * was ahead has dated the gap, and it is tried now.
  */
 export function isAwaitingRetry({ retryAtMs, reason }: Pick<Gap, 'retryAtMs' | 'reason'>, nowMs: EpochMs): boolean {
   return retryAtMs > nowMs && retryAtMs - nowMs <= RETRY_MS[reason] + CLOCK_SLACK_MS;
@@ -36,8 +36,8 @@ export function isResting(gap: Gap, lane: RequestLane, nowMs: EpochMs): boolean 
 }
 
 /**
- * @returns the part of a named gap that is not requested for now. A plan that has grown, or an age limit that does not
- * apply, makes its part requestable.
+ * Returns the part of a named gap that is not requested at present. A larger plan, or an age limit that does not apply,
+ * makes the gap requestable.
  */
 export function restingRange({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | null): Interval {
   if (reason !== 'beyond_plan' || (hiddenTo !== null && toNs - hiddenTo < HOUR_NS)) return { from: fromNs, to: toNs };
@@ -45,7 +45,9 @@ export function restingRange({ fromNs, toNs, reason }: Gap, hiddenTo: EpochNs | 
 }
 
 /**
- * @param longestMs the longest rest of the gap; by its reason if left out
+ * Names a gap.
+ *
+ * @param longestMs the longest rest of the gap; by its reason if absent
  * @returns the named gap, with the time of its next request.
  */
 export function namedGap(
@@ -56,7 +58,7 @@ export function namedGap(
   return { deviceId, fromNs: from, toNs: to, reason, retryAtMs: nowMs + Math.min(RETRY_MS[reason], longestMs) };
 }
 
-/** Has the gaps of a device that rest for a reason tried again now. */
+/** Ends the rest of a device's gaps that have this reason, so that they are requested now. */
 export function liftGaps(context: SyncContext, deviceId: string, reason: GapReason): void {
   const { store, serverClock, noteStateFull } = context;
   const nowMs = serverClock.nowMs();
@@ -68,9 +70,9 @@ export function liftGaps(context: SyncContext, deviceId: string, reason: GapReas
 }
 
 /**
- * Gives a gap a name, under which it rests until its next try.
+ * Names a gap. It rests until its next try.
  *
- * @param longestMs how long it rests at most
+ * @param longestMs the longest rest
  */
 export function nameGap(
   { store, serverClock, observe }: Pick<SyncContext, 'store' | 'serverClock' | 'observe'>,

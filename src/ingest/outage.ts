@@ -1,6 +1,6 @@
 /**
  * The shared view of an API outage. While the API does not answer, one stream at a time retries with growing waits, and
- * the others wait for the result. So an outage of hours costs a request now and then, and not one for each stream and
+ * the others wait for the result. So an outage of hours costs an occasional request, not one for each stream and
  * device.
  */
 import { checkPauseMs, pollUntil } from '../core/async.ts';
@@ -10,62 +10,67 @@ import type { Clock, Random } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
-/** Whether the service is out, as all streams see it together. */
+/** The shared knowledge of all streams about whether the service is out. */
 export interface OutageWatch {
-  /** Records the outcome of any request: one that the service has understood ends an outage, even if it refuses it. */
+  /**
+   * Records the outcome of any request. A request that the service has understood ends an outage, even if the service
+   * rejects it.
+   */
   noteAnswered(fault: ApiFaultKind | null): void;
   /**
-   * Resolves when there is none, or when it is this caller's turn to try.
+   * Resolves when there is no outage, or when it is this caller's turn to try.
    *
-   * @param turned called at each check meanwhile.
+   * @param turned called at each check in the meantime.
    */
   waitUntilOver(signal: AbortSignal, turned?: () => void): Promise<void>;
   /** Records that a try has failed. */
   note(fault: ApiFault): void;
   /**
-   * Records that a request failed and is sent again. As long as nothing was ever answered, the address may be wrong:
+   * Records that a request failed and is sent again. As long as no request was ever answered, the address may be wrong;
    * that is reported at the first failure, before all retries have failed.
    */
   noteRetried(fault: ApiFault, waitMs: number): void;
-  /** Records that an attempt has ended. An attempt without a request leaves its turn to the next. */
+  /** Records that an attempt has ended. An attempt that sent no request passes its turn to the next stream. */
   noteDone(): void;
   /** The failure by which a reported outage was noticed; `null` while there is none. */
   problem(): string | null;
   /** The longest wait between two tries, in ms. */
   longestWaitMs(): number;
-  /** Limits the wait between two tries: a run of minutes cannot wait for as long as a daemon. */
+  /** Limits the wait between two tries, because a run of minutes cannot wait as long as a daemon. */
   limitWaits(maxMs: number): void;
   /** When the service has last answered any request, by the monotonic clock. */
   answeredAtMs(): number;
 }
 
 /**
- * The devices that failed while the service answered no request: the service may be at fault, and not they.
+ * The devices that failed while the service answered no request, so that the service may be at fault instead of the
+ * devices.
  *
- * Each of them rests as after a failure of its own. When the service answers again, or a run has nothing else to try,
- * they are polled before their rest is over. A device that fails permanently must not be polled after every answer
- * about others: so that happens once, until the device itself is answered.
+ * Each of them rests as after its own failure. When the service answers again, or a run has nothing else to try, they
+ * are polled before their rest is over. That happens only once until the device itself is answered, so that a device
+ * that fails permanently is not polled after every answer about others.
  */
 export interface FailingDevices {
-  /** Records that a device failed while no one was answered. */
+  /** Records that a device failed while no other request was answered. */
   add(deviceId: string): void;
   /**
-   * Records an answer that the service gave to anybody.
+   * Records an answer of the service.
    *
-   * @param deviceId the device that it is about; `null`: about none.
+   * @param deviceId the device that the answer is about; `null`: about none.
    * @returns the devices that need not rest any longer.
    */
   noteAnswered(deviceId: string | null): readonly string[];
   /**
-   * Returns the devices to try again although no request was answered. If there are any, this counts as a try of all.
+   * Returns the devices to try again although no request was answered. Counts as a try for all of them.
    *
-   * @returns an empty list for none, or not yet.
+   * @returns an empty list if there are none, or it is too early.
    */
   takeRetries(): readonly string[];
 }
 
 /**
- * How often failing devices are tried while no device is answered, and how long after the last failure the first time.
+ * How often failing devices are tried while no device is answered, and how long after the last failure the first try is
+ * made.
  */
 const FAILING_TRIES = 2;
 const FAILING_REST_MS = 5 * SECOND_MS;
@@ -73,7 +78,7 @@ const FAILING_REST_MS = 5 * SECOND_MS;
 /** Creates an empty record of failing devices. */
 export function createFailingDevices({ monoMs }: Pick<Clock, 'monoMs'>): FailingDevices {
   const failing = new Set<string>();
-  /** The devices that were excused since they were answered themselves. */
+  /** The devices whose rest was ended early since they were last answered themselves. */
   const excused = new Set<string>();
   let tries = 0;
   let failedAtMs = Number.NEGATIVE_INFINITY;
@@ -101,27 +106,27 @@ export function createFailingDevices({ monoMs }: Pick<Clock, 'monoMs'>): Failing
 }
 
 /**
- * The longest wait, and 30 s until a stream checks, are a sixth of the 12.5 minutes that the backlog of an hour takes
- * at the least.
+ * The longest wait, plus the 30 s until a stream checks, is at most a sixth of the time that the backlog of an hour
+ * takes (at least 12.5 minutes).
  */
 const BACKOFF = { baseMs: 10 * SECOND_MS, maxMs: 1.5 * MINUTE_MS };
 
 /** Faults that show that the service itself does not answer. */
 export const SILENCE: ReadonlySet<ApiFaultKind> = new Set(['unreachable', 'server-fault', 'malformed', 'throttled']);
 
-/** Where another request was answered so recently, a failure is that of one stream. */
+/** If another request was answered this recently, a failure concerns one stream only. */
 export const ANSWERED_LATELY_MS = 90 * SECOND_MS;
 
 /**
- * How often waiting streams check whether the outage is over: after a second at first, more rarely later, and so often
- * that each check is a heartbeat in time.
+ * How often waiting streams check whether the outage is over: after a second at first, less often later, but often
+ * enough that each check is a heartbeat in time.
  */
 const OUTAGE_CHECK_MS = SECOND_MS;
 const LONGEST_CHECK_MS = 30 * SECOND_MS;
 
-/** The state of the service, as all streams see it together. Times are of the monotonic clock. */
+/** The state of the service, which all streams share. Times are of the monotonic clock. */
 interface Outage {
-  /** The failures since the last answer; 0: the service is well. */
+  /** The number of failures since the last answer; 0: the service works. */
   readonly failures: number;
   /** When the next stream may try. */
   readonly retryAtMs: number;
@@ -133,7 +138,7 @@ interface Outage {
   readonly problem: string | null;
 }
 
-/** A service that is taken to be well. */
+/** The initial state: the service works. */
 export const WELL: Outage = {
   failures: 0,
   retryAtMs: 0,
@@ -143,32 +148,32 @@ export const WELL: Outage = {
   problem: null,
 };
 
-/** After a request: see `OutageWatch.noteAnswered`. */
+/** The state after a request: see `OutageWatch.noteAnswered`. */
 export function outageAfterRequest(outage: Outage, fault: ApiFaultKind | null, nowMs: number): Outage {
   if (fault !== null && SILENCE.has(fault)) return { ...outage, hasRequested: true };
   return { ...outage, hasRequested: true, answeredAtMs: nowMs, failures: 0, problem: null };
 }
 
-/** Whether a failure shows nothing about the service: another request was answered lately. */
+/** Whether a failure shows nothing about the service: another request was answered recently. */
 export function isOfOneStream({ failures, answeredAtMs }: Outage, kind: ApiFaultKind, nowMs: number): boolean {
   return !SILENCE.has(kind) || (failures === 0 && nowMs - answeredAtMs < ANSWERED_LATELY_MS);
 }
 
-/** After a try that has failed; the next one is made after `waitMs`. */
+/** The state after a failed try; the next one is made after `waitMs`. */
 export function afterFailure(
   outage: Outage,
   { kind, message }: Pick<ApiFault, 'kind' | 'message'>,
   { nowMs, waitMs }: { readonly nowMs: number; readonly waitMs: number },
 ): Outage {
-  // A 429 is an answer: it is waited for together, and is no outage of the service.
+  // A 429 is an answer. All streams wait for it together, and it is no outage of the service.
   const problem = kind === 'throttled' ? outage.problem : message;
   return { ...outage, failures: outage.failures + 1, retryAtMs: nowMs + waitMs, problem };
 }
 
 /**
- * Takes the turn to try. The others wait for this attempt, at most as long as an attempt may take.
+ * Takes the turn to try. The other streams wait for this attempt, at most as long as an attempt may take.
  *
- * @returns `null` where it is not time yet, or another stream has the turn.
+ * @returns `null` if it is too early, or another stream has the turn.
  */
 export function takeTurn(outage: Outage, nowMs: number): Outage | null {
   if (outage.failures === 0) return outage;
@@ -176,7 +181,7 @@ export function takeTurn(outage: Outage, nowMs: number): Outage | null {
   return { ...outage, retryAtMs: nowMs + outage.maxWaitMs, hasRequested: false };
 }
 
-/** After an attempt: see `OutageWatch.noteDone`. */
+/** The state after an attempt: see `OutageWatch.noteDone`. */
 export function afterAttempt(outage: Outage, nowMs: number): Outage {
   return outage.failures > 0 && !outage.hasRequested ? { ...outage, retryAtMs: nowMs } : outage;
 }
@@ -189,7 +194,7 @@ interface OutageParts {
   readonly problemChanged?: () => void;
 }
 
-/** Watches a service that is taken to be well. */
+/** Creates the watch. It assumes that the service works. */
 export function createOutageWatch({ clock, random, observe, problemChanged }: OutageParts): OutageWatch {
   let outage = WELL;
   const report = (event: AppEvent): void => {

@@ -2,8 +2,8 @@
  * The requests of a page scan: what to request for a gap of one device, and what to request next.
  *
  * Pure. A request extends beyond the gap to the stored readings on both sides, the overlap readings. The near one lies
- * above the gap: the scan continues from it into the past. The far one lies below the gap: the scan ends there. An
- * answer that shows both leaves no room for a reading between them that was not served; see `judge-page.ts`.
+ * above the gap: the scan continues from it into the past. The far one lies below the gap: the scan ends there. If an
+ * answer shows both, no reading between them can be missing; see `judge-page.ts`.
  */
 import type { Edge } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';
@@ -12,8 +12,8 @@ import type { Cursor, Reading, TelemetryPage } from '../core/records.ts';
 import { ceilToSecond, DAY_NS, type EpochNs, floorToSecond, HOUR_NS, maxNs, minNs, SECOND_NS } from '../core/time.ts';
 
 /**
- * How much wider than needed every bound is: bounds may be exclusive, truncated to seconds, or both, on a service that
- * keeps its times more precisely than it serves them.
+ * How much wider than needed every bound is. Bounds may be exclusive, truncated to seconds, or both, on a service that
+ * stores its times more precisely than it serves them.
  */
 export const SLACK_NS = 2n * SECOND_NS;
 
@@ -25,24 +25,24 @@ export interface PageRequest {
   readonly after: EpochNs;
   /** `null` for a live request, which includes everything newer. */
   readonly before: EpochNs | null;
-  /** The overlap readings that the answer must contain; `null` where none is stored within reach. */
+  /** The overlap readings that the answer must contain; `null` if none is stored within reach. */
   readonly near: Edge | null;
   readonly far: Edge | null;
-  /** Set where time cannot move on: the next page of the same window. */
+  /** The next page of the same window. Set if a request by time would make no progress. */
   readonly cursor: Cursor | null;
   /** Whether an earlier page of the same window has shown `near`. */
   readonly nearSeen: boolean;
-  /** With a cursor: the oldest time of the page before, above which nothing may come any more. */
+  /** With a cursor: the oldest time of the previous page. No later reading may come after it. */
   readonly below?: EpochNs | null;
   /** With a cursor: the pages of the chain so far. */
   readonly chain?: Chain;
 }
 
-/** The readings that the pages of a chain of cursors have shown of the instant that they have reached (`below`). */
+/** The readings that the pages of a chain of cursors have shown for the instant that they have reached (`below`). */
 interface Chain {
-  /** The readings of that instant, by their digests. Shared along the chain. */
+  /** The readings with that instant, by their digests. Shared along the chain. */
   readonly shown: Set<string>;
-  /** The last pages in a row that had only such readings. */
+  /** How many of the last pages in a row had only such readings. */
   readonly idlePages: number;
 }
 
@@ -54,7 +54,7 @@ export interface Progress {
   /**
    * - `done`: the window was read to its end.
    * - `time`: continue below the oldest reading, with that reading as the overlap reading.
-   * - `cursor`: continue by `next_cursor`: time cannot move on.
+   * - `cursor`: continue by `next_cursor`, because a request by time would make no progress.
    * - `again`: the answer covers nothing (`reason`): request the same again.
    */
   readonly next: 'done' | 'time' | 'cursor' | 'again';
@@ -70,21 +70,21 @@ export interface WindowLimits {
   readonly widthNs: bigint | null;
   /** The server's time now, as well as it is known. */
   readonly nowNs: EpochNs;
-  /** Whether the service refuses `after` alone, so that a live request names the present as its end. */
+  /** Whether the service rejects `after` alone, so that a live request names the present as its end. */
   readonly bothBounds: boolean;
 }
 
-/** A gap to request, with the readings that are stored on both sides of it. */
+/** A gap to request, with the stored readings on both sides of it. */
 export interface OpenGap extends Pick<PageRequest, 'deviceId' | 'gap' | 'near' | 'far'> {
-  /** Whether the gap ends at the coverage limit, so that nothing stored lies above it. */
+  /** Whether the gap ends at the coverage limit, so that no stored reading lies above it. */
   readonly live: boolean;
-  /** How far below the gap the request may extend to find late readings: over the covered part of the wanted range. */
+  /** How far below the gap the request may extend to find late readings, over the covered part of the wanted range. */
   readonly lateFrom?: EpochNs | null;
 }
 
 /**
- * The window that the plan's figure allows: an hour less, so that rounding and slack stay inside it. A figure of no
- * days is read as one hour: some window must be possible.
+ * The window that the plan's figure allows, minus an hour, so that rounding and slack stay inside it. A figure of no
+ * days is read as one hour, because some window must be possible.
  */
 export function maxWidthNs(historyMaxDays: number | null): bigint | null {
   if (historyMaxDays === null) return null;
@@ -121,20 +121,20 @@ export function requestFor(open: OpenGap, limits: WindowLimits): PageRequest {
   };
 }
 
-/** @returns the same request from its first page: a chain of cursors starts again. */
+/** Returns the same request from its first page: a chain of cursors starts again. */
 export function fromFirstPage(request: PageRequest): PageRequest {
   const { chain, ...rest } = request;
   return { ...rest, cursor: null, nearSeen: request.near === null };
 }
 
-/** The last pages of a chain in a row, with a further one, that had only readings that the chain has shown before. */
+/** How many pages in a row, including a further one, had only readings that the chain has shown before. */
 export function idlePagesWith({ cursor, below, chain }: PageRequest, readings: readonly Reading[]): number {
   if (cursor === null || chain === undefined) return 0;
   const isIdle = readings.every((reading) => reading.recordedAt === below && chain.shown.has(readingDigest(reading)));
   return isIdle ? chain.idlePages + 1 : 0;
 }
 
-/** The chain after a further page, whose oldest readings are of the time `below`. */
+/** The chain after a further page whose oldest readings have the time `below`. */
 function chainWith(request: PageRequest, readings: readonly Reading[], below: EpochNs | null): Chain {
   const idlePages = idlePagesWith(request, readings);
   const before = request.below === below ? request.chain?.shown : undefined;
@@ -156,11 +156,10 @@ function withinWindow(
 /**
  * Where a live request begins so that it uses the rest of its page to find late readings.
  *
- * It costs nothing: the newest readings fill the page whatever lies further back, and a full page that reaches below
- * the gap, where the far overlap reading is, ends the scan as the end of the window would. Without a far overlap
- * reading, the gap alone could fill the page to its last reading and lead to a next page, so the request does not
- * extend then. Half of the window is enough, so that a server whose clock is ahead of the known time does not reject it
- * as too wide.
+ * It costs nothing: the newest readings fill the page in any case, and a full page that reaches below the gap, where
+ * the far overlap reading is, ends the scan as the end of the window would. Without a far overlap reading, the gap
+ * alone could fill the page to its last reading and lead to a next page, so the request does not extend then. Half of
+ * the window is enough: a server whose clock is ahead of the known time must not reject it as too wide.
  */
 function extendBack(
   { lateFrom = null }: OpenGap,
@@ -174,8 +173,8 @@ function extendBack(
 /**
  * The request after a page: by cursor, or by time below the oldest reading.
  *
- * @param scan the complete gap that is scanned, of which `request` may be a part, and the reading stored below it.
- * @returns `null` where the window was read to its end or the answer covered nothing.
+ * @param scan the complete gap that is scanned, which may be larger than `request`, and the stored reading below it.
+ * @returns `null` if the window was read to its end or the answer covered nothing.
  */
 export function nextRequest(
   request: PageRequest,

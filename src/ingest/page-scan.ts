@@ -6,7 +6,7 @@
  * Page scans of one device take turns: a scan of the daemon and one of a job may want the same range, which must be
  * requested only once. A scan waits for another scan of the same range, which may close its gaps. It never waits for a
  * less urgent scan: that one has to stop after its page, and continues later with what is left. Scans of ranges that do
- * not overlap run side by side.
+ * not overlap run at the same time.
  */
 import { waitOrAbort } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
@@ -42,7 +42,7 @@ export interface PageScanner extends Peeking {
   scan(task: ScanTask, signal: AbortSignal): Promise<ScanResult>;
 }
 
-/** Opens the scanner of a sync. A stored limit of requests that has become doubtful is tried anew from now on. */
+/** Opens the scanner of a sync. A stored request limit that has become doubtful is tested again from now on. */
 export function openPageScanner(context: SyncContext): PageScanner {
   forgetDoubtfulAge(context);
   const scanning: Scanning = { context, windows: createLearntWindows(context), served: nothingServed() };
@@ -74,7 +74,7 @@ async function scanRange(scanning: Scanning, task: ScanTask, signal: AbortSignal
   }
 }
 
-/** @returns the result of the work; `null` if the device was removed in the meantime. */
+/** Returns the result of the work; `null` if the device was removed in the meantime. */
 async function unlessForgotten<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;
@@ -89,20 +89,21 @@ function gracePeriodNow({ store, settings }: SyncContext, deviceId: string): num
   return gracePeriodOf(settings.gracePeriodMs, store.telemetry(deviceId).late);
 }
 
-/** The limit of a task by now: lower where its grace period has grown or the server's clock has fallen back. */
+/** The current limit of a task: lower if its grace period has grown or the server's clock has fallen back. */
 function limitNow(context: SyncContext, { deviceId, limit }: ScanTask, gracePeriodMs: number): EpochNs {
   const grownMs = gracePeriodNow(context, deviceId) - gracePeriodMs;
   return maxNs(minNs(limit - msToNs(Math.max(0, grownMs)), limitAfterFall(context) ?? limit), 0n);
 }
 
 /**
- * The task with a lower limit. One that moves on with a clock that has fallen back is not followed: that has no end.
+ * The task with a lower limit. If a clock that has fallen back raises the limit again, the task does not follow it:
+ * that would have no end.
  */
 function lower(task: ScanTask, limit: EpochNs): ScanTask {
   return limit >= task.limit ? task : { ...task, limit, range: { ...task.range, to: minNs(task.range.to, limit) } };
 }
 
-/** Takes the newest gap of the task that no name keeps closed for now. Names its part that the plan does not serve. */
+/** Takes the newest gap of the task that is not resting. Names the part of it that the plan does not serve. */
 function takeNextGap({ context, windows }: FetchParts, { deviceId, range, lane }: ScanTask): Interval | null {
   const { store, serverClock } = context;
   const open = gapsIn(range, store.telemetry(deviceId).covered);
@@ -118,11 +119,11 @@ function takeNextGap({ context, windows }: FetchParts, { deviceId, range, lane }
   return gap.to <= oldest ? null : { from: oldest, to: gap.to };
 }
 
-/** A scan under way; the next one of its device waits for `ended`. */
+/** A running scan. The next scan of its device waits for `ended`. */
 interface ScanTurn {
   readonly task: ScanTask;
   readonly ended: Promise<void>;
-  /** Whether a more urgent scan has come. */
+  /** Whether a more urgent scan is waiting. */
   isInTheWay: boolean;
 }
 
@@ -140,7 +141,7 @@ export function withTurns(scanner: PageScanner): PageScanner {
         const first = otherTurns(turns, task).find((other) => !isLessUrgent(other.task, task));
         if (first !== undefined) {
           await waitOrAbort(first.ended, signal);
-          // Others may have come in the same moment: the first that finds no other scan begins at once.
+          // Other scans may have come at the same moment. The first one that finds no other scan begins at once.
           continue;
         }
         if (task.isPaused?.() === true) return result;
@@ -156,7 +157,7 @@ function otherTurns(turns: ScanTurns, task: ScanTask): ScanTurn[] {
   return [...(turns.get(task.deviceId) ?? [])].filter((turn) => overlap(turn.task, task));
 }
 
-/** Scans until it is done or a more urgent scan waits for it; its turn has begun when this returns its promise. */
+/** Scans until the task is done or a more urgent scan is waiting. The turn has begun when this returns its promise. */
 async function takeTurn(
   turns: ScanTurns,
   scanner: PageScanner,

@@ -1,6 +1,6 @@
 /**
- * A recheck (`--backfill --recheck`): reads covered ranges again, for readings that the API has served too late or has
- * left out.
+ * A recheck (`--backfill --recheck`): reads covered ranges again, to find readings that the API has served too late or
+ * has left out.
  *
  * Promises: new readings are committed once and correct the hours; nothing else changes. No coverage is withdrawn,
  * except by the rule for the first reading of a device. Nothing counts as late, because no request was made for it in
@@ -28,12 +28,12 @@ interface SkippedRange extends Interval {
   readonly reason: 'cleared' | 'beyond_plan';
 }
 
-/** A goal's record of the covered ranges to read again, and the reads. */
+/** The covered ranges that a goal still has to read again, and the function that reads them. */
 export interface Recheck {
   /** The ranges of a device that are still to be read again, ascending. */
   unread(deviceId: string): Intervals;
   /**
-   * Reads the newest page of a range that is unread.
+   * Reads the newest page of an unread range.
    *
    * @returns whether its answers could be used.
    * @throws ApiFault
@@ -43,14 +43,14 @@ export interface Recheck {
   end(): void;
   /** Why the last request about a device failed; `null` if it succeeded, or there was none. */
   failure(deviceId: string): 'unreachable' | 'page_rejected' | null;
-  /** Covered ranges that this run has read again to their end, and readings that were new in them. */
+  /** How many covered ranges this run has read again completely, and how many new readings they had. */
   counts(): { readonly ranges: number; readonly newReadings: number };
   readonly skipped: readonly SkippedRange[];
 }
 
 /**
- * Begins a recheck of ranges of devices, or continues one that was stopped less than a week ago: its ranges are not
- * read another time.
+ * Begins a recheck of ranges of devices, or continues one that was stopped less than a week ago without reading its
+ * finished ranges again.
  *
  * @param requested the requested range of each device.
  */
@@ -82,7 +82,7 @@ export function beginRecheck(context: SyncContext, requested: ReadonlyMap<string
       const whole = requested.get(deviceId);
       if (whole === undefined || page.read === null) return false;
       failures.delete(deviceId);
-      // A page that shows the first readings of a device opens its coverage: that is read by its gaps.
+      // A page that shows the first readings of a device withdraws coverage. The resulting gaps read that range.
       const covered = coveredIntervals(store.telemetry(deviceId).covered);
       save(deviceId, whole, intersect(subtract(unread(deviceId), [page.read]), covered));
       return true;
@@ -99,7 +99,7 @@ export function beginRecheck(context: SyncContext, requested: ReadonlyMap<string
   };
 }
 
-/** The ranges of a device that a recheck reads, and the covered ranges that it leaves out. */
+/** The ranges of a device that a recheck reads, and the covered ranges that it skips. */
 function rechecked(
   context: SyncContext,
   deviceId: string,
@@ -120,7 +120,7 @@ function rechecked(
 
 /** The result of a page of a recheck. */
 interface RereadPage {
-  /** The part of the range, down from its end, that the page has read again; `null` where its answers were no use. */
+  /** The part of the range, down from its end, that the page has read again; `null` if its answers were unusable. */
   readonly read: Interval | null;
   readonly newReadings: number;
 }

@@ -1,15 +1,14 @@
 /**
- * How to treat an answer that covers nothing, and how long answers without a stored reading are not trusted.
- * Pure.
+ * How to treat an answer that covers nothing, and how long answers without a stored reading are not trusted. Pure.
  *
  * A service that lags, restarts or has lost a part of its storage gives odd answers for a while; a retry may get a good
  * one. A page that has a reading at the very instant of the overlap reading, or readings on both sides of it, shows a
- * restatement: if several do not have the overlap reading, it is gone. A page that has nothing at or beyond it, as an
- * empty one, shows only that nothing came from there: a service whose storage fails answers so, maybe for hours and for
- * every device. A reading that is missing only from such answers counts as gone only half an hour after it was first
- * missed, a day where they are empty, if no answer has shown it in the meantime. Until then, empty answers about the
- * device cover nothing. The ranges that the answers have left empty next to such a reading are requested again after an
- * hour and after a day.
+ * restatement: if several do not have the overlap reading, it is gone. A page that has no reading at or beyond it, such
+ * as an empty page, shows only that no reading came from there: a service whose storage fails sends such answers, maybe
+ * for hours and for every device. A reading that is missing only from such answers counts as gone only half an hour
+ * after it was first missed, a day where they are empty, if no answer has shown it in the meantime. Until then, empty
+ * answers about the device cover nothing. The ranges that the answers have left empty next to such a reading are
+ * requested again after an hour and after a day.
  *
  * | the answer                                                  | 1st           | 2nd           | 3rd and later       |
  * | ----------------------------------------------------------- | ------------- | ------------- | ------------------- |
@@ -30,7 +29,7 @@ import type { Reading } from '../core/records.ts';
 import type { MissedOverlap } from '../core/state/telemetry.ts';
 import { DAY_MS, type EpochMs, type EpochNs, MINUTE_MS, maxNs } from '../core/time.ts';
 
-/** How often a request is made whose answers cover nothing, before its gap is named. */
+/** How often a request is sent whose answers cover nothing, before its gap is named. */
 export const TRIES = 3;
 
 /**
@@ -38,15 +37,15 @@ export const TRIES = 3;
  */
 const EMPTY_PATIENCE_MS = DAY_MS;
 
-/** The same for pages with readings that end before it. */
+/** The same for pages whose readings end before it. */
 const SHORT_PATIENCE_MS = 30 * MINUTE_MS;
 
-/** An overlap reading that is missing from a page. */
+/** An overlap reading that is missing in a page. */
 export interface MissingOverlap {
   readonly at: EpochNs;
   /**
-   * `replaced`: the page has another reading of that instant, or readings on both sides of it. `not reached`: it has
-   * nothing at or beyond it.
+   * `replaced`: the page has another reading at that instant, or readings on both sides of it. `not reached`: it has
+   * none at or beyond it.
    */
   readonly how: 'replaced' | 'not reached';
 }
@@ -86,12 +85,12 @@ const STEPS: Readonly<Record<Finding, readonly [first: Step, second: Step, later
 
 /** The rejected answers of a gap scan since the last answer that covered something. */
 export interface Attempts {
-  /** Answers that covered nothing, the first empty one aside. */
+  /** Answers that covered nothing, except the first empty one. */
   readonly rejected: number;
   readonly empties: number;
   /** Answers without the overlap reading. */
   readonly withoutOverlap: number;
-  /** Whether pages with readings are accepted that end before the overlap reading, because it counts as gone. */
+  /** Whether pages are accepted whose readings end before the overlap reading, because that counts as gone. */
   readonly shortAccepted: boolean;
   /** Whether empty answers are accepted for the same reason. */
   readonly emptyAccepted: boolean;
@@ -106,17 +105,17 @@ export const NO_ATTEMPTS: Attempts = {
   emptyAccepted: false,
 };
 
-/** For how long a reading has been missing from such answers: never, for a short while, for long enough. */
+/** How long a reading has been missing in such answers: never, for a short while, for long enough. */
 type Missed = 'never' | 'awaited' | 'overdue';
 
 /** An answer that covers nothing. */
 export interface RejectedAnswer {
-  /** Whether it has no reading, and is not of another device. */
+  /** Whether it has no reading, and is about the requested device. */
   readonly isEmpty: boolean;
   readonly overlapMissing: MissingOverlap | null;
   /**
-   * For how long the overlap reading, or if that is not missing any other of the device, has been missing from answers
-   * that do not reach it.
+   * How long the overlap reading has been missing in answers that do not reach it. If the answer has it, the same for
+   * any other reading of the device.
    */
   readonly missed: Missed;
 }
@@ -159,7 +158,7 @@ export function decideStep(
   };
 }
 
-/** @returns the missing overlap readings that a page is accepted without. An empty one needs more to be accepted. */
+/** Returns the missing overlap readings that a page is accepted without. An empty page needs more evidence. */
 export function acceptedMissing(
   { withoutOverlap, shortAccepted, emptyAccepted }: Attempts,
   readings: readonly Reading[],
@@ -168,16 +167,16 @@ export function acceptedMissing(
   return withoutOverlap >= TRIES ? 'replaced' : 'none';
 }
 
-/** @returns an overlap reading that answers still have to show; `null` where it is taken as gone. */
+/** Returns an overlap reading that answers still have to show; `null` if it counts as gone. */
 export function stillRequired(edge: Edge | null, missed: readonly MissedOverlap[]): Edge | null {
   return missed.some(({ at, isGone }) => isGone && at === edge?.at) ? null : edge;
 }
 
 /**
- * The range that a page leaves empty up to where a stored reading lies that it does not reach, because that is taken as
- * gone. Other readings may be hidden there by what hides that one, so the range is requested again.
+ * The range that a page leaves empty up to a stored reading that it does not reach, because that reading counts as
+ * gone. The cause that hides that reading may hide others there, so the range is requested again.
  *
- * @returns `null` where it reaches all stored readings next to what it covers.
+ * @returns `null` if the page reaches all stored readings next to its covered range.
  */
 export function emptiedRange(
   { covers, newest }: { readonly covers: Interval | null; readonly newest: Reading | undefined },
@@ -199,15 +198,17 @@ export function areEmptyAnswersIgnored(missed: readonly MissedOverlap[], nowMs: 
   return missed.some(({ isGone, sinceMs }) => !isGone && nowMs - sinceMs < EMPTY_PATIENCE_MS);
 }
 
-/** @returns the times of the missed overlap readings that a page shows again. */
+/** Returns the times of the missed overlap readings that a page shows again. */
 export function reappearedOverlaps(missed: readonly MissedOverlap[], readings: readonly Reading[]): EpochNs[] {
   return missed.map(({ at }) => at).filter((at) => readings.some(({ recordedAt }) => recordedAt === at));
 }
 
 /**
- * @param waitedMs for how long a reading of the device has been missing by the monotonic clock: without `Date` the
- * server's time jumps with the local clock. Infinite where an earlier process missed it first.
- * @returns for how long the overlap reading, or if that was returned any other of the device, has been missing.
+ * Returns how long the overlap reading has been missing. If it was returned, the same for any other reading of the
+ * device.
+ *
+ * @param waitedMs how long a reading of the device has been missing by the monotonic clock, because without `Date` the
+ * server's time jumps with the local clock. Infinite if an earlier process missed it first.
  */
 export function missedSince(
   missed: readonly MissedOverlap[],
@@ -221,14 +222,14 @@ export function missedSince(
   return Math.min(nowMs - known.sinceMs, waitedMs) < patienceMs ? 'awaited' : 'overdue';
 }
 
-/** @returns the record to store about the overlap reading of that time after a step; `null` if nothing changes. */
+/** Returns the record to store about the overlap reading with that time after a step; `null` if nothing changes. */
 export function missedAfter(
   missed: readonly MissedOverlap[],
   { at, step }: { readonly at: EpochNs; readonly step: Step },
   nowMs: EpochMs,
 ): MissedOverlap | null {
   const known = missed.find((each) => each.at === at);
-  // Missed first in the future: by a clock that was ahead.
+  // First missed in the future: recorded by a clock that was ahead.
   if (known?.isGone === false && known.sinceMs > nowMs) return { ...known, sinceMs: nowMs };
   if (known === undefined) return step === 'remember, give up' ? { at, sinceMs: nowMs, isGone: false } : null;
   const isGone = step === 'accept the answers' || step === 'overlap is gone';

@@ -1,14 +1,14 @@
 /**
- * Reads covered time again: a range for the commands that compare and repair; yesterday of each device, for
- * readings that came so late that no live request has shown them; and ranges and windows that only empty answers cover.
- * `recheck.ts` reads the ranges that a person requests.
+ * Reads covered time again: a range for the commands that compare and repair; the readings of yesterday of each device,
+ * because some came too late for any live request; and ranges and windows that only empty answers cover. `recheck.ts`
+ * reads the ranges that a person requests.
  *
- * Each day one hour that is two days old is read as well. New readings there show that a device hands in readings more
- * than a day late. From then on its days are read again after that time, up to a week.
+ * Each day one hour that is two days old is read as well. New readings there show that a device delivers readings more
+ * than a day late. From then on its days are read again after that delay, up to a week.
  *
  * Such a read covers nothing and commits nothing itself, so its answers need not show any stored reading. The reread of
  * yesterday commits what is new, which counts as late. The planner gives it the requests that nothing else needs. It
- * may stop anywhere: what was committed stays, and the day stays due until it was read to its end.
+ * may stop anywhere: commits stay, and the day stays due until it was read to its end.
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { type Interval, intersect } from '../core/intervals.ts';
@@ -27,10 +27,10 @@ import { fromFirstPage, nextRequest, type PageRequest, requestFor } from './page
 import { TRIES } from './rejected-answers.ts';
 import { windowLimits } from './window-limits.ts';
 
-/** How long after midnight the day before is read again at the earliest, so that late readings have arrived. */
+/** The earliest time after midnight at which the previous day is read again, so that late readings have arrived. */
 const AFTER_MIDNIGHT_MS = HOUR_MS;
 
-/** How late readings are awaited by reading days again. */
+/** The latest readings that rereads of days look for. */
 const LONGEST_LATE_MS = 7 * DAY_MS;
 
 /** The day (since 1970) that is read again now, once for each device; `null` in the first hour of a day. */
@@ -39,9 +39,9 @@ export function rereadableDay(nowMs: EpochMs): number | null {
 }
 
 /**
- * The devices of which yesterday is due: those that are not gone, have something covered of it and were not reread
- * since. Where lines of it are cleared away already, new readings could not be distinguished: it is left alone. The
- * caller leaves out excluded devices.
+ * The devices for which yesterday is due: they are not gone, have a covered part of it and were not reread since. A
+ * device whose lines of yesterday are partly cleared is skipped, because new readings could not be distinguished. The
+ * caller removes excluded devices.
  *
  * @param nowMs the server's time.
  */
@@ -62,21 +62,22 @@ export function rereadDue(
     });
 }
 
-/** The hour that shows whether readings come more than a day late: the one before the day before a day. */
+/** The hour that shows whether readings come more than a day late: the last hour of the second day before a day. */
 function probeOf(day: number): Interval {
   const to = BigInt(day - 1) * DAY_NS;
   return { from: to - HOUR_NS, to };
 }
 
 /**
- * The range to read again with a day: the day, and before it as much as the readings of the device were late so far.
+ * The range to read again for a day: the day, and before it as much time as the readings of the device were late so
+ * far.
  */
 function rereadDayRange(day: number, { worstMs }: LateRecord): Interval {
   const lateMs = worstMs > AFTER_MIDNIGHT_MS ? Math.min(worstMs, LONGEST_LATE_MS) : 0;
   return { from: BigInt(day) * DAY_NS - msToNs(lateMs), to: BigInt(day + 1) * DAY_NS };
 }
 
-/** The part of a range that is covered and of which no lines are cleared away, as one range; `null` without any. */
+/** The covered part of a range in which no lines are cleared, as one range; `null` without any. */
 function readableIn(store: Pick<Store, 'telemetry' | 'cleared'>, deviceId: string, range: Interval): Interval | null {
   const covered = coveredIn(store, deviceId, range);
   if (covered === null) return null;
@@ -85,7 +86,7 @@ function readableIn(store: Pick<Store, 'telemetry' | 'cleared'>, deviceId: strin
   return from < to ? { from, to } : null;
 }
 
-/** From the first to the last instant of a range that is covered; `null` where nothing of it is. */
+/** The part of a range from its first to its last covered instant; `null` if no instant is covered. */
 function coveredIn(store: Pick<Store, 'telemetry'>, deviceId: string, whole: Interval): Interval | null {
   const covered = intersect(coveredIntervals(store.telemetry(deviceId).covered), [whole]);
   const [first, last] = [covered[0], covered.at(-1)];
@@ -114,9 +115,9 @@ export async function rereadDay(
   return true;
 }
 
-/** A range to read again, and what is known of it. */
+/** A range to read again, and the facts about it. */
 interface Reread extends Pick<RereadScan, 'deviceId' | 'range'> {
-  /** Whether it was called empty, so that its readings are not late, and one more empty answer will do. */
+  /** Whether it counted as empty. Then its readings are not late, and one more empty answer is enough. */
   readonly wasEmpty?: boolean;
 }
 
@@ -142,10 +143,10 @@ async function commitRange(
 }
 
 /**
- * Requests again what only empty answers cover of a device: the range that a sign of life speaks against, else the
- * newest window that is due.
+ * Requests a range again that only empty answers cover: the device's empty range if it is due, otherwise its newest
+ * empty window that is due.
  *
- * @returns whether there is more that is due, and answers can be used.
+ * @returns whether more of them are due, and the answers can be used.
  * @throws ApiFault
  */
 async function recheckEmpty(context: SyncContext, deviceId: string, signal: AbortSignal): Promise<boolean> {
@@ -165,13 +166,14 @@ async function recheckEmpty(context: SyncContext, deviceId: string, signal: Abor
   return isWhole && nextWindow() !== undefined;
 }
 
-/** When a window is due because one next to it has readings. */
+/** The due time of a window because a window next to it has readings. */
 const DUE_AT_ONCE = 0;
 
 /**
- * Requests an empty window again. A range that its readings show to be missing below them is a gap again; the windows
- * next to it, which were called empty at the same time, are due at once. One that was due so itself has to have new
- * readings for that: otherwise two windows with readings would make each other due for ever.
+ * Requests an empty window again. If its readings show that readings below them are missing, that range becomes a gap
+ * again, and the windows next to it, which were called empty at the same time, are due at once. A window that was due
+ * for that reason itself must have new readings for this: otherwise two windows with readings would make each other due
+ * forever.
  *
  * @returns whether its answers could be used.
  * @throws ApiFault
@@ -209,15 +211,15 @@ export interface Rereading {
   /**
    * Determines again which devices are due, by the state of each.
    *
-   * @param withDays whether also of which yesterday is: that looks at every device.
+   * @param withDays whether to include the devices for which yesterday is due, which checks every device.
    */
   refresh(withDays: boolean): void;
   /** Whether any device is due, by the last refresh. */
   isDue(): boolean;
-  /** Whether a range is due that only empty answers cover: that has to be read again even where the quota is short. */
+  /** Whether a range is due that only empty answers cover. It has to be read again even if the quota is short. */
   isOwed(): boolean;
   /**
-   * Reads the range that is due of the next device.
+   * Reads the range of the next device that is due.
    *
    * @returns whether there is another.
    * @throws ApiFault
@@ -274,19 +276,19 @@ export function createEmptyChecks(context: SyncContext): Rereading {
 /** The lane of rereads that wait until nothing else is due. */
 const REREAD_LANE = 'idle-poll';
 
-/** A page of a range: the readings, newest first, maybe a little beyond the range, maybe repeated. */
+/** A page of a range: the readings, newest first. Some may lie a little beyond the range, and some may be repeated. */
 export interface RangePage {
   readonly reply: Reply<TelemetryPage>;
   readonly readings: readonly Reading[];
 }
 
-/** A range that is read again page by page; `take` gets each page. */
+/** The scan of a range that is read again page by page; `take` gets each page. */
 export interface RereadScan extends FetchParts {
   readonly deviceId: string;
   readonly range: Interval;
   readonly take: (page: RangePage) => void;
   readonly lane: RequestLane;
-  /** Answers that were no use and answers without a reading, since the last one that was as it should be. */
+  /** How many unusable answers and answers without a reading came since the last usable one. */
   odd: number;
   empties: number;
 }
@@ -318,7 +320,7 @@ export function beginReread(
 /**
  * Reads a range from its end down, until it is read or may stop.
  *
- * @returns the request that is next where it was stopped; `null` where the range was read.
+ * @returns the next request if it was stopped; `null` if the range was read.
  */
 export async function readDown(
   scan: RereadScan,
@@ -330,7 +332,7 @@ export async function readDown(
     while (next !== null && next !== 'given up' && !mayStop(next)) next = await step(scan, next, signal);
     return next;
   } catch (error) {
-    // A page in flight of a device that was removed is dropped.
+    // If the device was removed, its page in flight is dropped.
     if (error instanceof ForgottenError) return 'given up';
     throw error;
   }
@@ -381,7 +383,7 @@ async function step(scan: RereadScan, request: PageRequest, signal: AbortSignal)
   return next ?? requestBelow(scan, request.gap.from);
 }
 
-/** Counts an unusable answer. The request is sent again until there are `TRIES` of them. */
+/** Counts an unusable answer. The request is sent again until there are `TRIES` such answers. */
 function retryOrGiveUp(scan: RereadScan, request: PageRequest): Next {
   scan.odd += 1;
   return scan.odd >= TRIES ? 'given up' : request;

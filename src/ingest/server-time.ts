@@ -25,7 +25,7 @@ import { freshestFirst, includedDevices } from './filter.ts';
 
 /**
  * Learns the server's time if answers have no `Date` and the device list has no time either. Reads the newest page of
- * one device after the other until one has a reading.
+ * one device after another until one has a reading.
  *
  * @throws ApiFault except for a missing scope.
  */
@@ -36,7 +36,7 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
   if (serverClock.highestPassedMs() !== null) return;
   try {
     if (await findReading(context, scanner, signal)) return;
-    // One empty answer is not enough: only a second one shows that there is no reading anywhere.
+    // One empty answer is not enough. Only a second one shows that no device has a reading.
     if (serverClock.highestPassedMs() === null) await findReading(context, scanner, signal);
   } catch (error) {
     const scope = findMissingScope(error, 'telemetry');
@@ -45,15 +45,15 @@ export async function learnTime(context: SyncContext, scanner: Peeking, signal: 
   }
 }
 
-/** The fact that has the server's time as it was known last. */
+/** The fact with the last known server time. */
 const SERVER_TIME = 'server_time_ms';
 
-/** Keeps the server's time for the next start. */
+/** Stores the server's time for the next start. */
 function saveServerTime({ store, serverClock }: SyncContext): void {
   if (serverClock.isKnown()) store.saveFact(SERVER_TIME, String(serverClock.nowMs()));
 }
 
-/** Times of the server that the state has: of its last answers, of the account and of the newest reading. */
+/** Times of the server in the state: of its last answers, of the account and of the newest reading. */
 export function storedTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>): readonly EpochMs[] {
   const facts = [store.fact(SERVER_TIME), accountReadAt(store)].flatMap((text) =>
     text === null ? [] : [Number(text)],
@@ -63,8 +63,9 @@ export function storedTimes(store: Pick<Store, 'fact' | 'devices' | 'newestNs'>)
 }
 
 /**
- * Waits while the server's `Date` is unconfirmed. The newest reading may agree with it; if not, a second answer is
- * requested once it can confirm it, and so on once a minute until a `Date` counts or none is awaited any more.
+ * Waits while the server's `Date` is unconfirmed. The newest reading may agree with it. If not, a second answer is
+ * requested as soon as it can confirm the `Date`, and then one per minute until a `Date` counts or none is awaited any
+ * more.
  *
  * @throws ApiFault
  */
@@ -107,9 +108,9 @@ async function findReading(context: SyncContext, scanner: Peeking, signal: Abort
 }
 
 /**
- * Takes back the coverage of a device beyond the server's present: the server's clock was ahead when the range was
- * covered, and has fallen back, so readings of those times are still to come. The range is read again from the newest
- * reading on that was seen then, or from the time to which the clock fell, whichever is earlier, less the grace period.
+ * Withdraws the coverage of a device beyond the server's present. The server's clock was ahead when the range was
+ * covered, and has fallen back, so readings with those times are still to come. The range is read again from the newest
+ * reading that was seen then, or from the time to which the clock fell, whichever is earlier, minus the grace period.
  *
  * @returns whether there was such coverage.
  */
@@ -131,16 +132,17 @@ export function withdrawCoverage({ store, serverClock, settings, observe }: Sync
 }
 
 /**
- * Watches whether the server's clock has fallen back, and takes back what every device has covered beyond its present.
+ * Watches whether the server's clock has fallen back, and withdraws the coverage of every device beyond the server's
+ * present.
  *
- * @param onWithdrawn called when something was taken back.
- * @returns a function to call after each answer; cheap unless the clock has fallen back.
+ * @param onWithdrawn called when coverage was withdrawn.
+ * @returns a function to call after each answer. It costs little unless the clock has fallen back.
  */
 export function createFallWatch(context: SyncContext, onWithdrawn: () => void): () => void {
   const { store, serverClock, clock } = context;
-  /** Nothing was covered beyond this time at the last check; nothing is known before the first one. */
+  /** No range was covered beyond this time at the last check. Infinite before the first check. */
   let coveredToMs = Number.POSITIVE_INFINITY;
-  /** The time of the server at the last check: from it on coverage grows with the monotonic clock at most. */
+  /** The server's time at the last check. From then on coverage grows at most as fast as the monotonic clock. */
   let last = { passedMs: 0, monoMs: 0 };
   return () => {
     const presentMs = serverClock.presentAtMostMs();
@@ -150,7 +152,7 @@ export function createFallWatch(context: SyncContext, onWithdrawn: () => void): 
     coveredToMs = Math.max(coveredToMs, last.passedMs + (monoMs - last.monoMs));
     last = { passedMs, monoMs };
     if (coveredToMs <= presentMs) return;
-    // In a full state it is tried again with the next answer.
+    // If the state is full, the next answer tries it again.
     runUnlessFull(() => {
       const isWithdrawn = withdrawAll(context, store.devices());
       coveredToMs = passedMs;
@@ -159,7 +161,9 @@ export function createFallWatch(context: SyncContext, onWithdrawn: () => void): 
   };
 }
 
-/** @returns whether any of the devices had coverage beyond the server's present. */
+/**
+ * Withdraws the coverage of all given devices. Returns whether any of them had coverage beyond the server's present.
+ */
 function withdrawAll(context: SyncContext, devices: readonly KnownDevice[]): boolean {
   const withdrawn = devices.filter(({ record }) => {
     try {

@@ -10,7 +10,7 @@ import { type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs, msToNs, SECOND_MS 
 import type { SyncContext, SyncSettings, WantedRange } from './context.ts';
 import { coverageLimit } from './coverage-rules.ts';
 
-/** The wanted range of work that begins now; `null` while nothing is known of the server's time. */
+/** The wanted range of work that begins now; `null` while the server's time is unknown. */
 export function wantedNow({
   serverClock,
   settings,
@@ -19,14 +19,15 @@ export function wantedNow({
   readonly settings: Pick<SyncSettings, 'history' | 'gracePeriodMs'>;
 }): WantedRange | null {
   const highestMs = serverClock.highestPassedMs();
-  // Where `Date` has fallen back nothing new is covered, and what lies beyond is read again once it has passed.
+  // After `Date` has fallen back, no new range is covered, and the range beyond it is read again once that time has
+  // passed.
   const passedMs = serverClock.passedMs();
   if (highestMs === null || passedMs === null) return null;
-  // After a wrong year the history of the right one is wanted.
+  // After a wrong year, the history of the right year is wanted.
   return wantedAt(settings, { nowMs: Math.min(highestMs, serverClock.nowMs()), passedMs });
 }
 
-/** The wanted range by times that are known. */
+/** The wanted range for known times. */
 export function wantedAt(
   settings: Pick<SyncSettings, 'history' | 'gracePeriodMs'>,
   { nowMs, passedMs }: { nowMs: EpochMs; passedMs: EpochMs },
@@ -39,7 +40,9 @@ export function wantedAt(
   };
 }
 
-/** The coverage limit while the server's clock is behind a time that it has shown before; `null` while it is not. */
+/**
+ * The coverage limit while the server's clock is behind a time that it has shown before; `null` if it is not behind.
+ */
 export function limitAfterFall({
   serverClock,
   settings,
@@ -54,36 +57,40 @@ export function limitAfterFall({
 }
 
 /**
- * A wanted range that was fixed before, up to what can be covered now: less while the server's clock has fallen back.
+ * A wanted range that was fixed before, up to the current coverage limit, which is lower while the server's clock has
+ * fallen back.
  */
 export function coverableNow(context: Parameters<typeof limitAfterFall>[0], wantedRange: WantedRange): WantedRange {
   const limit = limitAfterFall(context);
   return limit === null ? wantedRange : { ...wantedRange, limit: minNs(limit, wantedRange.limit) };
 }
 
-/** The server's clock is known to a few seconds: what leaves the wanted range within these has left it. */
+/**
+ * The server's clock is known only to a few seconds, so a range counts as left if it leaves the wanted range within
+ * this time.
+ */
 const LEAVING_MS = 10 * SECOND_MS;
 
-/** Where the range that is still wanted begins, when time has passed since it was fixed. */
+/** Where the wanted range begins now, after time has passed since the range was fixed. */
 export function stillWantedFrom({ serverClock, settings }: Pick<SyncContext, 'serverClock' | 'settings'>): EpochNs {
   return wantedFrom(settings, serverClock.nowMs() + LEAVING_MS);
 }
 
-/** Where the wanted range begins at a moment. */
+/** Where the wanted range begins at a given time. */
 export function wantedFrom({ history }: Pick<SyncSettings, 'history'>, nowMs: number): EpochNs {
   return history.kind === 'since' ? history.since : maxNs(msToNs(nowMs - history.ageMs), 0n);
 }
 
-/** How far below the newest stored reading a live request begins at least. */
+/** The shortest distance from the newest stored reading down to the beginning of a live request. */
 const LOOKBACK_MS = 10 * MINUTE_MS;
 
 /**
- * How far below a gap its live request extends to find late readings, if its page has room: through the covered part
- * that is wanted and not cleared. Readings in a cleared range could not be distinguished from new ones, and would be
- * written again.
+ * How far below a gap its live request extends to find late readings, if its page has free space: through the covered
+ * part that is wanted and not cleared. Readings in a cleared range could not be distinguished from new ones, and would
+ * be written again.
  *
- * Between two full pages it extends only as far below the newest stored reading as a reading is likely to be late: a
- * page of known readings takes most of the time of a poll.
+ * Between two full polls it extends below the newest stored reading only as far as a reading is likely to be late,
+ * because a page of known readings takes most of the time of a poll.
  */
 export function lateReadingsFrom(
   context: SyncContext,
@@ -96,7 +103,7 @@ export function lateReadingsFrom(
     readonly deviceId: string;
     readonly gap: Interval;
     readonly below: CoveredRange;
-    /** Whether the page is to show a rate: then it has the full covered part, as far as it has room. */
+    /** Whether the page should show a rate. Then it includes the full covered part, as far as it fits. */
     readonly isToLearn?: boolean;
   },
 ): EpochNs {
@@ -104,7 +111,7 @@ export function lateReadingsFrom(
   const cleared = store.cleared(deviceId, below.from, below.to).at(-1)?.to ?? below.from;
   const oldest = maxNs(maxNs(below.from, cleared), stillWantedFrom(context));
   const { late } = store.telemetry(deviceId);
-  // The end of the covered range is the time of the last page. Each device has its own turns.
+  // The end of the covered range is the time of the last page. Each device has its own times for a full poll.
   const everyNs = msToNs(settings.polls.fullPollMs);
   const turnOf = (at: EpochNs): bigint => (at + msToNs(hash64(deviceId).hi)) / everyNs;
   if (isToLearn || late.readings > 0 || below.last === null || turnOf(gap.from) < turnOf(gap.to)) return oldest;
@@ -112,13 +119,13 @@ export function lateReadingsFrom(
   return maxNs(oldest, below.last.at - msToNs(lookbackMs));
 }
 
-/** How long the newest gap of a device may be: until its next turn comes, and the turn after that. */
+/** How long the newest gap of a device may be: until its next poll, and the poll after that. */
 export function openSeconds({
   context,
   staleMs,
 }: {
   readonly context: { readonly settings: Pick<SyncSettings, 'gracePeriodMs'> };
-  /** How old readings normally become where the quota is short, in ms. */
+  /** The normal lag of readings if the quota is short, in ms. */
   readonly staleMs: () => number;
 }): number {
   return Math.max(LIVE_LAG_SECONDS, (2 * staleMs()) / 1000) + context.settings.gracePeriodMs / 1000;

@@ -1,5 +1,5 @@
 /**
- * The limits of a telemetry window: from the plan, from the readings that were served, and from refusals.
+ * The limits of a telemetry window: from the plan, from the readings that were served, and from rejections.
  *
  * Pure. The plan's limit applies to the width of a window. The API document does not state whether it applies to the
  * age of readings as well. So the end of the data below that age covers nothing, until a reading of that age was
@@ -13,32 +13,31 @@ import { maxWidthNs, type PageRequest, type WindowLimits } from './page-request.
 /** The narrowest window that is requested. */
 const NARROWEST_NS = HOUR_NS;
 
-/** The server's clock is known to a few seconds: nothing is called covered so near to the plan's age. */
+/** The server's clock is known only to a few seconds, so no range this close to the plan's age counts as covered. */
 const EDGE_NS = 5n * SECOND_NS;
 
 /** A reading must be older than the plan's age by this much to show that age does not matter. */
 const AGE_MARGIN_NS = HOUR_NS;
 
 /**
- * The time that a request for old readings gets to arrive before its window is too old; doubled where that is too
- * short.
+ * The time that a request for old readings has to arrive before its window is too old; doubled if that is too short.
  */
 export const FIRST_LEAD_NS = 10n * SECOND_NS;
 
-/** A request that is refused in spite of such a lead is not refused for its age. */
+/** If a request is rejected despite this lead time, its age is not the cause. */
 const LONGEST_LEAD_NS = HOUR_NS;
 
 /** The facts that answers have shown about windows. Each member applies only under the plan that it names. */
 export interface WindowKnowledge {
-  /** The width that a refusal has left; `null` before one. */
+  /** The width that was left after a rejection; `null` before one. */
   readonly learntWidth: { readonly planDays: number | null; readonly widthNs: bigint } | null;
-  /** The age that a refusal has named; `null` before one. */
+  /** The age that a rejection has named; `null` before one. */
   readonly refusedBeyond: { readonly planDays: number | null; readonly days: number } | null;
   /** The plan's figure under which older readings were served anyway; `null` before that. */
   readonly servedBeyondDays: number | null;
-  /** The time that a request for old readings gets to arrive; {@link FIRST_LEAD_NS} before it was too short. */
+  /** The time that a request for old readings has to arrive; {@link FIRST_LEAD_NS} until that was too short. */
   readonly leadNs: bigint;
-  /** Whether the service refuses a request with `after` alone, or counts it as wider than it is. */
+  /** Whether the service rejects a request with `after` alone, or counts it as wider than it is. */
   readonly bothBounds: boolean;
 }
 
@@ -53,7 +52,7 @@ export interface WindowRules extends WindowKnowledge {
   readonly passedNs: EpochNs | null;
 }
 
-/** @returns the limits of a window now. */
+/** Returns the limits of a window now. */
 export function windowLimits({ learntWidth, planDays, nowNs, bothBounds }: WindowRules): WindowLimits {
   return {
     widthNs: learntWidth?.planDays === planDays ? learntWidth.widthNs : maxWidthNs(planDays),
@@ -62,19 +61,22 @@ export function windowLimits({ learntWidth, planDays, nowNs, bothBounds }: Windo
   };
 }
 
-/** @returns how far back a window may reach without being refused; `null`: any age, as far as is known. */
+/** Returns how far back a window may reach without being rejected; `null`: any age, as far as is known. */
 export function servedFrom(rules: WindowRules): EpochNs | null {
   const { refusedBeyond, planDays, leadNs } = rules;
   return refusedBeyond?.planDays === planDays ? ageEdge(rules, refusedBeyond.days) + leadNs : null;
 }
 
-/** @returns from when on readings are surely shown; `null`: of any age. */
+/** Returns the time from which readings are surely shown; `null`: readings of any age. */
 export function visibleFrom(rules: WindowRules): EpochNs | null {
   const { planDays, servedBeyondDays, latestNs } = rules;
   return planDays === null || servedBeyondDays === planDays ? null : latestNs - daysNs(planDays) + EDGE_NS;
 }
 
-/** @returns the age from which on readings are not to be had: not shown, or refused; `null`: any age is served. */
+/**
+ * Returns the time before which readings cannot be read: they are hidden, or requests for them are rejected; `null`:
+ * any age is served.
+ */
 export function planEdge(rules: WindowRules): EpochNs | null {
   const edges = [visibleFrom(rules), servedFrom(rules)].flatMap((edge) => edge ?? []);
   return edges.length === 0 ? null : edges.reduce(maxNs);
@@ -92,16 +94,16 @@ export function showsAnyAge(rules: WindowRules, readings: readonly Reading[]): b
 export type WindowRefusal =
   /** The window rules have changed: the request has to be made again by the new ones. */
   | { readonly kind: 'changed' }
-  /** The request reaches further back than the service serves anybody. */
+  /** The request reaches further back than the service serves any client. */
   | { readonly kind: 'too-old' }
-  /** The answer could not be understood, or the request was refused. */
+  /** The answer could not be understood, or the request was rejected. */
   | { readonly kind: 'odd'; readonly reason: string }
-  /** 404 again, while the service answers about other devices. */
+  /** Another 404, although the service answers about other devices. */
   | { readonly kind: 'gone' }
   /** 404 for the first time, or no other device was answered since: the service may be at fault. */
   | { readonly kind: 'unreachable' };
 
-/** A refusal, and what it shows about windows. */
+/** A rejection, and what it shows about windows. */
 interface LearntLimits {
   readonly refusal: WindowRefusal;
   readonly learnt: Partial<WindowKnowledge>;
@@ -135,22 +137,22 @@ function changed(learnt: Partial<WindowKnowledge>): LearntLimits {
 }
 
 /**
- * Reads the refusal of a range.
+ * Evaluates the rejection of a range.
  *
- * @returns `null` where neither the width nor the age can be the reason.
+ * @returns `null` if neither the width nor the age can be the cause.
  */
 function narrow(rules: WindowRules, { after, before }: Bounds, maxDays: number | null): LearntLimits | null {
   const { learntWidth, planDays, leadNs, nowNs } = rules;
   const refusedNs = (before ?? nowNs) - after;
   const days = maxDays ?? planDays;
-  // The age is the reason where the plan allows the width, and the far end is older than that.
+  // The age is the cause if the plan allows the width, and the far end is older than the limit.
   if (days !== null && refusedNs <= daysNs(days) && after < ageEdge(rules, days) + leadNs) return tooOld(rules, days);
-  // A service whose clock is ahead counts a range without an end up to its own present.
+  // A service whose clock is ahead measures a range without an end up to its own present.
   if (days !== null && before === null && refusedNs <= daysNs(days)) return changed({ bothBounds: true });
-  // Another device may have learnt it while this request was under way.
+  // A request for another device may have learned it while this request was under way.
   if (learntWidth?.planDays === planDays && learntWidth.widthNs < refusedNs) return changed({});
   if (refusedNs <= NARROWEST_NS) {
-    // No plan allows less width. Where the plan is unknown, the age in whole days is its figure, or more than that.
+    // No plan allows less width. If the plan is unknown, the age in whole days is at least the plan's figure.
     const ageDays = Number((nowNs - after) / DAY_NS);
     return days === null && ageDays > 0 ? tooOld(rules, ageDays) : null;
   }
@@ -159,7 +161,7 @@ function narrow(rules: WindowRules, { after, before }: Bounds, maxDays: number |
   return changed({ learntWidth: { planDays, widthNs: named !== null && named < refusedNs ? named : halved } });
 }
 
-/** @returns `null` where the age cannot be the reason. */
+/** Returns `null` if the age cannot be the cause. */
 function tooOld({ planDays, refusedBeyond, leadNs }: WindowRules, days: number): LearntLimits | null {
   const isKnown = refusedBeyond?.planDays === planDays && refusedBeyond.days === days;
   if (isKnown && leadNs >= LONGEST_LEAD_NS) return null;
@@ -167,7 +169,7 @@ function tooOld({ planDays, refusedBeyond, leadNs }: WindowRules, days: number):
   return { refusal: { kind: 'too-old' }, learnt };
 }
 
-/** An answer 404 about a device: when it came, and how many answers about devices had come by then. */
+/** A 404 about a device: when it came, and how many answers about devices had come by then. */
 export interface NotFound {
   readonly atMs: EpochMs;
   readonly answers: number;
@@ -175,7 +177,7 @@ export interface NotFound {
 
 /**
  * Whether a device is gone: its first 404 is a minute old and other devices were answered since. A single 404 may be
- * the service's fault: a route that is lost for a minute must not make all devices gone.
+ * the service's fault: a route that fails for a minute must not make all devices count as gone.
  */
 export function isDeviceGone(first: NotFound | undefined, now: NotFound): boolean {
   return first !== undefined && now.answers > first.answers && now.atMs - first.atMs >= MINUTE_MS;
