@@ -3,9 +3,9 @@
  * the time from the headers (API document, "Limits").
  *
  * Promises: status and code decide and never the words of a message, with the one exception that the document makes (a
- * message that begins with `cursor`). The server's words are shortened, made plain and freed of the key before they go
- * into a fault. Any bytes lead to a body or a fault. The document does not name the header of a requested wait, so it
- * is found by its name's pattern; an unreadable header counts as missing.
+ * message that begins with `cursor`). The server's message is shortened, made plain and freed of the key before it
+ * becomes part of a fault. Any bytes lead to a body or a fault. The document does not name the header of a requested
+ * wait, so it is found by its name's pattern; an unreadable header counts as missing.
  */
 import { ApiFault, type ApiFaultFacts, type ApiFaultKind, type ApiRemedy, FAULT_TEXTS } from '../core/faults.ts';
 import { isRecord, member } from '../core/json.ts';
@@ -25,7 +25,7 @@ export interface RequestContext {
   readonly secret: string;
 }
 
-/** The body of an answer (unchecked JSON), or the fault that it is. */
+/** The body of an answer (unchecked JSON), or the fault that the answer means. */
 export type Classified =
   | { readonly kind: 'ok'; readonly body: unknown }
   | { readonly kind: 'fault'; readonly fault: ApiFault };
@@ -48,7 +48,7 @@ export function classifyAnswer(answer: HttpAnswer, context: RequestContext): Cla
     const message = `the response has more than ${grouped(MAX_VALUES)} values`;
     return { kind: 'fault', fault: malformed(context.request, message, { isTooLarge: true }) };
   }
-  // An error object has a few members: what is larger is none.
+  // An error object has a few members. A larger body is no error object.
   const body = hasTooMany ? undefined : parseBody(answer.body);
   if (answer.status === 200) {
     if (body !== undefined) return { kind: 'ok', body };
@@ -83,7 +83,7 @@ const STATUS_KINDS: ReadonlyMap<number, ApiFaultKind> = new Map([
   [401, 'unauthorized'],
   [403, 'no-api-access'],
   [404, 'not-found'],
-  // Not from the API: this is how a gateway requests a retry.
+  // Not from the API: gateways request a retry with this status.
   [408, 'server-fault'],
   [425, 'server-fault'],
   [429, 'throttled'],
@@ -160,8 +160,8 @@ function isHtml({ status, headers, body }: HttpAnswer): boolean {
 }
 
 /**
- * The most values of an answer: a page of 200 readings of 150 sensors. Each takes memory, and time of one turn when the
- * page is committed.
+ * The most values of an answer: a page of 200 readings of 150 sensors. Each value takes memory, and time of the turn in
+ * which the page is committed.
  */
 const MAX_VALUES = 30_000;
 
@@ -187,7 +187,7 @@ function countValues(body: Uint8Array): number {
   return values;
 }
 
-/** @returns the position of the quote that ends the text beginning at `from` */
+/** Returns the position of the quote that ends the text beginning at `from`. */
 function endOfText(body: Uint8Array, from: number): number {
   let at = from + 1;
   while (at < body.length && body[at] !== QUOTE) at += body[at] === BACKSLASH ? 2 : 1;
@@ -195,8 +195,8 @@ function endOfText(body: Uint8Array, from: number): number {
 }
 
 /**
- * Parses the JSON of a body; `undefined` if it is none. UTF-8 is read strictly: replacement characters could make two
- * names equal.
+ * Parses the JSON of a body; `undefined` if it is not JSON. UTF-8 is read strictly, because replacement characters
+ * could make two names equal.
  */
 function parseBody(body: Uint8Array): unknown {
   try {
@@ -221,14 +221,14 @@ function readError(body: unknown, secret: string): ErrorText {
   };
 }
 
-/** Removes the key in each form: parts of the answer are kept in the state. */
+/** Removes the key in each form, because the state stores parts of the answer. */
 function hide(text: string, secret: string): string {
   return secret === '' ? text : createScrub([new Secret(secret)], { isAnswer: true })(text);
 }
 
 type Headers = HttpAnswer['headers'];
 
-/** The wait after a refusal that names no time. */
+/** The wait after a 429 that names no time. */
 const DEFAULT_WAIT_MS = MINUTE_MS;
 const MIN_WAIT_MS = SECOND_MS;
 /** A day's quota returns within a day; the extra hour is for clocks and rounding. */

@@ -37,11 +37,11 @@ export interface ApiClientOptions extends Pick<RateLimiterOptions, 'serverClock'
   /** Called for each request, so that a key can be replaced while the program runs. */
   readonly key: () => string;
   readonly limiter: RateLimiter;
-  /** Called with the fault of each attempt before it is reported; `null` if there was none. */
+  /** Called with the fault of each attempt before the attempt is reported; `null` if there was none. */
   readonly onDone?: ((fault: ApiFaultKind | null, purpose: Purpose) => void) | undefined;
   /** Called before each wait for another attempt, with its length in ms. */
   readonly onRetry?: ((waitMs: number, fault: ApiFault) => void) | undefined;
-  /** Called when the service refuses a page as a bad request, before the second try: the plan may have changed. */
+  /** Called when the service rejects a page as a bad request, before the second try: the plan may have changed. */
   readonly onRefused?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** The largest page that the plan allows; `null` while it is unknown. */
   readonly pageSize: () => number | null;
@@ -72,7 +72,7 @@ interface RequestSpec<T> {
   readonly target: Target;
   readonly parse: Parse<T>;
   readonly purpose: Purpose;
-  /** The times in it that the server's clock has passed. */
+  /** Returns the times in the value that the server's clock has passed. */
   readonly timesOf?: (value: T) => TimesServed;
 }
 
@@ -164,7 +164,7 @@ async function beforeRetry(
   // The same request gets the same answer.
   if (verdict === 'stop' || fault.facts.isTooLarge === true || failures > retries) throw fault;
   const requestedMs = fault.facts.waitMs ?? 0;
-  // After a refusal of the quota the rate limiter makes all requests wait, so this one need not wait here.
+  // After the quota is exceeded, the rate limiter makes all requests wait, so this one need not wait here.
   const waitMs =
     verdict === 'wait' ? requestedMs : backoffMs({ failures, policy: BACKOFF, random, leastMs: requestedMs });
   const { kind, message, facts } = fault;
@@ -174,8 +174,8 @@ async function beforeRetry(
 }
 
 /**
- * Requests a page, and requests it again with a smaller `limit` if the service refuses the larger one, or if the answer
- * is too large to be read.
+ * Requests a page, and requests it again with a smaller `limit` if the service rejects the larger one, or if the answer
+ * is too large to read.
  */
 async function sendPage<T extends { readonly nextCursor: Cursor | null }>(
   client: Requester,

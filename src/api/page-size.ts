@@ -9,11 +9,14 @@ import { isSendable } from './urls.ts';
 /** The default page size of the API (its document, "Pagination"). */
 const DEFAULT_SIZE = 50;
 
-/** Large pages are tried again after this many answers; the number doubles each time that they are refused again. */
+/**
+ * Large pages are tried again after this many answers. The number doubles each time that the service rejects them
+ * again.
+ */
 const ENLARGE_AFTER = 5;
 const ENLARGE_AFTER_AT_MOST = 2000;
 
-/** This many cursors are remembered with their limits: more than chains that are read at once. */
+/** This many cursors are remembered with their limits: more than the chains that are read at once. */
 const CHAINS_AT_MOST = 100;
 
 /** A page to request: from which list, and where it continues. */
@@ -26,12 +29,12 @@ export interface PageKey {
 interface PageSize {
   /** Returns the `limit` for a page; `cursor` is `null` for the first one. */
   limitFor(cursor: Cursor | null): number;
-  /** Records that a page of this `limit` has named a next one; `null`: it was the last. */
+  /** Records that a page of this `limit` has named a next one; `null`: it was the last page. */
   noteCursor(cursor: Cursor | null, limit: number): void;
   /** Records that a request with this `limit` was answered. */
   noteAnswered(limit: number): void;
   /**
-   * Records that a request with this `limit` was refused as a bad request.
+   * Records that a request with this `limit` was rejected as a bad request.
    *
    * @returns whether to try a smaller page
    */
@@ -41,7 +44,7 @@ interface PageSize {
 /** The page sizes of a client. */
 export interface PageLimits {
   readonly pageSize: PageSize;
-  /** Smaller limits for lists whose full pages are too large to be read, by the name of the list. */
+  /** Smaller limits for lists whose full pages are too large to read, by the name of the list. */
   readonly smaller: Map<string, number>;
 }
 
@@ -77,13 +80,13 @@ export function isBadRequest(error: unknown): boolean {
 }
 
 /**
- * Decides how many records to request in a page: as many as the plan allows, and fewer if the service refuses that.
+ * Decides how many records to request in a page: as many as the plan allows, and fewer if the service rejects that.
  *
  * The plan publishes the largest page, but a key may not be allowed to read the plan, and the value may have shrunk
- * since. The document leaves open what happens to a larger `limit` ("refused or clamped"). So a first page that is
- * refused is requested again with the documented default, and then with halves of it, as a plan may have smaller pages.
- * If a page of one record is refused as well, the size is not the cause, and until an answer comes no more halves are
- * tried. Larger pages are tried again after a while. Within a chain of cursors the limit stays as it was on the first
+ * since. The document leaves open what happens to a larger `limit` ("refused or clamped"). So a rejected first page is
+ * requested again with the documented default, and then with halves of it, because a plan may have smaller pages. If a
+ * page of one record is rejected as well, the size is not the cause, and no more halves are tried until an answer
+ * comes. Larger pages are tried again after a while. Within a chain of cursors the limit stays as it was on the first
  * page ("the other parameters must be kept the same from page to page").
  *
  * @param planned returns the largest page that the plan allows; `null` while it is unknown

@@ -31,16 +31,16 @@ import { deviceIdProblem } from './urls.ts';
 
 const MAX_WORKSPACE_ID = 256;
 
-/** The limit of the times that a record may have. */
+/** The limit for the times in a record. */
 export interface TimeLimit {
-  /** The latest one: a day after every clock. */
+  /** The latest allowed time: a day after every clock. */
   readonly latestNs: EpochNs;
 }
 
-/** Every time that can be stored. */
+/** Allows every time that can be stored. */
 const ANY_TIME: TimeLimit = { latestNs: msToNs(MAX_MS) };
 
-/** Why a record is rejected that has a later time. */
+/** Why a record with a later time is rejected. */
 const FUTURE = 'is more than a day in the future';
 
 /**
@@ -63,7 +63,7 @@ export function parseAccount(body: unknown, request: string): Account {
   };
 }
 
-/** A member that is an object; an empty object if it is none. */
+/** A member that is an object; an empty object for any other value. */
 function objectIn(holder: object, name: string): object {
   const value = member(holder, name);
   return isRecord(value) ? value : {};
@@ -203,7 +203,7 @@ function readReading(item: unknown, readTime: (text: string) => EpochNs | null):
   return { recordedAt, values: pairs };
 }
 
-/** @returns the alert; `null` if it has no usable id or time */
+/** Returns the alert; `null` if it has no usable id or time. */
 function readAlert(item: unknown): AlertRecord | null {
   if (!isRecord(item)) return null;
   const alertId = wholeIn(item, 'alert_id');
@@ -255,17 +255,17 @@ export function parseAlert(body: unknown, request: string): AlertRecord {
   return alert;
 }
 
-// Lists: what all of them have in common.
+// The parts that all lists have in common.
 
-/** More than this in a page cannot be an answer to a limit of at most 200. */
+/** A page with more items cannot be an answer to a limit of at most 200. */
 const MAX_PAGE_ITEMS = 1000;
 const MAX_RECORD_LENGTH = 2000;
 
-/** How deep a value may be nested. Deeper ones could exhaust the stack of later code. */
+/** How deeply a value may be nested. A deeper one could exhaust the stack of later code. */
 const MAX_DEPTH = 32;
 
 interface Envelope {
-  /** The page itself, for members beside the list. */
+  /** The page itself, for members other than the list. */
   readonly page: object;
   readonly data: readonly unknown[];
   readonly nextCursor: Cursor | null;
@@ -320,7 +320,7 @@ function isTooDeep(value: unknown): boolean {
   return false;
 }
 
-// Members: what is null, absent or of an odd type is `null`.
+// Members: a value that is null, absent or of an unexpected type becomes `null`.
 
 /** A text member, which may be empty; `null` for any other value. */
 function textIn(holder: object, name: string): string | null {
@@ -363,7 +363,7 @@ function timeIn(holder: object, name: string): EpochNs | null {
   return value === null ? null : parseTimestamp(value);
 }
 
-/** The texts of a list. Other items are left out, and anything but a list is an empty one. */
+/** The texts of a list. Other items are left out, and any other value counts as an empty list. */
 function textsIn(holder: object, name: string): readonly string[] {
   const value = member(holder, name);
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];

@@ -6,7 +6,7 @@
  * up.
  *
  * Requests are spaced evenly, with a burst of three, so that it does not matter whether the server counts by fixed
- * windows, sliding windows or a token bucket. Refused requests count here, so that it does not matter whether they
+ * windows, sliding windows or a token bucket. Rejected requests count here, so that it does not matter whether they
  * count at the server.
  *
  * The headers of answers show something about the two windows of the quota, the minute and the day: limits below the
@@ -44,11 +44,11 @@ import {
   waitAfter,
 } from './throttle.ts';
 
-/** The usage of both windows, and when the next request may go. */
+/** The usage of both windows, and when the next request may be sent. */
 interface QuotaFigures {
   readonly minute: QuotaWindowFigures;
   readonly day: QuotaWindowFigures;
-  /** When the next request may go; a time in the past means now. */
+  /** When the next request may be sent; a past time means now. */
   readonly turn: Turn;
 }
 
@@ -56,16 +56,14 @@ const BURST = 3;
 /** The highest limit per minute that is accepted without a plan. */
 const MOST_WITHOUT_PLAN = 30;
 /**
- * How much closer together requests may arrive than they were sent, which matters if the share leaves no unused burst.
- * The server counts a request at its arrival and this program at its departure, so a slightly older one may still count
+ * How much closer together requests may arrive than they were sent. This matters if the share leaves no unused burst:
+ * the server counts a request at its arrival and this program at its departure, so a slightly older one may still count
  * there.
  */
 const TRAVEL_MS = 2 * SECOND_MS;
 /** How early a timer may fire, and how much the travel times of two requests usually differ. */
 const EARLY_MS = 250;
-/**
- * The longest wait that a server can have requested, jitter included. A longer one comes from a clock that was wrong.
- */
+/** The longest wait that a server can have requested, including jitter. A longer one comes from a wrong clock. */
 export const LONGEST_BLOCK_MS = 25 * HOUR_MS + 10 * SECOND_MS;
 
 interface QuotaOptions {
@@ -90,17 +88,17 @@ export interface AnswerFacts {
   readonly waitMs: number | null;
 }
 
-/** The knowledge from the headers so far. */
+/** The facts from the headers so far. */
 interface Windows {
   /** The limits below the plan's, by window; `seen` is the last limit of any window. */
   readonly limits: { readonly minute: number | null; readonly day: number | null; readonly seen: number | null };
-  /** The use by other clients, by the last answer that showed it. */
+  /** The use by other clients, from the last answer that showed it. */
   readonly others: { readonly minute: number | null; readonly day: number | null };
   /** When a header last reported the day. */
   readonly daySeenMs: number;
-  /** The limits that the plan does not have, and how often the account had been read when each was first seen. */
+  /** The limits that differ from the plan's, and how often the account had been read when each was first seen. */
   readonly odd: ReadonlyMap<number, number>;
-  /** The last limit, if the plan does not have it. */
+  /** The last limit, if it differs from the plan's. */
   readonly lastOdd: number | null;
 }
 
@@ -113,7 +111,7 @@ export const NO_HEADERS: Windows = {
   lastOdd: null,
 };
 
-/** The facts besides the headers from which the limits are derived. */
+/** The facts other than the headers from which the limits are derived. */
 interface HeaderContext {
   readonly plan: PlanFigures | null;
   /** The part of the quota that may be used. */
@@ -160,17 +158,17 @@ export function createQuota({ share, random, planReadings = () => 0 }: QuotaOpti
   };
 }
 
-/** Sets the plan; `null` while it is unknown. Under a plan with other limits, earlier headers are void. */
+/** Sets the plan; `null` while it is unknown. If the new plan has other limits, earlier headers are void. */
 export function setPlan(quota: Quota, plan: PlanFigures | null): void {
   quota.terms = underPlan(quota.terms, plan);
 }
 
-/** Blocks requests until a time. A block that lasts longer already stays. */
+/** Blocks requests until a time. A longer existing block stays. */
 export function blockUntil(quota: Quota, untilMs: number): void {
   quota.blockedUntilMs = Math.max(quota.blockedUntilMs, untilMs);
 }
 
-/** When the next request may go under the plan that was set last. Changes nothing. */
+/** When the next request may be sent under the plan that was set last. Changes nothing. */
 export function nextTurn(quota: Quota): Turn {
   return turnUnder(quota, quota.terms);
 }
@@ -181,7 +179,7 @@ function turnUnder({ log, share, arrivalMs, lastSentMs, blockedUntilMs }: Quota,
   const minute = budgetCeiling(minuteLimit(terms), share, MINUTE_MS);
   const day = budgetCeiling(dayLimit(terms), share, DAY_MS);
   return latest([
-    // A shorter interval counts at once: the next request goes at most one interval after the last one.
+    // A shorter interval counts at once: the next request is sent at most one interval after the last one.
     { atMs: Math.min(arrivalMs - (burst - 1) * every, lastSentMs + every), reason: 'rate' },
     { atMs: log.freeAtMs(minute.cap, minute.windowMs), reason: 'minute' },
     { atMs: log.freeAtMs(day.cap, day.windowMs), reason: 'day' },
@@ -194,7 +192,7 @@ function turnUnder({ log, share, arrivalMs, lastSentMs, blockedUntilMs }: Quota,
 export function noteSent(quota: Quota, nowMs: number): void {
   const { log, terms, share, lastSentMs, blockedUntilMs } = quota;
   log.add(nowMs);
-  // The first request after a pause goes alone: the others that have waited must not follow at once.
+  // The first request after a pause is sent alone: the other waiting requests must not follow at once.
   const isProbe = lastSentMs < Math.max(blockedUntilMs, terms.throttle.pausedUntilMs);
   quota.arrivalMs = Math.max(quota.arrivalMs, nowMs) + intervalMs(terms, share) * (isProbe ? BURST : 1);
   quota.lastSentMs = nowMs;
@@ -218,7 +216,7 @@ export function noteAnswer(quota: Quota, facts: AnswerFacts): number | null {
   return quota.blockedUntilMs;
 }
 
-/** Whether the headers show a limit that the known plan does not have, so that the account should be read. */
+/** Whether the headers show a limit that differs from the known plan, so that the account should be read. */
 export function hasLimitMismatch({ terms, planReadings }: Quota): boolean {
   return hasMismatch(terms.windows, planReadings());
 }
@@ -246,7 +244,7 @@ export function quotaFigures(quota: Quota, nowMs: number, plan: PlanFigures | nu
   };
 }
 
-/** The terms under a plan. Under a plan with other limits, earlier headers are void. */
+/** The terms under a plan. If that plan has other limits, earlier headers are void. */
 function underPlan(terms: Terms, plan: PlanFigures | null): Terms {
   const { plan: before, windows, throttle } = terms;
   if (plan?.perMinute === before?.perMinute && plan?.perDay === before?.perDay) return terms;
@@ -254,7 +252,8 @@ function underPlan(terms: Terms, plan: PlanFigures | null): Terms {
 }
 
 /**
- * Applies the status of an answer. Refusals of requests that were sent before the last refusal count as one with it.
+ * Applies the status of an answer. Rejections of requests that were sent before the last rejection count as one with
+ * it.
  */
 function withStatus(throttle: ThrottleState, facts: AnswerFacts): ThrottleState {
   const { status, sentMs, nowMs } = facts;
@@ -264,7 +263,7 @@ function withStatus(throttle: ThrottleState, facts: AnswerFacts): ThrottleState 
   return transition(throttle, { kind: 'refused', nowMs, waitMs: requestedWait(facts) ?? 0 });
 }
 
-/** The wait that an answer requests, in ms; `null` for none. A refusal always requests one. */
+/** The wait that an answer requests, in ms; `null` for none. A 429 always requests one. */
 function requestedWait({ status, waitMs }: AnswerFacts): number | null {
   return status === 429 ? (waitMs ?? MINUTE_MS) : waitMs;
 }
@@ -303,12 +302,12 @@ function finite(figure: number): number | null {
   return Number.isFinite(figure) ? figure : null;
 }
 
-/** Forgets the limits in headers, which mean nothing under another plan. */
+/** Drops the limits from headers, which have no meaning under another plan. */
 function underNewPlan({ limits, others, daySeenMs }: Windows): Windows {
   return { ...NO_HEADERS, limits: { ...NO_HEADERS.limits, seen: limits.seen }, others, daySeenMs };
 }
 
-/** Whether the last answer had a limit that the plan does not have, and the account was not read since. */
+/** Whether the last answer had a limit that differs from the plan's, and the account was not read since. */
 function hasMismatch({ odd, lastOdd }: Windows, planReadings: number): boolean {
   return lastOdd !== null && planReadings <= (odd.get(lastOdd) ?? -1);
 }
@@ -339,7 +338,7 @@ export function readHeaders(
   return { windows: readDayRefusal(windows, facts, context), events };
 }
 
-/** Which window a limit belongs to; neither if the plan is unknown. */
+/** The window that a limit belongs to; neither if the plan is unknown. */
 function matchedWindows(limit: number, plan: PlanFigures | null): { minute: boolean; day: boolean } {
   if (plan === null) return { minute: false, day: false };
   if (plan.perMinute === null) return { minute: limit < (plan.perDay ?? 0), day: limit === plan.perDay };
@@ -350,10 +349,10 @@ function matchedWindows(limit: number, plan: PlanFigures | null): { minute: bool
   return { minute: plan.perDay !== null && limit > plan.perDay, day: true };
 }
 
-/** How many odd limits are remembered, the last ones: a hostile service may send any number of them. */
+/** How many unexpected limits are remembered (the last ones): a hostile service may send any number of them. */
 const MOST_ODD = 100;
 
-/** Records a limit as the last one, and as an odd one if the plan does not have it. */
+/** Records a limit as the last one, and as an unexpected one if it differs from the plan's. */
 function noteLimit(known: Windows, limit: number, { plan, planReadings }: HeaderContext): Windows {
   const isOdd = plan?.perMinute != null && limit !== plan.perMinute && limit !== plan.perDay;
   const odd =
@@ -406,22 +405,25 @@ function usedByOthers({ nowMs, limit, remaining }: Sample, windowMs: number, { s
   return Math.max(0, limit - remaining - spent(nowMs, windowMs + TRAVEL_MS));
 }
 
-/** A low remainder that comes from our own use alone is covered by our own limits. */
+/**
+ * Whether other clients have nearly used up a window. A low remainder that comes only from our own use does not count,
+ * because our own limits handle it.
+ */
 function isScarce(others: number, remaining: number, guard: number): boolean {
   return others > 0 && remaining <= guard;
 }
 
-/** The remainder at which others have used half of what our share leaves them. */
+/** The remainder at which other clients have used half of the part that our share leaves to them. */
 function guardRemainder(limit: number, share: number): number {
   return Math.ceil((limit * (1 - share)) / 2);
 }
 
-/** For an unnamed window, of which our own use is unknown. */
+/** The same for an unnamed window, whose part of our own use is unknown. */
 function isLow({ limit, remaining }: Sample, share: number): boolean {
   return remaining <= Math.ceil(limit * (1 - share));
 }
 
-/** If no header reports the day, its refusal does: others have used what we have not. */
+/** Reads the rejection of a request for the day's quota. If no header reports the day, this shows the use by others. */
 function readDayRefusal(known: Windows, { status, waitMs, nowMs }: AnswerFacts, context: HeaderContext): Windows {
   const perDay = context.plan?.perDay ?? null;
   if (status !== 429 || (waitMs ?? 0) <= MINUTE_WAIT_MS || perDay === null) return known;

@@ -7,8 +7,9 @@
  * so a jump of the wall clock changes nothing.
  *
  * Until the server's time and the plan are known, only one request is under way at a time: the local clock may be
- * wrong, and with it the age of all earlier bookings. The first `Date` header makes the limiter read the ledger again
- * and date back what lies in the future, so that it counts as made now once, not at every start until that time.
+ * wrong, and with it the age of all earlier bookings. The first `Date` header makes the limiter read the ledger again.
+ * Bookings from the future are then dated back, once: otherwise each start before that future time would count them as
+ * made now.
  */
 
 import { checkPauseMs } from '../core/async.ts';
@@ -34,10 +35,10 @@ import {
 } from './quota.ts';
 import { createRequestQueue, LEAST_WAIT_MS, passQueue, type RequestQueue, runQueue } from './request-queue.ts';
 
-/** The ledger, the plan and the share that a rate limiter keeps to. */
+/** The ledger, the plan and the share that a rate limiter observes. */
 export interface RateLimiterOptions {
   readonly ledger: Ledger;
-  /** The known plan. It is called for every request, so that a new plan counts at once. */
+  /** Returns the known plan. Called for every request, so that a new plan counts at once. */
   readonly plan: () => PlanFigures | null;
   /** How often the account was read. */
   readonly planReadings?: () => number;
@@ -53,9 +54,9 @@ export interface RateLimiterOptions {
   readonly onCheck?: (sleepMs: number | null) => void;
   /** Called for every request, right after its booking. */
   readonly onBooked?: (purpose: Purpose) => void;
-  /** Called when requests begin to wait for longer than even spacing explains; `untilMs` in server time. */
+  /** Called when requests begin to wait for longer than even spacing explains; `untilMs` is in server time. */
   readonly onWait?: (untilMs: EpochMs, reason: WaitReason) => void;
-  /** Called when the API begins to report a limit that the plan does not have. */
+  /** Called when the API begins to report a limit that differs from the plan's. */
   readonly onLimitMismatch?: () => void;
 }
 
@@ -69,11 +70,13 @@ interface Answered extends Omit<AnswerFacts, 'sentMs' | 'nowMs'> {
 export interface RateLimiterFigures {
   readonly minute: QuotaWindowFigures;
   readonly day: QuotaWindowFigures;
-  /** Until when the next request has to wait, in server time; `null` if it may go now. */
+  /** Until when the next request has to wait, in server time; `null` if it may be sent now. */
   readonly waitingUntilMs: EpochMs | null;
-  /** The reason of the wait; `null` if a request may go now. */
+  /** The reason of the wait; `null` if a request may be sent now. */
   readonly waitingFor: WaitReason | null;
-  /** Whether the last three requests or more were refused, each after the wait that the one before had requested. */
+  /**
+   * Whether at least the last three requests were rejected, each after the wait that the previous answer had requested.
+   */
   readonly isRefusedRepeatedly: boolean;
 }
 
@@ -87,8 +90,8 @@ export interface RateLimiter {
    */
   acquire(purpose: Purpose, signal: AbortSignal): Promise<number>;
   /**
-   * Resolves when a request could go at once and no other waits, so that the caller can decide then what to request.
-   * It books nothing.
+   * Resolves when a request could be sent at once and no other waits, so that the caller can decide only then what to
+   * request. It books nothing.
    */
   waitUntilTurn(signal: AbortSignal): Promise<void>;
   /** Completes a booking and records the quota headers of the answer. */
@@ -96,9 +99,9 @@ export interface RateLimiter {
   figures(): RateLimiterFigures;
 }
 
-/** The account is one request an hour, and all other requests depend on it. */
+/** The account is one request per hour, and all other requests depend on it. */
 const ACCOUNT_PRIORITY = REQUEST_LANES.length;
-/** The priority of `waitUntilTurn`: all requests that are known already go first. */
+/** The priority of `waitUntilTurn`: all waiting requests go first. */
 const LAST_PRIORITY = -1;
 
 /** The place in the queue of waiting requests: a higher number goes first. */
@@ -109,7 +112,7 @@ function priorityOf({ lane, stream }: Purpose): number {
 const DEFAULT_CONCURRENCY = 4;
 const SLEEP_WITHOUT_PLAN_MS = 250;
 
-/** The parts and the memory of a rate limiter. */
+/** The parts and the mutable state of a rate limiter. */
 interface LimiterState {
   readonly options: RateLimiterOptions;
   readonly quota: Quota;
@@ -121,7 +124,7 @@ interface LimiterState {
   isWaitKept: boolean;
 }
 
-/** Opens the rate limiter: reads the bookings and the wait of before from the ledger. */
+/** Opens the rate limiter: reads the earlier bookings and the wait from the ledger. */
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   const state: LimiterState = {
     options,
@@ -141,7 +144,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   };
 }
 
-/** How the queue requests room and the next turn from the limiter. */
+/** The options by which the queue gets free places and the next turn from the limiter. */
 function queueOptions(state: LimiterState): RequestQueue['options'] {
   const { options, quota, accounting, underWay } = state;
   const { plan, clock, serverClock, concurrency = DEFAULT_CONCURRENCY, onCheck } = options;
@@ -151,7 +154,7 @@ function queueOptions(state: LimiterState): RequestQueue['options'] {
     beforeTurn: () => setPlan(quota, plan()),
     turn: () => nextTurn(quota),
     onCheck,
-    // Nothing reports that the plan has become known, and the first requests should not wait for long.
+    // No event reports that the plan has become known, and the first requests should not wait for long.
     longestSleepMs: (waitedMs) =>
       plan() === null ? Math.min(checkPauseMs(waitedMs, SLEEP_WITHOUT_PLAN_MS), MINUTE_MS) : MINUTE_MS,
     onWait: (waitMs, reason) => {
@@ -161,7 +164,7 @@ function queueOptions(state: LimiterState): RequestQueue['options'] {
   };
 }
 
-/** Loads the bookings and the wait that still counts from the ledger. */
+/** Loads the bookings, and the wait if it still applies, from the ledger. */
 function loadLedger(state: LimiterState): void {
   state.accounting.adopt();
   const { sentMs, blockedUntilMs } = state.accounting.read();
@@ -184,13 +187,13 @@ async function acquire(
   try {
     return await passQueue(queue, bookNow, priorityOf(purpose), signal);
   } catch (error) {
-    // The signal aborted in the moment of the booking: the request will not be sent.
+    // The signal aborted at the moment of the booking: the request will not be sent.
     if (requestId !== null) complete(state, queue, { ...NOTHING, requestId });
     throw error;
   }
 }
 
-/** Books a request that is sent now, which ends a wait that was kept. Returns the id of the booking. */
+/** Books a request that is sent now, which ends a stored wait. Returns the id of the booking. */
 function book(state: LimiterState, purpose: Purpose): number {
   const { options, quota, accounting, underWay } = state;
   const { ledger, clock, onBooked } = options;
@@ -205,7 +208,7 @@ function book(state: LimiterState, purpose: Purpose): number {
   return requestId;
 }
 
-/** Records the outcome of a request, in the quota and in the ledger, and lets the next one go. */
+/** Records the outcome of a request, in the quota and in the ledger, and lets the next request go. */
 function complete(state: LimiterState, queue: RequestQueue, answer: Answered): void {
   const { options, quota, accounting, underWay } = state;
   const { ledger, clock } = options;
@@ -226,7 +229,7 @@ function complete(state: LimiterState, queue: RequestQueue, answer: Answered): v
       ledger.dateBack(accounting.nowMs(), accounting.localMs().earliest);
     }
   } finally {
-    // Even if the ledger fails, the place that has become free is given to the next request.
+    // Even if the ledger fails, the free place is given to the next request.
     void runQueue(queue);
   }
 }
@@ -242,7 +245,7 @@ function figuresOf({ options, quota, accounting }: LimiterState): RateLimiterFig
 
 function reportWait({ onWait, observe, serverClock }: RateLimiterOptions, untilMs: EpochMs, reason: WaitReason): void {
   onWait?.(untilMs, reason);
-  // Before the first answer, the low rate follows from the failures, which are reported.
+  // Before the first answer, failures explain the low rate, and those are reported.
   if (reason !== 'rate' || isTimeKnown(serverClock)) observe({ type: 'quota-wait', untilMs, reason });
 }
 
@@ -293,8 +296,8 @@ export function limitRequests(limiter: RateLimiter, most: number): Limited {
 }
 
 /**
- * How far behind the server's clock the times in the ledger may lie, because `Date` is truncated to the second and has
- * travelled. Times that are read from the ledger are treated as later by this.
+ * How far behind the server's clock the times in the ledger may be, because `Date` is truncated to the second and the
+ * answer has travelled. Times that are read from the ledger count as this much later.
  */
 const RESOLUTION_MS = 2 * SECOND_MS;
 
@@ -312,19 +315,19 @@ interface Spent {
  */
 export interface Accounting {
   /**
-   * Loads the ledger, at the start and once the server's time is known: without that time, bookings from the future
-   * become as old as now, and the time to book with continues from the newest one.
+   * Loads the ledger, at the start and when the server's time becomes known. Without that time, bookings from the
+   * future count as made now, and the booking time continues from the newest one.
    */
   adopt(): void;
   /** Reads the bookings of the last day and the wait. */
   read(): Spent;
-  /** Whether the server's time became known since the ledger was taken over. */
+  /** Whether the server's time became known since the ledger was loaded. */
   isStale(): boolean;
-  /** The time under which a request is booked: the server's, as well as it is known. */
+  /** The time that a request is booked with: the server's, as well as it is known. */
   nowMs(): EpochMs;
   /**
-   * The local clock's time, by its time at the start as well: it may jump meanwhile. A booking has the later one, and
-   * its age is counted up to the earlier one, so that no jump makes it older.
+   * The local clock's time, now and as continued from the start, because the clock may jump. A booking gets the later
+   * one, and its age is counted up to the earlier one, so that no jump makes it older.
    */
   localMs(): { readonly earliest: EpochMs; readonly latest: EpochMs };
   /** Records that a request was booked just now. */
@@ -352,14 +355,14 @@ export function createAccounting({ ledger, clock, serverClock }: AccountingOptio
   let isTimeAdopted = false;
   let origin = { epochMs: 0, monoMs: clock.monoMs() };
   const localOffsetMs = clock.nowMs() - clock.monoMs();
-  /** Bookings of this process from before the server's time was known. */
+  /** The bookings of this process from before the server's time was known. */
   let early: { readonly atMs: EpochMs; readonly monoMs: number }[] = [];
 
   const { isKnown } = serverClock;
   const nowMs = (): EpochMs => {
     if (isKnown()) return serverClock.nowMs();
     const carriedMs = origin.epochMs + Math.ceil(clock.monoMs() - origin.monoMs);
-    // If the server sends no `Date`, the local clock is the one that includes the time for which the host slept.
+    // If the server sends no `Date`, only the local clock includes the time for which the host slept.
     return serverClock.isDateAbsent() ? Math.max(carriedMs, clock.nowMs()) : carriedMs;
   };
 

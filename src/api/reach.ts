@@ -15,10 +15,10 @@ export type ReachStep<T> =
   | { readonly ok: true; readonly found: T }
   | { readonly ok: false; readonly why: TransportError };
 
-/** Connecting is done within this, or not at all. */
+/** The time limit for connecting. */
 export const CONNECT_WITHIN_MS = 10 * SECOND_MS;
 
-/** The steps of a connection, as far as they were tried; `null` for one that was not. */
+/** The steps of a connection that were tried; `null` for a step that was not. */
 export interface Reached {
   readonly host: string;
   readonly port: number;
@@ -32,9 +32,9 @@ export interface Reached {
 
 interface Certificate {
   readonly protocol: string;
-  /** An epoch in ms; `null` if it has no end. */
+  /** The end of its validity in ms since 1970; `null` if it has none. */
   readonly endsMs: number | null;
-  /** `false` only if the environment has Node accept any certificate. */
+  /** `false` only if the environment makes Node accept any certificate. */
   readonly isTrusted: boolean;
 }
 
@@ -45,7 +45,7 @@ interface ReachOptions {
   readonly timeoutMs: number;
 }
 
-/** The variable of the proxy for this address; `null` for none. It does not show whether NO_PROXY names the host. */
+/** The proxy variable for this address; `null` for none. It does not show whether NO_PROXY names the host. */
 export function proxyVariable(url: string, proxies: Readonly<Record<string, string | undefined>>): string | null {
   const wanted = url.startsWith('https:') ? 'HTTPS_PROXY' : 'HTTP_PROXY';
   return Object.keys(proxies).find((name) => name.toUpperCase() === wanted) ?? null;
@@ -98,7 +98,7 @@ async function resolveAddresses(host: string): Promise<string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
-/** Reads something from a socket at the event that shows that it is connected. The socket is closed in any case. */
+/** Reads a value from a socket at the event that shows that it is connected. The socket is closed in any case. */
 async function whenConnected<T>(socket: Socket, event: string, signal: AbortSignal, read: () => T): Promise<T> {
   const connected = new Promise<T>((resolve, reject) => {
     socket.once('error', reject);

@@ -1,10 +1,10 @@
 /**
- * The queue of requests that wait for their turn. Requests leave one by one, when their time has come and while there
- * is room: higher priority first, then first come, first served. A request that has waited for a minute goes before all
- * others, so that the lower lanes get a little even while the higher ones want everything.
+ * The queue of requests that wait for their turn. Requests leave one by one, when their time has come and while a place
+ * is free: higher priority first, then first come, first served. A request that has waited for a minute goes before all
+ * others, so that the lower lanes get some requests even while the higher ones could use all of them.
  *
- * p-queue keeps the order and removes requests whose signal aborts. The loop here decides when the next one goes. It
- * picks the request only in that moment, so a late arrival of a higher lane does not wait behind a lower one.
+ * p-queue keeps the order and removes requests whose signal aborts. The loop here decides when the next one leaves. It
+ * picks the request only at that moment, so a late arrival of a higher lane does not wait behind a lower one.
  */
 
 import PQueue from 'p-queue';
@@ -18,15 +18,15 @@ export const LEAST_WAIT_MS = 1;
 
 interface RequestQueueOptions {
   readonly clock: Clock;
-  /** Whether one more request may go at all. */
+  /** Whether another request may be sent at all. */
   readonly hasRoom: () => boolean;
-  /** Called before each call of `turn`, to update what it reads. */
+  /** Called before each call of `turn`, to update the data that `turn` reads. */
   readonly beforeTurn?: () => void;
-  /** When the next request may go, by the monotonic clock. */
+  /** When the next request may be sent, by the monotonic clock. */
   readonly turn: () => Turn;
   /**
-   * The longest time to sleep at once, after a wait of this length: the turn may change meanwhile, and timers end at
-   * 24.8 days.
+   * The longest single sleep after a wait of this length: the turn may change in the meantime, and timers end at 24.8
+   * days.
    */
   readonly longestSleepMs: (waitedMs: number) => number;
   /** Called before each sleep with its length, and with `null` when the loop ends. */
@@ -46,9 +46,9 @@ interface Waiter {
 /** The queue and its loop. The functions below change it in place. */
 export interface RequestQueue {
   readonly options: RequestQueueOptions;
-  /** Paused, except for the moment in which one request goes. */
+  /** Paused, except at the moment in which one request leaves. */
   readonly order: PQueue;
-  /** In the order of their arrival. */
+  /** The waiting requests in the order of their arrival. */
   readonly waiters: Set<Waiter>;
   readonly wakeUp: WakeUp;
   arrivals: number;
@@ -78,7 +78,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
  * Waits for a turn and calls `go` in it, without a pause in between.
  *
  * @returns the result of `go`
- * @throws what `go` throws, or the signal's reason when that aborts first
+ * @throws the error of `go`, or the signal's reason when that aborts first
  */
 export async function passQueue<T>(
   queue: RequestQueue,
@@ -106,8 +106,8 @@ export async function passQueue<T>(
 }
 
 /**
- * Lets requests go until none waits or there is no more room. Does nothing while it runs already; to be called again
- * when there may be room.
+ * Lets requests leave until none waits or no place is free. Does nothing if it is already running. Called again when a
+ * place may be free.
  */
 export async function runQueue(queue: RequestQueue): Promise<void> {
   if (queue.isRunning) return;
@@ -145,7 +145,7 @@ function letOneGo(queue: RequestQueue): void {
     waiter.isAged = true;
   }
   order.start();
-  // A request that goes has paused the queue itself. This is for the case that all of them turn out to be aborted.
+  // A request that leaves has paused the queue itself. This covers the case that all of them are aborted.
   order.pause();
 }
 

@@ -32,21 +32,21 @@ import type { Random } from '../core/ports.ts';
 import type { Turn } from '../core/quota.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
-/** How often a request is sent while others have nearly used up the day. */
+/** How often a request is sent while other clients have nearly used up the day. */
 export const DAY_GUARD_EVERY_MS = 15 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
-/** A longer wait than this concerns the day. */
+/** A wait longer than this concerns the day. */
 export const MINUTE_WAIT_MS = 2 * MINUTE_MS;
 /** The lowest factor of the rate after refusals. */
 const LEAST_FACTOR = 0.1;
 const RECOVERY_PER_MINUTE = 0.05;
 
-/** How the answers so far slow the requests down. */
+/** How the answers so far slow requests down. */
 export interface ThrottleState {
   readonly day: { readonly is: 'free' | 'guarded' };
   /** `lastMs`: the length of the last pause for an unnamed window. */
   readonly pauses: { readonly is: 'single' } | { readonly is: 'doubling'; readonly lastMs: number };
-  /** Refusals in a row. `doublings`: how often the wait is doubled. */
+  /** How many refusals came in a row. `doublings`: how often the wait is doubled. */
   readonly refusals: { readonly is: 'none' | 'one' | 'two' } | { readonly is: 'many'; readonly doublings: number };
   /** The end of the last pause. */
   readonly pausedUntilMs: number;
@@ -77,7 +77,7 @@ export const UNTHROTTLED: ThrottleState = {
   refusedAtMs: Number.NEGATIVE_INFINITY,
 };
 
-/** Returns the state after an event, as the table in the header says. Pure. */
+/** Returns the state after an event, as in the table in the header. Pure. */
 export function transition(state: ThrottleState, event: ThrottleEvent): ThrottleState {
   switch (event.kind) {
     case 'day-ample':
@@ -137,7 +137,7 @@ function oneMore(refusals: ThrottleState['refusals']): ThrottleState['refusals']
 }
 
 /**
- * When the next request may go.
+ * When the next request may be sent.
  *
  * @param lastSentMs when the last request was sent
  */

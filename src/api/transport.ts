@@ -3,8 +3,8 @@
  *
  * Promises: an answer larger than `MAX_ANSWER_BYTES` is never kept in memory, neither compressed nor decompressed. No
  * request outlives its deadline. Redirects are returned and not followed (the key must not travel). Each failure
- * becomes one of a few kinds that a person can act on, in words of this program: those of undici and Node may contain
- * an address, a proxy's password or a header.
+ * becomes one of a few kinds that a person can act on, with a message of this program, because messages of undici and
+ * Node may contain an address, a proxy's password or a header.
  */
 import { Buffer } from 'node:buffer';
 import { promisify } from 'node:util';
@@ -39,13 +39,13 @@ export interface HttpTransportOptions {
   readonly ca?: string;
   /** How many connections may be open at once. */
   readonly connections?: number;
-  /** Uses no proxy: for a service on this machine. */
+  /** Whether to use no proxy: for a service on this machine. */
   readonly direct?: boolean;
 }
 
 interface HttpTransport {
   readonly transport: Transport;
-  /** Closes all connections; requests under way fail. */
+  /** Closes all connections; pending requests fail. */
   close(): Promise<void>;
 }
 
@@ -145,7 +145,7 @@ async function readCapped(body: Dispatcher.ResponseData['body'], announcedBytes:
 
 type UnpackOptions = Pick<ZlibOptions, 'maxOutputLength' | 'chunkSize'>;
 
-/** Of each encoding: what unpacks on another thread, and what does so at once. */
+/** Two decompressors for each encoding: one that runs on another thread, and a synchronous one. */
 const UNPACKERS = new Map([
   ['gzip', { later: promisify<Buffer, UnpackOptions, Buffer>(gunzip), now: gunzipSync }],
   ['x-gzip', { later: promisify<Buffer, UnpackOptions, Buffer>(gunzip), now: gunzipSync }],
@@ -153,15 +153,15 @@ const UNPACKERS = new Map([
   ['br', { later: promisify<Buffer, UnpackOptions, Buffer>(brotliDecompress), now: brotliDecompressSync }],
 ]);
 
-/** A smaller body, as a poll has, is unpacked in less time than another thread takes to be woken. */
+/** A smaller body, such as that of a poll, is decompressed faster than another thread wakes up. */
 const LATER_FROM_BYTES = 4096;
 
-/** The sizes of the pieces that an answer is unpacked into, in bytes. */
+/** The sizes of the pieces that an answer is decompressed into, in bytes. */
 const PIECE = { least: 1024, most: 128 * 1024 };
 
 /**
- * The size of one piece that a body fits into: gzip ends with the length of what it holds. Node's usual 16 KB for each
- * body would wait outside of the heap for the garbage collector.
+ * The size of one piece that a body fits into: gzip ends with the length of its content. Node's usual 16 KB per body
+ * would stay outside of the heap until the garbage collector runs.
  */
 function pieceBytes(packed: Buffer): number {
   const length = packed.length < 4 ? 0 : packed.readUInt32LE(packed.length - 4);
@@ -231,7 +231,7 @@ const NOT_YET_VALID: Finding = ['tls', 'the certificate is not valid yet', 'Chec
 const PROXY_AUTH: Finding = ['other', 'the proxy requires a user name and a password'];
 const NOT_HTTP: Finding = ['other', 'the response is not HTTP'];
 
-/** By the `code` of the error or of one of its causes. */
+/** The findings by the `code` of the error or of one of its causes. */
 const BY_CODE: ReadonlyMap<string, Finding> = new Map([
   ['ECONNREFUSED', REFUSED],
   ['EHOSTUNREACH', NO_ROUTE],
@@ -304,7 +304,7 @@ function findingWithoutCode(error: unknown): Finding {
   return ['other', 'the request failed'];
 }
 
-/** The host that could not be found, with a space before it; empty where no error of the name service names it. */
+/** The host that could not be found, with a space before it; empty if no error of the name service names it. */
 function hostText(error: unknown): string {
   let current: unknown = error;
   for (let depth = 0; depth < 5 && current instanceof Error; depth += 1) {

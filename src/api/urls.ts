@@ -1,7 +1,7 @@
 /**
- * Builds the URLs of requests. Everything that comes from the API (ids, cursors) is encoded, and the result is compared
- * with the base URL: no value from a server can send the key elsewhere. There is one rule for device ids, so that every
- * id that a listing contains can also be requested.
+ * Builds the URLs of requests. All values from the API (ids, cursors) are encoded, and the result is compared with the
+ * base URL, so no value from a server can send the key elsewhere. There is one rule for device ids, so that every id
+ * that a listing contains can also be requested.
  */
 import { ApiFault, UserError } from '../core/faults.ts';
 import type { TelemetryQuery } from '../core/ports.ts';
@@ -27,12 +27,12 @@ export function hasCursor(target: Target): boolean {
 
 export const ACCOUNT_TARGET: Target = { path: '/account', query: [] };
 
-/** The request for one page of the device list; without a cursor, the first. */
+/** The request for one page of the device list; without a cursor, the first page. */
 export function devicesTarget(limit: number, cursor: Cursor | null): Target {
   return { path: '/devices', query: [['limit', String(limit)], ...cursorPart(cursor, 'GET /devices')] };
 }
 
-/** The request for one page of the alerts; without a cursor, the first. */
+/** The request for one page of the alerts; without a cursor, the first page. */
 export function alertsTarget(limit: number, cursor: Cursor | null): Target {
   return { path: '/alerts', query: [['limit', String(limit)], ...cursorPart(cursor, 'GET /alerts')] };
 }
@@ -135,8 +135,8 @@ function readBase(baseUrl: string): { origin: string; pathname: string } {
 const MAX_ID_BYTES = 256;
 
 /**
- * The problem of a device id; `null` if it is usable. Any id is, unless it would change the path of a URL (`.`, `..`),
- * cannot be encoded (half a surrogate pair), or contains control characters.
+ * The problem of a device id; `null` if it is usable. An id is unusable only if it would change the path of a URL (`.`,
+ * `..`), cannot be encoded (half a surrogate pair), or contains control characters.
  */
 export function deviceIdProblem(id: unknown): string | null {
   if (typeof id !== 'string') return 'device_id is not a string';

@@ -242,7 +242,7 @@ interface LearningOptions {
   readonly transport: Transport;
   /** The stored value; `null` for none. */
   readonly stored: string | null;
-  /** Stores rare observations. It is called when they change; if it throws, the answer is kept anyway. */
+  /** Stores rare observations. Called when they change; if it throws, the answer is still returned. */
   readonly save: (text: string) => void;
 }
 
@@ -260,7 +260,7 @@ export function createLearning({ transport, stored, save }: LearningOptions): Le
     try {
       save(JSON.stringify(next));
     } catch {
-      // For example, the state has no room: the observation will be made again.
+      // For example, the state is full. The observation will be made again.
     }
   };
   return {
@@ -284,7 +284,7 @@ function withRare({ waitHeaders, challengeHeaders }: RareSights, { status, heade
 
 type Pages = Pick<Learnt, 'pageTaken' | 'pageRefused'>;
 
-/** Only first pages count: a later page may be refused because of its cursor. */
+/** Only first pages count: a later page may be rejected because of its cursor. */
 function withPage(pages: Pages, { url }: HttpRequest, { status }: HttpAnswer): Pages {
   if (status !== 200 && status !== 400) return pages;
   const { searchParams: query } = new URL(url);

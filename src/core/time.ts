@@ -131,7 +131,7 @@ function timeOfDayMs(text: string): number | null {
   return ((hour * 60 + minute) * 60 + second) * 1000;
 }
 
-/** @returns the number; NaN if there is none */
+/** Returns the number; NaN if there is none. */
 function twoDigits(text: string, at: number): number {
   return digitAt(text, at) * 10 + digitAt(text, at + 1);
 }

@@ -3,7 +3,7 @@
  *
  * Only 204 counts as written. Lines count as refused only if an InfluxDB itself names the data as the cause. Any answer
  * that the function does not know keeps the lines. Servers differ (InfluxDB 1.8, 2, 3, the clouds, VictoriaMetrics,
- * proxies in between); the patterns below cover what all of them are known to send.
+ * proxies in between); the patterns below cover all their known answers.
  */
 import { isRecord, parseJson } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
@@ -12,7 +12,7 @@ import { createScrub, Secret } from '../core/secret.ts';
 import { plainText, serverAnswerText } from '../core/text.ts';
 import { HOUR_MS } from '../core/time.ts';
 
-/** An HTTP answer as far as it was read: the body may be cut. */
+/** An HTTP answer as far as it was read: the body may be truncated. */
 export interface ServerAnswer {
   readonly status: number;
   /** The headers, by lower-case name. */
@@ -26,7 +26,7 @@ export interface ServerAnswer {
 /** Removes secrets from a text: the page of a proxy may contain the request. */
 export type Conceal = (text: string) => string;
 
-/** The longest wait that is accepted from a server: it may be ready sooner than it expects. */
+/** The longest wait that is accepted from a server, because it may be ready sooner than it expects. */
 const MAX_WAIT_MS = HOUR_MS;
 
 /**
@@ -36,7 +36,9 @@ const MAX_WAIT_MS = HOUR_MS;
 const QUOTES_DATA =
   /unable to parse|partial write|line protocol|field type conflict|column type|points? rejected|dropped \d+ points|retention policy|invalid field name|invalid tag key|max key length|max-series-per-database|max-values-per-tag|exceed number of columns/i;
 
-/** Words with which it reports, with the same status, that the server is at fault: it would refuse any line. */
+/**
+ * Words with which an InfluxDB reports, with the same status, that the server is at fault and would refuse any line.
+ */
 const DESCRIBES_SERVER =
   /no space left|disk quota|read-only file ?system|input\/output error|i\/o error|too many open files|cannot allocate|permission denied|object store|engine is closed|shard (?:is )?(?:closed|disabled)|cache-max-memory-size|timeout|timed out|unavailable|shutting down|\b(?:wal|persister|catalog|compactor|query engine)\b/i;
 
@@ -45,7 +47,7 @@ const NAMES_RETENTION = /(?:beyond|outside|older than)[^.]{0,40}retention|retent
 /** Points too far in the future, which newer versions report with the same words. */
 const NAMES_FUTURE = /retention policy upper bound/i;
 
-/** Words that can only mean a field or column of another type. InfluxDB 3 has no others for it at this path. */
+/** Words that can only mean a field or column of another type. InfluxDB 3 has no other words for it at this path. */
 const NAMES_CONFLICT = /field type conflict|invalid column type|column type|parsing for line protocol failed/i;
 
 /** The complete answer of InfluxDB 3 about a refused line, at the path of version 2. */
@@ -62,11 +64,11 @@ const DROPPED = /dropped=(\d{1,9})\b|dropped (\d{1,9}) points outside/;
  */
 const QUOTED_DATA = /(?:'| - oldest point )[\s\S]*$/;
 
-/** The names of the settings of a database in messages: by default the keys of its section. */
+/** The names of a database's settings in messages: by default the keys of its section. */
 export type SettingNames = Readonly<Record<(typeof SETTINGS)[number], string>>;
 const SETTINGS = ['url', 'kind', 'org', 'bucket', 'token', 'token_file', 'ca_file', 'timeout'] as const;
 
-/** The keys of the section of a destination. */
+/** The names of the settings: the keys of the section of a destination. */
 export function settingNames(destination: string): SettingNames {
   const keys = SETTINGS.map((key) => [key, `${sectionOf(destination)}.${key}`]);
   return Object.fromEntries(keys) as Record<(typeof SETTINGS)[number], string>;
@@ -103,7 +105,7 @@ export function readAnswer(
   if (status === 204) return { kind: 'accepted' };
   if (kind === 'victoriametrics' && isInfluxDb(answer, server))
     return { kind: 'blocked', message, hint: KIND_HINT(settings) };
-  // Older clouds of InfluxDB answered 201 if they accepted only a part.
+  // Older clouds of InfluxDB answered 201 if they accepted only some of the lines.
   if (status === 400 || status === 422 || (status === 201 && server.influxdb))
     return readRefusal(status, server, { message, shown, settings });
   if (status >= 200 && status < 400) return { kind: 'blocked', message, hint: URL_HINT(settings) };
@@ -126,7 +128,7 @@ function isInfluxDb({ status, headers }: ServerAnswer, message: ServerMessage): 
 }
 
 /**
- * Reads a 400 or 422, which may mean lines at fault, a server at fault, or a proxy that did not understand the request.
+ * Reads a 400 or 422. It may mean lines at fault, a server at fault, or a proxy that did not understand the request.
  */
 function readRefusal(
   status: number,
@@ -158,7 +160,7 @@ function readRefusal(
 const ORG_HINT: Hint = (influx) =>
   `${influx.org}: InfluxDB 2 needs the name of the organization that owns the bucket; set or correct ${influx.org}`;
 
-/** An InfluxDB 3 has as many databases as it allows. */
+/** An InfluxDB 3 has reached its limit of databases. */
 export const FULL_HINT: Hint = (influx) =>
   `${influx.bucket}: this InfluxDB has no database of this name and has reached its limit of databases; correct ${influx.bucket}, or delete one there that nobody needs any more`;
 
@@ -166,14 +168,14 @@ export const FULL_HINT: Hint = (influx) =>
 export const NAME_HINT: Hint = (influx) =>
   `${influx.bucket}: this InfluxDB does not allow this name; correct ${influx.bucket}`;
 
-/** Refusals of the complete request that only the configuration can change. */
+/** Messages about the complete request that only a change of the configuration can fix. */
 const REQUEST_HINTS: readonly (readonly [RegExp, Hint])[] = [
   [/provide either orgid or org\b|organization (?:name|id)\b/i, ORG_HINT],
   [/exceed limit of \d+ databases/i, FULL_HINT],
   [/namespace name|database name .*invalid/i, NAME_HINT],
 ];
 
-/** The version of an InfluxDB that is too old: it has no path for these writes, and names its version. */
+/** The version of an InfluxDB that is too old. Such a server has no path for these writes, and names its version. */
 function oldVersion({ status, headers }: ServerAnswer): string | null {
   if (status !== 404) return null;
   return /^v?(1\.[0-7]\.[\w.~-]{1,30})$/.exec(first(headers['x-influxdb-version']) ?? '')?.[1] ?? null;
@@ -204,7 +206,7 @@ function hintFor(status: number, message: ServerMessage): Hint {
 /** The message in the body of a refusal. */
 interface ServerMessage {
   readonly text: string;
-  /** Whether it has the shape of an InfluxDB error: `error`, or `code` and `message`. */
+  /** Whether the body has the shape of an InfluxDB error: `error`, or `code` and `message`. */
   readonly influxdb: boolean;
 }
 
@@ -213,7 +215,7 @@ function readBody(body: string): ServerMessage {
   if (!text.startsWith('{')) return { text: withoutMarkup(text), influxdb: false };
   const json = parseJson(text);
   if (json !== null) return readError(json) ?? { text, influxdb: false };
-  // A body that was too long to be read completely: InfluxDB 1 quotes every line that it could not parse.
+  // A body that was too long to read completely: InfluxDB 1 quotes every line that it could not parse.
   const begun = /^\{\s*(?:"code"\s*:\s*"[^"]*"\s*,\s*)?"(?:error|message)"\s*:\s*"/.exec(text);
   return begun === null ? { text, influxdb: false } : { text: text.slice(begun[0].length), influxdb: true };
 }
@@ -225,7 +227,7 @@ function readError(json: unknown): ServerMessage | null {
   return null;
 }
 
-/** InfluxDB 3 lists the reasons beside the error: `data: [{error_message, line_number, original_line}]`. */
+/** InfluxDB 3 lists the reasons next to the error: `data: [{error_message, line_number, original_line}]`. */
 function firstReason(data: unknown): string {
   const first: unknown = Array.isArray(data) ? data[0] : data;
   const message = isRecord(first) ? first['error_message'] : null;
@@ -243,7 +245,7 @@ function withoutMarkup(text: string): string {
  * Reads `Retry-After`: whole or decimal seconds, or a date. A date is compared with the `Date` of the same answer, so
  * that no two clocks are compared.
  *
- * @returns milliseconds, an hour at most; `null` if it is missing or unusable
+ * @returns milliseconds, at most an hour; `null` if it is missing or unusable
  */
 function readWaitMs(headers: ServerAnswer['headers']): number | null {
   const retryAfter = first(headers['retry-after']);
@@ -258,7 +260,7 @@ function first(value: string | readonly string[] | undefined): string | undefine
   return (typeof value === 'string' ? value : value?.[0])?.trim();
 }
 
-/** Why no answer came, and the next step where there is one. */
+/** Why no answer came, and the next step if there is one. */
 type Failure = (influx: SettingNames) => readonly [what: string, step?: string];
 
 const UNKNOWN_AUTHORITY: Failure = (influx) => [
@@ -274,7 +276,7 @@ const NO_TLS: Failure = (influx) => [
 const CLOSED: Failure = () => ['the connection was closed before a response came'];
 
 /**
- * Why a request got no answer, by the code of the error. The message of the error may quote the request and its token.
+ * Why a request got no answer, by the code of the error. The error's own message may quote the request and its token.
  */
 const FAILURES: Readonly<Record<string, Failure>> = {
   ECONNREFUSED: (influx) => [
@@ -312,7 +314,7 @@ const FAILURES: Readonly<Record<string, Failure>> = {
   CERT_NOT_YET_VALID: () => ['the certificate of the database is not valid yet', 'check the clock of this machine'],
 };
 
-/** The reason why no answer came, in words, and the next step; that is empty where none is known. */
+/** The reason why no answer came, in words, and the next step, which is empty if none is known. */
 export function describeFailure(
   error: unknown,
   settings: SettingNames,
@@ -323,7 +325,9 @@ export function describeFailure(
   return { message, hint };
 }
 
-/** Hides the token, and the password of `user:password`, in every message, in each form: messages are stored. */
+/**
+ * Hides the token, and the password of `user:password`, in every message and in each form, because messages are stored.
+ */
 export function concealing(secret: string): Conceal {
   return createScrub([new Secret(secret)], { isAnswer: true });
 }

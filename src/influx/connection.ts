@@ -17,9 +17,10 @@ import { proxyNotUrl } from '../core/faults.ts';
 import type { PackedText } from '../core/ports.ts';
 import type { ServerAnswer } from './answers.ts';
 
-// `require` instead of an import, of what imports `node:http` too: an import reads every member of the module, and one
-// of them loads a second HTTP client that is not used here. That takes a tenth of the time of a start. All of it is
-// loaded with the first connection: it takes a fifth of the start of a command that only reads the state.
+// `require` instead of an import, also for modules that import `node:http`: an import reads every member of the module,
+// and one of them loads a second HTTP client that is not used here, which takes a tenth of the time of a start. All of
+// these modules are loaded with the first connection, because they take a fifth of the start of a command that only
+// reads the state.
 const require = createRequire(import.meta.url);
 
 const http = (): typeof import('node:http') => require('node:http');
@@ -31,7 +32,7 @@ export function requestFunctionFor(url: string): typeof import('node:http').requ
   return url.startsWith('https:') ? https().request : http().request;
 }
 
-/** Enough for all words that are shown, and for the errors of a hundred lines. */
+/** Enough for every message that is shown, and for the errors of a hundred lines. */
 const MAX_BODY_BYTES = 64 * 1024;
 
 /** A shorter body is sent without compression. */
@@ -41,10 +42,10 @@ const GZIP_FROM_LENGTH = 1000;
 const compress = (text: string | Uint8Array): Promise<Uint8Array> =>
   promisify<string | Uint8Array, { level: number }, Buffer>(gzip)(text, { level: 1 });
 
-/** Begins to compress a text, in a thread of its own. */
+/** Starts to compress a text, on another thread. */
 export function packText(text: Uint8Array): PackedText {
   const gzip = compress(text);
-  // The request that sends it reports the error. A text that is not sent needs no report.
+  // The request that sends the text reports the error. A text that is never sent needs no report.
   gzip.catch(() => {});
   return { gzip, unpack: async () => await promisify<Uint8Array, Buffer>(gunzip)(await gzip) };
 }
@@ -67,7 +68,7 @@ export interface DatabaseCall {
   readonly method: 'GET' | 'POST';
   /** The path below the base URL, with its query. */
   readonly path: string;
-  /** The text, as such, in UTF-8 or packed; empty for no body. */
+  /** The body as text, in UTF-8, or packed; empty for no body. */
   readonly body: string | Uint8Array | PackedText;
 }
 
@@ -98,11 +99,12 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
     const { transport } = new InfluxDB({
       url: base,
       token,
-      // This timeout would be for an idle socket and would not end the request. The signal carries the deadline.
+      // This timeout would apply to an idle socket and would not end the request. The signal carries the deadline.
       timeout: 0,
       transportOptions: {
         agent,
-        // The option through which the client accepts the functions that send. It does not make them follow redirects.
+        // The option through which the client accepts other functions for sending. It does not make them follow
+        // redirects.
         'follow-redirects': {
           http: { request: watch(seen, carrying(packed, http().request)) },
           https: { request: watch(seen, carrying(packed, https().request)) },
@@ -122,7 +124,7 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
   };
 }
 
-/** The body as it is sent: packed, or a short one as text. */
+/** The body in the form in which it is sent: packed, or a short one as text. */
 async function encode(
   body: DatabaseCall['body'],
 ): Promise<{ readonly text: string; readonly packed: Uint8Array | null }> {
@@ -152,7 +154,9 @@ export function baseUrl(url: string): string {
 
 type HttpSend = (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void) => ClientRequest;
 
-/** The answer to one request, recorded beside the client, which drops a part of it and keeps the rest too long. */
+/**
+ * The answer to one request. It is recorded outside the client, which drops a part of it and keeps the rest too long.
+ */
 interface Seen {
   answer: IncomingMessage | null;
   isPacked: boolean;
@@ -160,7 +164,7 @@ interface Seen {
   bytes: number;
 }
 
-/** Wraps a function that sends: it sends this compressed body in place of an empty one. */
+/** Wraps a function for sending: it sends this compressed body instead of an empty one. */
 function carrying(packed: Uint8Array | null, send: HttpSend): HttpSend {
   if (packed === null) return send;
   return (options, onAnswer) => {
@@ -171,13 +175,13 @@ function carrying(packed: Uint8Array | null, send: HttpSend): HttpSend {
   };
 }
 
-/** Wraps a function that sends: records the answer, and cuts its body at the limit. */
+/** Wraps a function for sending: it records the answer and truncates the body at the limit. */
 function watch(seen: Seen, send: HttpSend) {
   return (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void): Writable => {
     try {
       return send(options, (answer) => {
         seen.answer = answer;
-        // The client would unpack a body of any size.
+        // The client would decompress a body of any size.
         seen.isPacked = answer.headers['content-encoding'] === 'gzip';
         delete answer.headers['content-encoding'];
         onAnswer(answer);
@@ -206,7 +210,10 @@ function answerDespite(seen: Seen, error: unknown): ServerAnswer {
   return { status, headers, body: seen.isPacked ? unpack(body) : body.toString('utf8') };
 }
 
-/** Unpacks a body that was compressed without a request for it; one that is damaged or too large counts as empty. */
+/**
+ * Decompresses a body that the server compressed although no request allowed it. A damaged or too large body counts as
+ * empty.
+ */
 function unpack(body: Buffer): string {
   try {
     return gunzipSync(body, { maxOutputLength: MAX_BODY_BYTES }).toString('utf8');

@@ -13,7 +13,7 @@ export type ServerFacts = Pick<DestinationFacts, 'version' | 'retentionMs' | 'de
 
 /**
  * Reads the list of databases of an InfluxDB 3; `null` for anything else. The server gives an object with the name for
- * each, and its API description has `{databases: [names]}`. A deleted database is none.
+ * each, and its API description has `{databases: [names]}`. Deleted databases do not count.
  */
 export function readDatabases(text: string | null): readonly string[] | null {
   const answer = parseJson(text);
@@ -54,13 +54,13 @@ export function readRetentionPolicies(text: string | null, policy: string): numb
   return ms === null ? null : lasting(ms);
 }
 
-/** Databases report zero for unlimited retention. */
+/** Converts a retention: databases report zero for unlimited retention. */
 function lasting(ms: number): number {
   return ms === 0 ? Number.POSITIVE_INFINITY : ms;
 }
 
 /**
- * Reads the flags of a VictoriaMetrics: `/metrics` lists all of them, `/flags` those that were set. A proxy in front of
+ * Reads the flags of a VictoriaMetrics: `/metrics` lists all flags, `/flags` those that were set. A proxy in front of
  * it or the vminsert of a cluster lists its own flags there, which are ignored.
  */
 export function readFlags({
@@ -75,7 +75,7 @@ export function readFlags({
     find(flags, new RegExp(`^-${name}="([^"]*)"`, 'm'));
   const dedup = flag('dedup\\.minScrapeInterval');
   const retention = flag('retentionPeriod');
-  // A single node has a directory for its data, and lists here only what was set.
+  // A single node has a directory for its data, and `/flags` lists only the flags that were set.
   const isNode = flags !== null && /^-(?:storageDataPath|retentionPeriod)=/m.test(flags);
   const version = find(metrics, /^vm_app_version\{[^}]*short_version="([^"]+)"/m);
   return {
@@ -112,12 +112,10 @@ function parseRetention(text: string): number | null {
   return /^\d+(?:\.\d+)?$/.test(text) ? Number(text) * 31 * DAY_MS : parseDuration(text);
 }
 
-/** The flag that VictoriaMetrics has to be started with. */
+/** The flag that VictoriaMetrics must be started with. */
 export const DEDUP_FLAG = '-dedup.minScrapeInterval=1ms';
 
-/**
- * The fault of the deduplication of a VictoriaMetrics; `null` for none. `dedupMs` as in `DestinationFacts`.
- */
+/** The problem of a VictoriaMetrics' deduplication; `null` for none. `dedupMs` as in `DestinationFacts`. */
 export function dedupAdvice(dedupMs: number | null): Advice | null {
   if (dedupMs === 1) return null;
   if (dedupMs === null) {
@@ -133,7 +131,9 @@ export function dedupAdvice(dedupMs: number | null): Advice | null {
   return { what, remedy: `Start VictoriaMetrics with ${DEDUP_FLAG}.` };
 }
 
-/** That an InfluxDB 3 has no such database. It creates the database of a misspelt name, and accepts the points. */
+/**
+ * The advice if an InfluxDB 3 has no such database. It creates a database for a misspelt name, and accepts the points.
+ */
 export function missingAdvice(bucket: string, key: string): Advice {
   return {
     what: `this InfluxDB 3 has no database "${plainText(bucket, 100)}"; it creates one with the first point`,
@@ -145,8 +145,8 @@ export function missingAdvice(bucket: string, key: string): Advice {
 const DEFAULT_RETENTION_MS = 31 * DAY_MS;
 
 /**
- * That a database keeps points for less time than the history goes back, or a VictoriaMetrics only for its default
- * retention; `null` for neither, and where the retention is unknown.
+ * The advice if a database keeps points for less time than the history goes back, or a VictoriaMetrics only for its
+ * default retention; `null` if neither applies, or if the retention is unknown.
  */
 export function retentionAdvice(
   { kind, retentionMs }: Pick<DestinationFacts, 'kind' | 'retentionMs'>,

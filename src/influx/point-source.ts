@@ -1,5 +1,5 @@
 /**
- * Reads the telemetry of one workspace back from a destination, in pieces of some thousand rows or samples.
+ * Reads the telemetry of one workspace back from a destination, in pieces of a few thousand rows or samples.
  *
  * InfluxDB is read by InfluxQL at `/query`, which 1.8, 2 and 3 support. Times are requested as RFC 3339 text with all
  * digits, because nanoseconds as numbers exceed the precision of JSON parsers. VictoriaMetrics is read by its export:
@@ -56,7 +56,7 @@ function createInfluxSource({ name, bucket, workspace }: BucketTags, read: ReadL
   };
   const own = `"workspace_id" = ${quoted(workspace)}`;
   const inSteps = createSteps();
-  /** @returns the values, each once: of all points, or with `isAny` at least one if there is any */
+  /** Returns the values, each once: of all points, or with `isAny` at least one if there is any. */
   const tagValues = async (
     key: string,
     signal: AbortSignal,
@@ -92,14 +92,15 @@ function createInfluxSource({ name, bucket, workspace }: BucketTags, read: ReadL
   };
 }
 
-/** Shorter ranges of one query are not tried: files of InfluxDB 3 hold ten minutes. */
+/** Shorter ranges are not tried: files of InfluxDB 3 contain ten minutes. */
 const SHORTEST_NS = 10n * MINUTE_NS;
 
 type ReadRange = (range: Interval) => Promise<ReadProblem | null>;
 
 /**
- * Creates a function that reads a range in one query, until a database refuses that for its files: then in steps of a
- * day, halved as often as it refuses. The steps that it has found hold for the ranges that follow.
+ * Creates a function that reads a range in one query, until a database refuses that because of its number of files.
+ * Then it reads in steps of a day, which are halved each time the database refuses. The step that was found also
+ * applies to the following ranges.
  */
 function createSteps(): (range: Interval, read: ReadRange) => Promise<ReadProblem | null> {
   let stepNs: bigint | null = null;
@@ -123,7 +124,7 @@ function endOfStep(at: EpochNs, to: EpochNs, stepNs: bigint | null): EpochNs {
   return stepNs === null || at + stepNs > to ? to : at + stepNs;
 }
 
-/** @returns `null` where a shorter one is of no use */
+/** Returns a shorter step; `null` if it would not help. */
 function shorterStep({ from, to }: Interval, { isTooWide }: ReadProblem): bigint | null {
   const half = (to - from) / 2n;
   if (isTooWide !== true || 2n * half <= SHORTEST_NS) return null;
@@ -138,11 +139,11 @@ const SHORTEST_MINUTES = Number(SHORTEST_NS / MINUTE_NS);
 const LONGEST_MINUTES = 100 * 365 * DAY_MINUTES;
 
 /**
- * Reads all times in one query, until a database refuses that for its files: then back from its present, in ranges that
- * are halved when it refuses and doubled when it answers. Each range is named: without one, InfluxDB 3 reads the last
- * 24 hours only.
+ * Reads all times in one query, until a database refuses that because of its number of files. Then it reads backwards
+ * from the present, in ranges that are halved when the database refuses and doubled when it answers. Each query has a
+ * range, because without one InfluxDB 3 reads only the last 24 hours.
  *
- * @param isEnough whether the ranges further back need not be read
+ * @param isEnough returns whether the ranges further back need not be read
  */
 async function readBack(
   read: (range: string) => Promise<ReadProblem | null>,
@@ -209,7 +210,7 @@ function createPieces(name: string, take: TakeSeries) {
 
 interface Misunderstanding {
   readonly message: string;
-  /** By the section of the destination. */
+  /** Returns the hint, with the names of the destination's settings. */
   readonly hint: (influx: SettingNames) => string;
 }
 
@@ -226,7 +227,7 @@ function notUnderstood(name: string, { message, hint }: Misunderstanding): ReadP
   return { kind: 'refused', message, hint: hint(settingNames(name)) };
 }
 
-/** Words with which a database reports its own failure, with a status that does not show it. */
+/** Words with which a database reports its own failure under a status that does not show it. */
 const ITSELF = /timeout|timed out|unavailable|shutting down|engine is closed|too many|max-concurrent|interrupted/i;
 
 function queryProblem(name: string, error: string): ReadProblem {
@@ -258,8 +259,8 @@ function fieldText(value: unknown): string {
 }
 
 /**
- * Converts RFC 3339 to nanoseconds in digits. Rows come in the order of time with many in one second, so the second is
- * converted once.
+ * Creates a converter from RFC 3339 to nanoseconds in digits. Rows come in the order of time with many in one second,
+ * so each second is converted once.
  */
 function createStamps(): (time: unknown) => string {
   let second = '';

@@ -2,11 +2,10 @@
  * Detects the kind of a database (an InfluxDB of any version, or VictoriaMetrics, which has the same write protocol but
  * stores other things) and checks whether it would accept points.
  *
- * The check is a write, as later writes will be: without a point unless one is given, and with the configured token and
- * no other right. Every InfluxDB since 1.4 names its build in each answer. VictoriaMetrics names its host, or
- * identifies itself as InfluxDB 1.8.0 without a build, which no real InfluxDB does (seen with InfluxDB 1.6.7 and
- * VictoriaMetrics 1.79.5). The database may refuse further facts (version, retention, deduplication): then they are
- * unknown, which is no fault.
+ * The check is a write like all later ones, with the configured token and no other right; without a point unless one is
+ * given. Every InfluxDB since 1.4 names its build in each answer. VictoriaMetrics names its host, or identifies itself
+ * as InfluxDB 1.8.0 without a build, which no real InfluxDB does (seen with InfluxDB 1.6.7 and VictoriaMetrics 1.79.5).
+ * The database may refuse further facts (version, retention, deduplication): then they are unknown, which is no fault.
  */
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { DestinationFacts, KindAnswer, UnknownServer, WriteAnswer } from '../core/ports.ts';
@@ -47,7 +46,7 @@ export function createUnknownServer(options: InfluxSinkOptions): UnknownServer {
   };
 }
 
-/** @returns the kind that the headers name; `null` if they name none */
+/** Returns the kind that the headers name; `null` if they name none. */
 function readMarks({ headers }: ServerAnswer): KindAnswer | null {
   if (headers['x-influxdb-build'] !== undefined) return { kind: 'known', server: 'influxdb' };
   const isVictoria = headers['x-server-hostname'] !== undefined || headers['x-influxdb-version'] === '1.8.0';
@@ -80,7 +79,7 @@ async function requestBuild(client: DatabaseClient, signal: AbortSignal): Promis
 }
 
 interface ProbeOptions extends InfluxSinkOptions {
-  /** The kind as configured; `auto`: a request finds it out. */
+  /** The configured kind; for `auto`, a request finds it out. */
   readonly kind: 'auto' | DestinationKind;
   /** A point to write, as a line for each kind; `null` for none. */
   readonly point: Readonly<Record<DestinationKind, string>> | null;
@@ -126,10 +125,10 @@ async function probeByWrite(options: ProbeOptions, signal: AbortSignal): Promise
 }
 
 /**
- * Looks for the database in the list of an InfluxDB 3. This comes first: any write, also an empty one, creates a
- * database.
+ * Looks for the database in the list of an InfluxDB 3. This comes first, because any write, even an empty one, creates
+ * a database.
  *
- * @returns whether a write could create it; `null` if it is there, or if no InfluxDB 3 answers
+ * @returns whether a write could create it; `null` if it exists, or if no InfluxDB 3 answers
  */
 async function probeMissing(options: InfluxSinkOptions, signal: AbortSignal): Promise<WriteAnswer | null> {
   const { bucket } = options;
@@ -147,7 +146,7 @@ async function probeMissing(options: InfluxSinkOptions, signal: AbortSignal): Pr
   return { kind: 'blocked', message, hint: FULL_HINT(namesOf(options)) };
 }
 
-/** How many databases InfluxDB 3 Core allows, without its own. Enterprise allows more. */
+/** How many databases InfluxDB 3 Core allows, not counting its own. Enterprise allows more. */
 const CORE_DATABASES = 5;
 
 async function isCore(client: DatabaseClient, signal: AbortSignal): Promise<boolean> {
@@ -167,7 +166,7 @@ const NOTHING = {
 
 /**
  * Reads the answer to an empty write. InfluxDB 2 and 3 check the token first and then report that the write was empty,
- * which means that all is well.
+ * which means success here.
  */
 function readEmpty(answer: ServerAnswer, client: DatabaseClient, signal: AbortSignal): WriteAnswer {
   const { status, body } = answer;
@@ -205,7 +204,7 @@ async function probeInflux(
 /**
  * Sends a small query in the language of the dashboards.
  *
- * @returns `null` where the answer shows neither
+ * @returns `null` if the answer does not show whether queries work
  */
 async function probeQuery(
   client: DatabaseClient,

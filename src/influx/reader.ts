@@ -2,8 +2,8 @@
  * Reads from a database: one GET request, whose answer is handled line by line as it arrives and never kept completely.
  *
  * It uses the same agents, proxies, certificates and tokens as writing (`connection.ts`). The client's transport is not
- * used because it collects the complete answer. The deadline limits silence: an answer may take long while data keeps
- * arriving.
+ * used because it collects the complete answer. The deadline applies to silence: an answer may take long as long as
+ * data keeps arriving.
  */
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
@@ -14,10 +14,10 @@ import { type Conceal, concealing, describeFailure, type SettingNames, settingNa
 import { baseUrl, basicAuthorization, openAgent, requestFunctionFor } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
-/** The longest line that an answer can have, because answers are requested in pieces. */
+/** The longest line of an answer, because answers are requested in pieces. */
 const MAX_LINE_CHARS = 32 * 1024 * 1024;
 
-/** How much of a refusal is read. */
+/** How much of an error message is read. */
 const MAX_MESSAGE_BYTES = 64 * 1024;
 
 /**
@@ -80,7 +80,7 @@ async function answerTo(
   return await new Promise((resolve, reject) => {
     // The timeout limits the silence of the socket, before and during the answer.
     const request = begin(url, { ...options, timeout: timeoutMs, method: 'GET' }, (answer) => {
-      // First the answer: its reader would get only the error of a closed connection.
+      // The answer is destroyed first: its reader would otherwise get only the error of a closed connection.
       request.prependListener('timeout', () => answer.destroy(new Silence()));
       resolve(answer);
     });
@@ -95,7 +95,7 @@ async function handOn(answer: IncomingMessage, take: TakeLine): Promise<ReadProb
   let rest = '';
   for await (const chunk of answer) {
     const lines = decoder.write(chunk as Buffer).split('\n');
-    // Only what is new is searched: an answer without line breaks would be searched again with every chunk.
+    // Only the new part is searched. Otherwise an answer without line breaks would be searched again with every chunk.
     lines[0] = rest + (lines[0] ?? '');
     rest = lines.pop() ?? '';
     for (const line of lines) {
@@ -115,7 +115,7 @@ const TOO_LONG: ReadProblem = {
   hint: 'check the proxy between Tidemark and the database: it must not buffer responses',
 };
 
-/** The words of a refusal, and what to do about it. */
+/** The message of the server, and the remedy. */
 async function readRefusal(
   answer: IncomingMessage,
   { conceal, settings }: { readonly conceal: Conceal; readonly settings: SettingNames },
@@ -146,7 +146,7 @@ function messageIn(body: string): string {
   return typeof error === 'string' ? error : typeof message === 'string' ? message : body;
 }
 
-/** The rights that reading needs beyond those for writing. */
+/** The rights that reading needs in addition to those for writing. */
 export const mayRead = (influx: SettingNames): string =>
   `${influx.token} needs read permission for ${influx.bucket} as well: give the token that permission (InfluxDB 2 and 3), or GRANT READ (or ALL) on the database to its user (1.8)`;
 

@@ -26,7 +26,7 @@ export interface InfluxSinkOptions {
   readonly url: string;
   /** `null` if the database needs none; `user:password` for InfluxDB 1.8. */
   readonly token: Secret | null;
-  /** Reads the token from its file again. It is called while the database refuses the token in use. */
+  /** Reads the token from its file again. Called while the database rejects the current token. */
   readonly renewToken?: (() => Secret | null) | undefined;
   /** Empty if the database has no organisations. */
   readonly org: string;
@@ -35,7 +35,7 @@ export interface InfluxSinkOptions {
   readonly timeoutMs: number;
   /** Certificates to trust instead of the usual ones, in PEM. */
   readonly ca?: string | undefined;
-  /** The proxy variables, if they are to be used. */
+  /** The proxy variables; absent: no proxy is used. */
   readonly proxies?: Readonly<Record<string, string | undefined>>;
   /** The names of the settings in messages; by default the keys of the section. */
   readonly settings?: SettingNames;
@@ -72,8 +72,8 @@ export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKi
 type Refusal = Extract<WriteAnswer, { readonly kind: 'refused' }>;
 
 /**
- * Sends a line that an InfluxDB 3 refused again by its own path, which names the column and the reason. Only the words
- * of the refusal change by that, not its meaning.
+ * Sends a line that an InfluxDB 3 refused once more, to its own path, whose answer names the column and the reason.
+ * This changes only the words of the refusal, not its meaning.
  */
 async function withReason(
   client: DatabaseClient,
@@ -116,7 +116,7 @@ export interface DatabaseClient {
   read(answer: ServerAnswer, signal: AbortSignal): WriteAnswer;
 }
 
-/** @throws TypeError as {@link createInfluxSink} does. */
+/** Creates the client of a database. @throws TypeError as {@link createInfluxSink} does. */
 export function createDatabaseClient(options: InfluxSinkOptions, kind: DestinationKind): DatabaseClient {
   const { timeoutMs } = options;
   const influx = namesOf(options);
@@ -141,7 +141,7 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
     read: (answer, signal) => {
       const conceal: Conceal = (text) => access.concealers.reduce((left, each) => each(left), text);
       const answered = readAnswer(answer, conceal, kind, influx);
-      // An abort may have cut the answer short. The answer still counts if its status alone is enough.
+      // An abort may have truncated the answer. The answer still counts if its status alone is enough.
       if (answered.kind !== 'accepted') signal.throwIfAborted();
       return answered;
     },
@@ -152,11 +152,11 @@ export function createDatabaseClient(options: InfluxSinkOptions, kind: Destinati
 interface Access {
   readonly connect: (token: string) => Send;
   readonly renewToken: InfluxSinkOptions['renewToken'];
-  /** Hide every token that has been in use. */
+  /** Functions that hide every token that has been in use. */
   readonly concealers: Conceal[];
   token: string;
   connection: Send;
-  /** Whether the database refused the token of the last request. */
+  /** Whether the database rejected the token of the last request. */
   isRefused: boolean;
 }
 
@@ -177,7 +177,7 @@ function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
 }
 
 /**
- * Sends a request. While the database refuses the token, the token is read again before each request; a new token needs
+ * Sends a request. While the database rejects the token, the token is read again before each request; a new token needs
  * a new connection.
  */
 async function send(access: Access, call: DatabaseCall, signal: AbortSignal): Promise<ServerAnswer> {
