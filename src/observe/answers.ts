@@ -1,43 +1,44 @@
 /**
  * Schedules the responses of the HTTP server, because pages and JSON take time of the processor that the sync uses.
  *
- * At most eight responses are made at once; a request that waits for more than a second is refused. A response that is
- * the same for all clients is made at most once a second, and takes a tenth of the time at most. Between the beginnings
- * of two responses there is a pause of three times the time that the last one took. So a health check, which needs no
- * slot, is answered before the next page is begun. Nothing is made for a client that has disconnected.
+ * At most eight responses are made at once; a request that waits for more than a second is rejected. A response that is
+ * the same for all clients is made at most once a second, and making it takes at most a tenth of the time. After the
+ * beginning of a response, the next one begins only after a pause of three times as long as that beginning took. So a
+ * health check, which needs no slot, is answered before the next page is begun. Nothing is made for a client that has
+ * disconnected.
  */
 import type { Clock, Served } from '../core/ports.ts';
 import { SECOND_MS } from '../core/time.ts';
 
-/** How many answers are in the making at once. */
+/** How many responses may be in progress at once. */
 export const MAX_PARALLEL = 8;
 
 /** How long a request waits for a place. */
 const WAITS_MS = SECOND_MS;
 
-/** For how long a shared answer is as good as a new one: at least, and in multiples of the time that it took. */
+/** How long a shared response counts as new: at least this time, and multiples of the time that it took. */
 const GOOD_FOR_MS = SECOND_MS;
 const GOOD_FOR_TIMES = 10;
 
 /** The pause after a response, in multiples of the time that its beginning took. */
 const REST_TIMES = 3;
 
-/** An answer as it is sent: encoded once for all who get it. */
+/** A response as it is sent: encoded once for all clients that get it. */
 export interface Answer extends Omit<Served, 'body'> {
   readonly body: Buffer;
 }
 
 /** The requester of a response. */
 interface Client {
-  /** The request, if the response is the same for all clients; `null`: it is made for this one alone. */
+  /** The key of the request, if the response is the same for all clients; `null`: it is made for this client only. */
   readonly key: string | null;
   readonly isGone: () => boolean;
 }
 
 /**
- * Makes answers.
+ * Makes responses.
  *
- * @returns `null` where there was no place for it, or where the client has gone.
+ * @returns `null` if no place was free, or the client has disconnected.
  */
 export type AnswerMaker = (client: Client, make: () => Promise<Served>) => Promise<Answer | null>;
 
@@ -48,18 +49,18 @@ interface Waiting {
   readonly end: (hasSlot: boolean) => void;
 }
 
-/** The shared responses of a maker, and the requests that are made or wait. */
+/** The shared responses of a maker, and the requests that are in progress or wait. */
 interface MakerState {
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   readonly waiting: Set<Waiting>;
   /** The shared responses, by key. */
   readonly cached: Map<string, { readonly untilMs: number; readonly made: Promise<Answer> }>;
   underWay: number;
-  /** Whether the pause before the next response lasts. */
+  /** Whether the pause before the next response is still running. */
   isResting: boolean;
 }
 
-/** Creates a maker with nothing under way. */
+/** Creates a maker without requests. */
 export function createAnswerMaker(clock: MakerState['clock']): AnswerMaker {
   const state: MakerState = { clock, waiting: new Set(), cached: new Map(), underWay: 0, isResting: false };
   return async ({ key, isGone }, make) => {
@@ -67,7 +68,7 @@ export function createAnswerMaker(clock: MakerState['clock']): AnswerMaker {
     if (known !== null) return await known;
     if (!(await takeSlot(state, isGone))) return null;
     try {
-      // Someone else may have had it made meanwhile.
+      // Another request may have made the response in the meantime.
       const sinceThen = cachedAnswer(state, key);
       if (sinceThen === null) return await makeNow(state, key, make);
       state.isResting = false;
@@ -109,7 +110,7 @@ async function makeNow(state: MakerState, key: string | null, make: () => Promis
 
 async function rest(state: MakerState, ms: number): Promise<void> {
   await state.clock.sleep(ms);
-  // One turn takes a connection that has come, the next one reads its request.
+  // The first turn accepts a new connection, the second reads its request.
   for (let turn = 0; turn < 2; turn += 1) await state.clock.sleep(0);
   state.isResting = false;
   beginNext(state);
@@ -118,7 +119,7 @@ async function rest(state: MakerState, ms: number): Promise<void> {
 /**
  * Waits for a place.
  *
- * @returns whether there is one: it is reserved then.
+ * @returns whether there is one, which is then reserved.
  */
 async function takeSlot(state: MakerState, isGone: () => boolean): Promise<boolean> {
   const slot = Promise.withResolvers<boolean>();
@@ -137,7 +138,7 @@ async function takeSlot(state: MakerState, isGone: () => boolean): Promise<boole
   return hasSlot;
 }
 
-/** Gives a free place to the one who waits longest, unless others have their turn first. */
+/** Gives a free place to the request that has waited longest, after other work had its turn. */
 function beginNext(state: MakerState): void {
   for (const next of state.waiting) {
     if (state.isResting || state.underWay >= MAX_PARALLEL) return;
@@ -145,7 +146,7 @@ function beginNext(state: MakerState): void {
     const isGone = next.isGone();
     if (!isGone) {
       state.underWay += 1;
-      // Not before this one has begun and paused, or found its response in the cache.
+      // The next one follows after this one has begun and paused, or has found its response in the cache.
       state.isResting = true;
     }
     next.end(!isGone);

@@ -1,13 +1,15 @@
 /**
- * The connections of the HTTP server: what one of them may cost, and which is dropped where there are too many.
+ * The connections of the HTTP server: the limits of a single connection, and which connection is dropped if there are
+ * too many.
  *
- * A connection passes its bytes on to the parser one request at a time. While it answers a request, it reads the next
- * bytes once and does not pass them on; the rest of a burst of pipelined requests waits in the kernel of its sender. A
- * client that closes its side before its answer is made has gone. Where the bytes are cut has no meaning for the
- * parser, so nothing depends on whether a head ends where this file thinks that it does.
+ * A connection passes its bytes to the parser one request at a time. While it answers a request, it reads the next
+ * bytes once and does not pass them on; the rest of a burst of pipelined requests waits in the kernel of the sender. A
+ * client that closes its side before its response is ready counts as gone. The parser does not depend on where the
+ * bytes are split, so it does not matter if this file misjudges the end of a head.
  *
- * Of too many connections those go first that wait for a slow client, then those that are idle. An address with few
- * connections keeps them while others have more. Of clients that do not read large responses the slowest are dropped.
+ * If there are too many connections, the ones that wait for a slow client are dropped first, then the idle ones. An
+ * address with few connections keeps them while others have more. If too many large responses wait for their clients,
+ * the slowest clients are dropped.
  */
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
@@ -17,27 +19,27 @@ import { Duplex } from 'node:stream';
  */
 type Phase = 'request' | 'reading' | 'idle' | 'answer';
 
-/** A connection as far as the choice of the one to drop goes. */
+/** The part of a connection that decides which one is dropped. */
 export interface ClientConnection {
   readonly address: string;
   readonly phase: Phase;
-  /** Since when it is in this phase: a number that only grows. */
+  /** When it entered this phase, as a number that only grows. */
   readonly since: number;
 }
 
-/** A connection as far as the memory of its response goes. */
+/** The part of a connection that decides about the memory of its response. */
 interface Reader {
-  /** The response that its client has not read yet; `null`: none. Several clients may have the same one. */
+  /** The response that its client has not read yet; `null`: none. Several clients may share one. */
   readonly unread: Buffer | null;
   readonly since: number;
 }
 
-/** This many connections an address keeps while another address has more. */
+/** An address keeps this many connections while another address has more. */
 const MAX_PER_CLIENT = 8;
 
 const PHASE_ORDER: Readonly<Record<Phase, number>> = { request: 0, reading: 0, idle: 1, answer: 2 };
 
-/** @returns the connections to drop so that no more than `limit` are left, the first one first. */
+/** Returns the connections to drop so that at most `limit` are left, in the order of dropping. */
 export function connectionsToDrop<T extends ClientConnection>(all: readonly T[], limit: number): readonly T[] {
   const counts = new Map<string, number>();
   for (const { address } of all) counts.set(address, (counts.get(address) ?? 0) + 1);
@@ -57,8 +59,10 @@ export function connectionsToDrop<T extends ClientConnection>(all: readonly T[],
 }
 
 /**
- * @param most how many bytes the responses that are not read yet may take together, beside the largest one
- * @returns the connections to drop so that they take no more: those that read for longest
+ * Returns the connections to drop so that unread responses take no more memory: those whose clients have read for the
+ * longest time.
+ *
+ * @param most how many bytes the unread responses may take together, not counting the largest one
  */
 export function readersToDrop<T extends Reader>(all: readonly T[], most: number): readonly T[] {
   const limit = most + Math.max(0, ...all.map(({ unread }) => unread?.length ?? 0));
@@ -77,7 +81,7 @@ export function readersToDrop<T extends Reader>(all: readonly T[], most: number)
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
-/** Returns a higher number at each call: it orders what the connections of a server do. */
+/** Returns a higher number at each call, which orders the events of a server's connections. */
 export type NextStep = () => number;
 
 /** Starts to count the steps of a server. */
@@ -89,7 +93,7 @@ export function createSteps(): NextStep {
   };
 }
 
-/** A socket whose requests are passed on one at a time. Give it to an HTTP server in the place of the socket. */
+/** A socket whose requests are passed on one at a time. The HTTP server gets it instead of the socket. */
 export class Connection extends Duplex implements ClientConnection, Reader {
   readonly address: string;
   phase: Phase = 'request';
@@ -97,12 +101,12 @@ export class Connection extends Duplex implements ClientConnection, Reader {
   unread: Buffer | null = null;
   readonly #socket: Socket;
   readonly #nextStep: NextStep;
-  /** Data that was read and is not passed on yet: less than a socket returns at once. */
+  /** Data that was read and not passed on yet: less than one read of a socket returns. */
   #pending: Buffer | null = null;
   #hasEnded = false;
-  /** From the coming of a request until the next one may come. */
+  /** Set from the arrival of a request until the next one may be passed on. */
   #isAtWork = false;
-  /** How much of the end of a head the last bytes were. */
+  /** How many characters at the end of the last bytes match the end of a head. */
   #matched = 0;
 
   constructor(socket: Socket, nextStep: NextStep) {
@@ -124,25 +128,25 @@ export class Connection extends Duplex implements ClientConnection, Reader {
     socket.on('close', () => this.destroy());
   }
 
-  /** A request has come: until `acceptNext` nothing more is passed on. */
+  /** Records that a request has arrived: until `acceptNext` nothing more is passed on. */
   begin(): void {
     this.#isAtWork = true;
     this.#enter('answer');
   }
 
-  /** The answer is made: from now on it is the client that is waited for. */
+  /** Records that the response is ready: from now on the connection waits for the client. */
   noteAnswered(body: Buffer): void {
     this.#enter('reading');
     this.unread = body;
   }
 
-  /** The response is over: it was sent, or its client has gone. */
+  /** Records that the response is over: it was sent, or the client has disconnected. */
   noteSent(): void {
     this.#enter('idle');
     this.unread = null;
   }
 
-  /** Passes on the client's next request, which may have been received meanwhile. */
+  /** Passes on the client's next request, which may have been received already. */
   acceptNext(): void {
     this.#isAtWork = false;
     this.#passOn();
@@ -164,14 +168,14 @@ export class Connection extends Duplex implements ClientConnection, Reader {
       // The parser consumes it at once and calls `begin` if a request has come.
       this.push(piece);
     }
-    // Read on while a request is at work and nothing more has come, so that a client that leaves is noticed.
+    // Reads on while a request is in progress and no more data has come, so that a disconnected client is noticed.
     if (this.#pending !== null) this.#socket.pause();
     else if (!this.#hasEnded) this.#socket.resume();
     else if (this.phase === 'answer') this.destroy();
     else if (!this.#isAtWork) this.push(null);
   }
 
-  /** @returns where the first head ends in the bytes, else their length. */
+  /** Returns where the first head in the bytes ends; without an end, their length. */
   #endOfHead(bytes: Buffer): number {
     for (let index = 0; index < bytes.length; index += 1) {
       const byte = bytes[index];
@@ -184,14 +188,14 @@ export class Connection extends Duplex implements ClientConnection, Reader {
     return bytes.length;
   }
 
-  /** As sockets have it: no timer of our own. */
+  /** The same method as a socket's, without a timer of our own. */
   ['setTimeout'](ms: number, onTimeout?: () => void): this {
     this.#socket['setTimeout'](ms);
     if (onTimeout !== undefined) this.once('timeout', onTimeout);
     return this;
   }
 
-  /** As sockets have it: ends, and closes once everything is written. */
+  /** The same method as a socket's: ends, and closes once everything is written. */
   destroySoon(): void {
     if (this.writable) this.end();
     if (this.writableFinished) this.destroy();

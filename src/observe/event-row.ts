@@ -9,8 +9,8 @@ import type { Instruments } from './metrics-table.ts';
 /**
  * The level of a log line.
  *
- * `error`: a person has to act. `warn`: it recovers without one, but someone should know. `info`: a round of the sync,
- * or a change of state. `debug`: a request, a page, a write.
+ * `error`: a person has to act. `warn`: it recovers by itself, but an operator should know. `info`: a summary of the
+ * sync, or a change of state. `debug`: a request, a page, a write.
  */
 export type LineLevel = 'error' | 'warn' | 'info' | 'debug';
 
@@ -21,21 +21,21 @@ export interface EventLine {
   readonly fields: FieldValues;
 }
 
-/** An event: the row of its line, its repeats and its counts. */
+/** The row of an event: its line, its repeats and its counts. */
 export interface EventRow<E> {
-  /** The level; if there are several, all of them, the usual one first, and the one of an event. */
+  /** The level. If there are several: all of them, the usual one first, and a function that chooses one. */
   readonly level: LineLevel | { readonly any: readonly LineLevel[]; readonly choose: (event: E) => LineLevel };
   readonly message: string | ((event: E) => string);
   readonly fields?: (event: E) => FieldValues;
-  /** When it has which level, or more about it, for the reference page. */
+  /** For the reference page: when it has which level, or other details. */
   readonly note?: string;
   /**
-   * The message and the field names for the reference page, if they cannot be derived from an event whose members all
-   * are `…`.
+   * For the reference page: the message and the field names, if they cannot be derived from an event whose members are
+   * all `…`.
    */
   readonly pattern?: string;
   readonly fieldNames?: readonly FieldName[];
-  /** How often it is logged; without a rule each time. */
+  /** How often it is logged; without a rule, each time. */
   readonly repeats?: RepeatRule<E>;
   /**
    * Updates the metrics.
@@ -45,10 +45,11 @@ export interface EventRow<E> {
   readonly counts?: (event: E, to: Instruments, nowMs: number) => void;
   /** Returns the counts that it adds to the summary of its stream. */
   readonly sums?: (event: E) => PollSums;
-  /** Whether it comes minute by minute while all is well: the recent events of the status page leave it out. */
+  /** Whether it occurs every minute in normal operation. The recent events of the status page leave it out. */
   readonly isRoutine?: true;
   /**
-   * Whether the sentence contains all that a person needs: the pretty log then shows no fields, as for routine events.
+   * Whether the sentence contains everything that a person needs. Then the pretty log shows no fields, as for routine
+   * events.
    */
   readonly isWhole?: true;
 }
@@ -68,9 +69,9 @@ export interface PollSums extends Partial<Pick<EventOf<'poll-summary'>, PollSum>
 type PollSum = 'runs' | 'requests' | 'failed' | 'records' | 'newPoints';
 
 type RepeatRule<E> =
-  /** An outage with an end: its subject, and the message whose change is logged. */
+  /** The beginning of an outage: its subject, and the message whose change is logged. */
   | { readonly outage: (event: E) => string; readonly message?: (event: E) => string }
-  /** The end of an outage. `alwaysLogged`: whether also if the outage was not logged. */
+  /** The end of an outage. `alwaysLogged`: whether it is logged even if the outage was not. */
   | { readonly ends: (event: E) => string; readonly alwaysLogged?: (event: E) => boolean }
   /** An event without an end, by its kind. `isBrief`: it counts as over after ten minutes without it. */
   | { readonly alike: (event: E) => string; readonly isBrief?: true };
@@ -103,7 +104,7 @@ export function waitSeconds(waitMs: number): { readonly wait_seconds: number } {
   return { wait_seconds: Math.round(waitMs / 100) / 10 };
 }
 
-/** A time for people; a time that no calendar has does not stop the log. */
+/** A time for people. A time outside the calendar does not stop the log. */
 export function instant(ms: number): string {
   return Math.abs(ms) < 8.64e15 ? formatMs(ms) : 'unknown';
 }
@@ -123,7 +124,7 @@ function codes(names: readonly string[]): string {
 }
 
 /**
- * Every field that a line of the log may have beside `time`, `level`, `event` and `msg`: its unit and its meaning. The
+ * Every field that a line of the log may have besides `time`, `level`, `event` and `msg`: its unit and its meaning. The
  * type checker rejects any other field.
  */
 // biome-ignore format: a table, a row a field
@@ -190,5 +191,5 @@ type FieldName = keyof typeof FIELDS;
 /** A value of a field: plain, so that no object from outside gets into the log. */
 export type LogValue = string | number | boolean | null;
 
-/** The fields of a line beside its message. Only plain values, so that no object from outside is logged. */
+/** The fields of a line. Only plain values, so that no object from outside is logged. */
 export type FieldValues = { readonly [F in FieldName]?: LogValue };

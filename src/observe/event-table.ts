@@ -122,12 +122,12 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'coverage-withdrawn': warn("The API's clock went back; ranges later than its current time are read again", {
     fields: ({ deviceId, from, to }) => ({ device_id: deviceId, from, to }),
   }),
-  // While pages are short, every page records one; there is one warning for all of them.
+  // While pages are short, every page records a gap; one warning covers all of them.
   'gap-recorded': {
     level: {
       any: ['warn', 'info', 'debug'],
-      // A gap beyond the plan is no fault: it often closes when another device shows that the API serves readings as
-      // old.
+      // A gap beyond the plan is no fault. It often closes when another device shows that the API serves readings of
+      // that age.
       choose: ({ reason }) =>
         reason === 'over_quota' ? 'debug' : reason === 'unverified' || reason === 'beyond_plan' ? 'info' : 'warn',
     },
@@ -137,7 +137,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { alike: ({ deviceId, reason }) => `${deviceId} ${reason}` },
     counts: ({ reason }, to) => to.count('tidemark_gaps_recorded_total', { reason }),
   },
-  // Without these nothing is synced at all; the others may be left out on purpose.
+  // Without these streams nothing is synced. The others may be off on purpose.
   'stream-off': {
     level: {
       any: ['warn', 'error'],
@@ -323,7 +323,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { outage: () => 'key', message: ({ message }) => message },
   }),
   'key-accepted': info('The API accepts the key; polling resumed', {
-    // The change of the key has ended the problem in the log already.
+    // The change of the key has already ended the problem in the log.
     repeats: { ends: () => 'key', alwaysLogged: ({ isOther }) => isOther },
   }),
   'key-changed': info('The key has changed; using the new one', {
@@ -347,11 +347,11 @@ const EVENTS: Rows<AppEvent> = { ...SYNC_EVENTS, ...PROGRAM_EVENTS };
 
 /** Returns the row of a type of event. */
 export function rowOf(type: AppEvent['type']): EventRow<AppEvent> {
-  // The type of the table relates every kind of event to its row; a lookup by name loses that relation.
+  // The type of the table relates every kind of event to its row. A lookup by name loses that relation.
   return EVENTS[type] as EventRow<AppEvent>;
 }
 
-/** The row of the event of this name; `undefined` for any other name. */
+/** The row of the event with this name; `undefined` for any other name. */
 export function findRow(name: unknown): EventRow<AppEvent> | undefined {
   return typeof name === 'string' && Object.hasOwn(EVENTS, name) ? rowOf(name as AppEvent['type']) : undefined;
 }
@@ -368,7 +368,7 @@ export function eventLine(event: AppEvent): EventLine {
 
 /** The level of a retry: a short failure concerns only that request. */
 function retryLevel({ fault, waitMs }: EventOf<'request-retried'>): LineLevel {
-  // A refusal for lack of quota means "retry later", not a failure.
+  // A 429 means "retry later", not a failure.
   if (fault === 'throttled') return 'info';
   if (waitMs < 5 * SECOND_MS) return 'debug';
   return waitMs < 20 * SECOND_MS ? 'info' : 'warn';
@@ -382,7 +382,7 @@ function summaryMessage(event: EventOf<'poll-summary'>): string {
 }
 
 function listedText({ stream, runs, requests, failed, records }: EventOf<'poll-summary'>): string {
-  // Of the alerts, only those that may have changed are read; the devices are listed to their end.
+  // An alert listing reads only the alerts that may have changed; a device listing is complete.
   const done = stream === 'alerts' ? 'read' : 'listed';
   if (failed === requests) return `not ${done}`;
   return runs > 1 ? `${done} ${runs} times (${grouped(records)} records in all)` : `${grouped(records)} ${done}`;
@@ -396,7 +396,11 @@ function summaryFields(event: EventOf<'poll-summary'>): FieldValues {
   return { ...counts, devices, new_readings: records, new_points: newPoints };
 }
 
-/** @param unmet the schedules or readings that the quota is too small for; `null`: it is large enough. */
+/**
+ * Sets the gauges for a quota that is too small.
+ *
+ * @param unmet what the quota is too small for; `null`: it is large enough.
+ */
 function setShort(to: Instruments, unmet: 'schedules' | 'readings' | null): void {
   for (const each of ['schedules', 'readings'] as const) {
     to.set('tidemark_quota_short', { of: each }, unmet === each ? 1 : 0);

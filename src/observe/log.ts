@@ -18,7 +18,7 @@ import { eventLine, findRow, rowOf } from './event-table.ts';
 import { createPollSummaries } from './poll-summaries.ts';
 import { createAdmission } from './repeats.ts';
 
-/** Takes the line of an event: the log writes it, the status page shows it. */
+/** Takes the line of an event. The log writes it, the status page shows it. */
 export type LineWriter = (
   level: LineLevel,
   message: string,
@@ -27,15 +27,15 @@ export type LineWriter = (
 
 /** Writes the events of the program and its commands. Every line comes from the table of events. */
 export interface Logger {
-  /** Writes the line of an event, however often it comes. */
+  /** Writes the line of an event, however often the event occurs. */
   write(event: ProgramEvent): void;
 }
 
 /** Where the lines of events go. */
 interface LineTaker {
-  /** Whether lines of a level are written; others need not be composed. */
+  /** Whether lines of a level are written. Lines of other levels are not composed. */
   readonly takes: (level: LineLevel) => boolean;
-  /** Writes a line unchanged: for {@link logEvents} alone. */
+  /** Writes a line unchanged. Only {@link logEvents} uses it. */
   readonly line: LineWriter;
 }
 
@@ -52,7 +52,7 @@ export interface LogStream {
 export interface LoggerOptions {
   readonly level: LineLevel;
   readonly format: 'auto' | 'json' | 'pretty';
-  /** Standard error, in the program. */
+  /** In the program: standard error. */
   readonly stream: LogStream;
   readonly secrets: readonly Secret[];
   readonly clock: Pick<Clock, 'nowMs'>;
@@ -67,8 +67,8 @@ export const MAX_MESSAGE_LENGTH = 1000;
 const COLOURS: Readonly<Record<string, number>> = { error: 31, warn: 33, info: 32, debug: 34 };
 
 /**
- * Lays out a line of JSON for people: time, level, the sentence, and the fields that the sentence does not contain. The
- * name of the event is for programs.
+ * Formats a line of JSON for people: time, level, the sentence, and the fields that the sentence does not contain. The
+ * name of the event is for programs and is left out.
  */
 function prettyLine(json: string, isColoured: boolean): string {
   const line = parseJson(json) as Record<'level' | 'time' | 'event' | 'msg', string> | null;
@@ -82,7 +82,7 @@ function prettyLine(json: string, isColoured: boolean): string {
   return `[${time.slice(0, 19).replace('T', ' ')}] ${label}: ${msg}${pairs.join('')}\n`;
 }
 
-/** Whether a sentence contains a value, as a word or number of its own. `null` is in every sentence. */
+/** Whether a sentence contains a value as a separate word or number. `null` counts as contained. */
 function isIn(sentence: string, value: unknown): boolean {
   if (value === null || value === '') return true;
   const forms = typeof value === 'number' ? [String(value), grouped(value)] : [String(value)];
@@ -104,8 +104,8 @@ function quoted(text: string): string {
 }
 
 /**
- * Prepares a text for a line: plain, short, without secrets. A secret is removed before the text is cut, or its head
- * would be left, and again from the plain text, where no invisible character divides it.
+ * Prepares a text for a line: plain, short, without secrets. A secret is removed before the text is cut, because its
+ * head would remain otherwise, and again from the plain text, in which no invisible character divides it.
  */
 export function cleanerOf(scrub: Scrub): (text: string, maxLength?: number) => string {
   return (text, maxLength) => scrub(plainText(withoutQueries(scrub(text)), maxLength));
@@ -143,8 +143,8 @@ export function createLogger({ level, format, stream, secrets, clock, noColour =
 }
 
 /**
- * An `Observe` that logs. Suppressed events (`repeats.ts`) are written on the level `debug` only, and the next line of
- * their kind or the line about the end of the problem has their number. Each line has the name of its event, for
+ * Creates an `Observe` that logs. Suppressed events (`repeats.ts`) are written only on the level `debug`. The next line
+ * of their kind, or the line about the end of the problem, has their number. Each line has the name of its event, for
  * programs that read the log.
  */
 export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe {
@@ -166,13 +166,19 @@ export function logEvents(log: LineTaker, clock: Pick<Clock, 'monoMs'>): Observe
   };
 }
 
-/** The field with the number of suppressed lines: those before the end of a problem are not about its end. */
+/**
+ * The field with the number of suppressed lines. Lines that were suppressed before the end of a problem are not about
+ * its end.
+ */
 function countNameOf({ type }: AppEvent): 'suppressed' | 'problem_lines_suppressed' {
   const { repeats } = rowOf(type);
   return repeats !== undefined && 'ends' in repeats ? 'problem_lines_suppressed' : 'suppressed';
 }
 
-/** The level of an event's line, without the line itself: most events have the level `debug` and none is made. */
+/**
+ * The level of an event's line, without composing the line: most events have the level `debug`, and their lines are not
+ * needed.
+ */
 function levelOf(event: AppEvent): LineLevel {
   const { level } = rowOf(event.type);
   return typeof level === 'string' ? level : level.choose(event);

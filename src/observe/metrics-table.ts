@@ -11,7 +11,7 @@ import { WAIT_REASONS } from '../core/quota.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
 import { GAP_REASONS } from '../core/state/telemetry.ts';
 
-/** One metric. Labels are those of each of its series. */
+/** One metric. Each of its series has all of its labels. */
 export interface MetricRow<L extends string = string> {
   readonly kind: 'counter' | 'gauge' | 'histogram';
   readonly unit: string;
@@ -53,7 +53,7 @@ function timing<L extends string>(labels: readonly L[], buckets: readonly number
 const REQUEST_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const WRITE_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** The metrics of `/metrics` with their help, without the additional ones of each device. */
+/** The metrics of `/metrics` with their help, without the additional ones per device. */
 // biome-ignore format: a table, a row a metric
 export const METRICS = {
   // The program
@@ -209,7 +209,10 @@ export const PER_DEVICE = {
   ),
 } as const;
 
-/** The most devices that have series of their own, those with the first ids: a scrape stays within a megabyte. */
+/**
+ * The maximum number of devices with their own series (those with the first ids), so that a scrape stays within a
+ * megabyte.
+ */
 export const MOST_DEVICES = 1000;
 
 type Table = typeof METRICS & typeof PER_DEVICE;
@@ -220,10 +223,10 @@ type NameOf<K extends MetricRow['kind']> = {
 /** Label values of a metric, by label. */
 type Labels<N extends MetricName> = Readonly<Record<Table[N]['labels'][number], string>>;
 
-/** How the values of the table are set. Label values may be any text. */
+/** The functions that set the values of the table. Label values may be any text. */
 export interface Instruments {
   count<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, by?: number): void;
-  /** Sets a counter to a total that another part has counted so far; it may restart at 0. */
+  /** Sets a counter to a total that another part has counted; the total may restart at 0. */
   counted<N extends NameOf<'counter'>>(name: N, labels: Labels<N>, total: number): void;
   time<N extends NameOf<'histogram'>>(name: N, labels: Labels<N>, ms: number): void;
   set<N extends NameOf<'gauge'>>(name: N, labels: Labels<N>, value: number): void;

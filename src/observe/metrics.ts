@@ -20,7 +20,7 @@ import { SECOND_MS } from '../core/time.ts';
 import { rowOf } from './event-table.ts';
 import { CONFIGURED, type Instruments, METRICS, type MetricRow, PER_DEVICE } from './metrics-table.ts';
 
-/** The sources of the figures in a scrape, and the names that its labels have. */
+/** The sources of the figures in a scrape, and the names for its labels. */
 export interface MetricsOptions {
   readonly figures: () => Figures;
   readonly health: () => HealthReport;
@@ -30,7 +30,7 @@ export interface MetricsOptions {
   readonly version: string;
   /** `metrics.per_device`. */
   readonly perDevice: boolean;
-  /** The names of all configured destinations: their counters begin at 0. */
+  /** The names of all configured destinations. Their counters begin at 0. */
   readonly destinations: readonly string[];
   readonly scrub: Scrub;
 }
@@ -38,7 +38,7 @@ export interface MetricsOptions {
 /** Counts events and answers scrapes. */
 export interface Metrics {
   readonly observe: Observe;
-  /** The metrics in the text format of Prometheus, as of this moment. */
+  /** The metrics in the text format of Prometheus, as of now. */
   text(): Promise<string>;
   readonly contentType: string;
 }
@@ -83,7 +83,7 @@ function createInstruments(
   const clear = (name: string): void => {
     const gauge = gauges.get(name);
     gauge?.reset();
-    // One without labels would be served as 0, which is not known.
+    // A gauge without labels would be served as 0, although its value is not known.
     if (rows.get(name)?.labels.length === 0) gauge?.remove();
   };
   for (const name of gauges.keys()) clear(name);
@@ -123,11 +123,11 @@ function isOfTheProcess(name: string): boolean {
   return name.startsWith(`${PREFIX}process_`) || name.startsWith(`${PREFIX}nodejs_`);
 }
 
-/** The metrics of the process that prom-client has and the table names, with the help texts of the table. */
+/** Adds the process metrics of prom-client that are in the table, with the help texts of the table. */
 function addProcess(registry: Registry): void {
   const rows: Readonly<Record<string, MetricRow>> = METRICS;
   collectDefaultMetrics({ register: registry, prefix: PREFIX, eventLoopMonitoringPrecision: LAG_RESOLUTION_MS });
-  // The library counts all three in the collection of the first, which the table does not have.
+  // The library counts all three when it collects the first one, which is not in the table.
   const [total, user] = ['process_cpu_seconds_total', 'process_cpu_user_seconds_total'].map(
     (name) => registry.getSingleMetric(PREFIX + name) as { collect?: () => void } | undefined,
   );
@@ -142,14 +142,14 @@ function addProcess(registry: Registry): void {
 }
 
 /**
- * How finely the lag of the event loop is watched. Every sample wakes the process: 50 a second took a quarter of the
- * processor time of an idle daemon, and four a second a twelfth where the core sleeps between them.
+ * How finely the lag of the event loop is measured. Every sample wakes the process: 50 per second took a quarter of the
+ * processor time of an idle daemon, and four per second a twelfth, because the core sleeps between them.
  */
 const LAG_RESOLUTION_MS = SECOND_MS;
 
 const SAMPLED_LAGS = [`${PREFIX}nodejs_eventloop_lag_p99_seconds`, `${PREFIX}nodejs_eventloop_lag_max_seconds`];
 
-/** Node counts the time between two samples, so a loop without lag has the grain as its lag. */
+/** Node counts the time between two samples, so a loop without lag would show the resolution as its lag. */
 function subtractResolution(metric: ReturnType<Registry['getSingleMetric']>): void {
   if (metric === undefined) return;
   const read = metric.get.bind(metric);
@@ -174,13 +174,13 @@ function seriesAtStart({ values }: MetricRow, destinations: readonly string[]): 
 
 const NOTHING = {};
 
-/** @returns a function that sets all gauges. */
+/** Returns a function that sets all gauges. */
 function createGauges(to: Instruments, options: MetricsOptions): () => void {
   let shown: FleetFigures | null = null;
   return () => {
     const figures = options.figures();
     setFigures(to, figures, options);
-    // Thousands of series: set again only after another scan of the devices.
+    // Thousands of series, so they are set again only after another scan of the devices.
     if (options.perDevice && figures.fleet !== shown) setDevices(to, figures.fleet);
     shown = figures.fleet;
   };
@@ -276,7 +276,7 @@ function setDestination(to: Instruments, figures: DestinationFigures): void {
   to.set('tidemark_delivery_lag_points', { destination }, pendingPoints);
   to.set('tidemark_delivery_lag_seconds', { destination }, pendingSeconds);
   to.set('tidemark_quarantined_points', { destination }, quarantined);
-  // From 0 on, so that the first point is an increase.
+  // Set to 0 first, so that the first point is an increase.
   for (const reason of MISSING_REASONS) to.set('tidemark_missing_points', { destination, reason }, 0);
   for (const { reason, points } of missing) to.set('tidemark_missing_points', { destination, reason }, points);
 }

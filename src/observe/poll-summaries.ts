@@ -8,15 +8,15 @@ import type { PollSums } from './event-row.ts';
 import { rowOf } from './event-table.ts';
 
 /**
- * The summary of a stream's polls since its last log line: written when the stream is read, at most once a minute.
- * Telemetry, whose devices are polled one by one, has one a minute.
+ * The summary of a stream's polls since its last log line. It is written when the stream is read, at most once a
+ * minute. Telemetry, whose devices are polled one by one, has one per minute.
  */
 type PollSummary = Extract<AppEvent, { type: 'poll-summary' }>;
 
 /**
  * Counts every event.
  *
- * @returns the summaries that are due with it.
+ * @returns the summaries that are due.
  */
 type PollSummaries = (event: AppEvent) => readonly PollSummary[];
 
@@ -58,7 +58,8 @@ export function createPollSummaries({ monoMs }: Pick<Clock, 'monoMs'>): PollSumm
       .map(([stream, counted]) => pollSummary(stream, counted, monoMs()));
   };
   return (event) => {
-    // Due summaries end before this event, so that none has a part of a request; that of a read stream ends with it.
+    // Due summaries end before this event, so that none contains a part of a request. The summary of a stream that was
+    // read ends with the event.
     const before = end(event.type === 'stopping');
     const sums = rowOf(event.type).sums?.(event);
     if (sums !== undefined) add(sums);

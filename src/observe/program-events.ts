@@ -74,7 +74,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   }),
 };
 
-/** A line with a message of the command's own. */
+/** The row of a line whose message comes from the command. */
 function reportRow<E extends { readonly message: string; readonly isWell: boolean }>(note: string): EventRow<E> {
   return {
     level: { any: ['info', 'warn'], choose: ({ isWell }) => (isWell ? 'info' : 'warn') },

@@ -1,5 +1,5 @@
 /**
- * The progress of long work: a line that redraws itself on a terminal, or one log line a minute elsewhere.
+ * The progress of long work: a line that redraws itself on a terminal, or one log line per minute elsewhere.
  *
  * Log lines that are written at the same time stay intact, because both go through one `TerminalLine`. Redraws are rare
  * enough to cost nothing. Nothing here reads a clock: the caller passes the time.
@@ -8,7 +8,7 @@ import type { ProgressReport } from '../core/status.ts';
 import { counted, duration, grouped, percent, rateText } from '../core/text.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
-/** How far the work is. Counts are of this work alone, since its start. */
+/** The progress of a piece of work. The counts cover this work only, since its start. */
 export interface ProgressFacts {
   readonly devicesDone: number;
   readonly devicesTotal: number;
@@ -17,32 +17,34 @@ export interface ProgressFacts {
   /** Archived points that are still to be delivered. */
   readonly pointsPending: number;
   readonly requests: number;
-  /** Requests a minute, where the work reports that; else it is counted here. */
+  /** Requests per minute, if the work reports them; otherwise they are counted here. */
   readonly requestsPerMinute?: number | null;
-  /** The covered share of the wanted ranges, 0 to 1; `null` while nothing is wanted yet. */
+  /** The covered share of the wanted ranges, 0 to 1; `null` while no range is wanted. */
   readonly coveredShare: number | null;
-  /** How long it will take and by what; `null` while that is not known. Absent: it is estimated from how it moves. */
+  /**
+   * The remaining time and its basis; `null` while it is not known. Absent: it is estimated from the progress so far.
+   */
   readonly eta?: (Omit<NonNullable<ProgressReport['eta']>, 'seconds'> & { readonly ms: number }) | null;
   /** The cause for which all remaining work waits, if the duration is unknown. */
   readonly waitsFor?: string | null;
   /**
-   * How long requests wait for quota: all of them (`ofAll`), or those of history and backfill, at least; `null` while
+   * How long requests wait for quota: all requests (`ofAll`), or at least those of history and backfill; `null` while
    * they may be sent.
    */
   readonly wait: { readonly ms: number; readonly ofAll: boolean } | null;
-  /** How far a backfill is that runs beside the work; `null`: none runs. */
+  /** The progress of a backfill that runs at the same time; `null`: none runs. */
   readonly backfill?: ProgressFacts | null;
 }
 
-/** The bottom line of a terminal, and what scrolls above it. */
+/** The bottom line of a terminal, and the text that scrolls above it. */
 interface TerminalLine {
-  /** Writes lasting text above the progress line: the log. */
+  /** Writes lasting text above the progress line: lines of the log. */
   write(text: string): void;
   /**
-   * Renews the line.
+   * Redraws the line.
    *
-   * @param heads the part that must be readable, in ever shorter words: the first that fits.
-   * @param rest the parts that follow as far as there is room.
+   * @param heads the part that must be readable, in ever shorter forms: the first one that fits is drawn.
+   * @param rest the parts that follow if they fit.
    */
   draw(heads: string | readonly string[], rest?: readonly string[]): void;
   /** Removes the line from the terminal. */
@@ -50,10 +52,14 @@ interface TerminalLine {
   readonly isTTY: true;
 }
 
-/** To the start of the line, and everything to its right away. */
+/** Moves to the start of the line and erases everything to the right. */
 const ERASE = '\r\u001b[K';
 
-/** @param stream a terminal; `columns` as Node reports it. */
+/**
+ * Creates the bottom line.
+ *
+ * @param stream a terminal; `columns` as Node reports it.
+ */
 export function createTerminalLine(stream: { write(text: string): unknown; readonly columns?: number }): TerminalLine {
   let drawn = '';
   return {
@@ -73,7 +79,7 @@ export function createTerminalLine(stream: { write(text: string): unknown; reado
   };
 }
 
-/** The first head that fits, with as many parts after it as fit; the last head is cut where none fits. */
+/** The first head that fits, followed by as many parts as fit. If no head fits, the last one is cut. */
 function fitted(heads: readonly string[], rest: readonly string[], columns: number): string {
   const head = heads.find((each) => each.length <= columns);
   if (head === undefined) return cutText(heads.at(-1) ?? '', columns);
@@ -85,32 +91,32 @@ function fitted(heads: readonly string[], rest: readonly string[], columns: numb
   return text;
 }
 
-/** As many parts of a text as fit, from its beginning; the first one is cut if it is too long by itself. */
+/** The parts at the beginning of a text that fit. If the first one is too long by itself, it is cut. */
 function cutText(text: string, columns: number): string {
   const end = text.lastIndexOf(', ', columns);
   return end <= 0 ? text.slice(0, columns) : text.slice(0, end);
 }
 
-/** The progress of a sync, as it is shown. */
+/** The display of a sync's progress. */
 interface ProgressDisplay {
   /**
-   * Shows the facts if it is time to.
+   * Shows the facts if a line is due.
    *
    * @param nowMs a clock that never jumps, of any origin.
    */
   show(facts: ProgressFacts, nowMs: number): void;
-  /** Removes the line, as the work has ended. */
+  /** Removes the line when the work has ended. */
   end(): void;
 }
 
-/** The line about one work; without parts nothing is due. */
+/** The line about one piece of work; without parts no line is due. */
 interface ShownLine {
   readonly share: number | null;
   readonly name: string;
   readonly parts: ProgressParts | null;
 }
 
-/** The line about the work, and that about a backfill beside it. */
+/** The line about the work, and the line about a backfill that runs at the same time. */
 type WorkLines = readonly [work: ShownLine, beside?: ShownLine];
 
 const REDRAW_MS = 200;
@@ -143,8 +149,8 @@ export function createProgress(target: TerminalLine | ((message: string) => void
 }
 
 /**
- * Writes the lines that are due: all of them into a log; a terminal has one, the second one once the first work is
- * done.
+ * Writes the lines that are due. A log gets all of them; a terminal has one line, which shows the second once the first
+ * work is done.
  */
 function showLines(target: TerminalLine | ((message: string) => void), [work, beside]: WorkLines): void {
   if (typeof target === 'function') {
@@ -153,7 +159,7 @@ function showLines(target: TerminalLine | ((message: string) => void), [work, be
   else drawLine(target, work, '');
 }
 
-/** Draws a line: on a narrow terminal the bar and the words become shorter before the rate and the ETA go. */
+/** Draws a line. On a narrow terminal the bar and the words become shorter before the rate and the ETA are dropped. */
 function drawLine(target: TerminalLine, { share, parts }: ShownLine, name: string): void {
   if (parts === null) return;
   const [long, short] = [parts.head, parts.shortHead].map((head) => `${name}${head.join(', ')}`);
@@ -166,10 +172,10 @@ function drawLine(target: TerminalLine, { share, parts }: ShownLine, name: strin
 }
 
 /**
- * The parts about one work, when they are due: on a terminal at once and often, in a log after each minute in which the
- * work was never done. A daemon in sync has points to deliver now and then: that is no progress to log.
+ * The parts about one piece of work, when they are due: on a terminal at once and often, in a log after each minute in
+ * which the work was never done. A daemon in sync has points to deliver from time to time, which is no progress to log.
  *
- * @returns a function to call often; `null` while nothing is due.
+ * @returns a function to call often; its result is `null` while nothing is due.
  */
 function createProgressLine(isLog: boolean): (facts: ProgressFacts, nowMs: number) => ProgressParts | null {
   const estimate = createEstimate();
@@ -187,24 +193,24 @@ function createProgressLine(isLog: boolean): (facts: ProgressFacts, nowMs: numbe
   };
 }
 
-/** The progress of work that brings its own text. */
+/** The progress of work with its own text. */
 export interface WorkFacts {
-  /** 0 to 1; `null` while that is not known. */
+  /** 0 to 1; `null` while it is not known. */
   readonly share: number | null;
-  /** The most important first, as a narrow terminal cuts the end. */
+  /** The text, with the most important part first, because a narrow terminal cuts the end. */
   readonly text: string;
-  /** The count since the beginning, and the text for a rate, in counts a second. */
+  /** The count since the beginning, and the text for a rate, in counts per second. */
   readonly rate?: { readonly done: number; readonly text: (perSecond: number) => string };
 }
 
-/** How often the share is sampled for a log, so that its line of the minute has an estimate. */
+/** How often the share is sampled for a log, so that its line after a minute has an estimate. */
 const LOG_SAMPLE_MS = 5000;
 
 /**
- * Opens the progress of work with a share and a text: a bar on a terminal, a line a minute in a log.
+ * Opens the progress of work with a share and a text: a bar on a terminal, a line per minute in a log.
  *
  * @param target a terminal's line, or a function that logs one.
- * @returns a function to call often; it calls its argument for the facts when they are due.
+ * @returns a function to call often. It calls its argument for the facts when a line is due.
  */
 export function createWorkProgress(
   target: TerminalLine | ((message: string) => void),
@@ -230,7 +236,7 @@ export function createWorkProgress(
   };
 }
 
-/** How far the work is: the share, the time that is left, the rate, and the words. */
+/** The progress in words: the share, the remaining time, the rate, and the text. */
 function workText({ share, text, rate }: WorkFacts, remainingMs: number | null, perMinute: number | null): string {
   const eta = remainingMs === null || share === 1 ? [] : [`ETA ${duration(remainingMs / SECOND_MS, 'up')}`];
   const speed = rate === undefined || perMinute === null ? [] : [rate.text((perMinute * SECOND_MS) / MINUTE_MS)];
@@ -251,13 +257,13 @@ interface Sample {
 
 const GROWTH = 0.005;
 
-/** @returns a function from how far the work is to the time that is left, in ms; `null` while unknown. */
+/** Returns a function from the share to the remaining time, in ms; `null` while unknown. */
 function createEstimate(): (share: number | null, nowMs: number) => number | null {
   let samples: Sample[] = [];
   return (share, nowMs) => {
     if (share === null) return null;
     const newest = samples.at(-1);
-    // Work that grew (a device appeared) begins a new estimate; time that continues makes it grow a little all along.
+    // Work that has grown (a new device) starts a new estimate. Time that passes makes it grow a little all the time.
     if (newest !== undefined && share < newest.share - GROWTH) samples = [];
     if (newest === undefined || nowMs - newest.atMs >= SECOND_MS) samples.push({ atMs: nowMs, share });
     samples = samples.filter(({ atMs }, index) => nowMs - atMs <= ESTIMATE_OVER_MS || index === samples.length - 1);
@@ -268,8 +274,9 @@ function createEstimate(): (share: number | null, nowMs: number) => number | nul
 }
 
 /**
+ * Returns a function from a count to its recent growth per minute; `null` while unknown.
+ *
  * @param fromMs the shortest time from which a rate is computed
- * @returns a function from a count to its growth a minute, recently; `null` while unknown.
  */
 function createRate(fromMs: number): (done: number, nowMs: number) => number | null {
   let samples: { readonly atMs: number; readonly done: number }[] = [];
@@ -295,9 +302,9 @@ function progressBar(share: number | null, width = BAR_WIDTH): string {
 interface ProgressParts {
   /** The covered time, the remaining work, and its rate. */
   readonly head: readonly string[];
-  /** The head in fewer words, for a narrow terminal. */
+  /** The head in a shorter form, for a narrow terminal. */
   readonly shortHead: readonly string[];
-  /** The results so far, as far as there is room. */
+  /** The results so far, shown if they fit. */
   readonly rest: readonly string[];
 }
 
@@ -305,7 +312,7 @@ function textOf({ head, rest }: ProgressParts): string {
   return [...head, ...rest].join(', ');
 }
 
-/** Puts the progress into the parts of a line. */
+/** Divides the progress into the parts of a line. */
 export function progressParts(facts: ProgressFacts, remainingMs: number | null): ProgressParts {
   const { coveredShare, devicesDone, devicesTotal, pointsDelivered, pointsPending } = facts;
   const covered = coveredShare === null ? [] : [`${percent(coveredShare, 0)} covered`];
@@ -325,14 +332,14 @@ export function progressParts(facts: ProgressFacts, remainingMs: number | null):
   return { head: rest.slice(0, 1), shortHead: rest.slice(0, 1), rest: rest.slice(1) };
 }
 
-/** The remaining work in long and in short words, and what may follow them. */
+/** The remaining work in long and in short words, and the parts that may follow. */
 interface RemainingWork {
   readonly long: readonly string[];
   readonly short: readonly string[];
   readonly more: readonly string[];
 }
 
-/** The cause of a wait, or the expected end of the work and its rate. A rate of before the wait would mislead. */
+/** The cause of a wait, or the expected end of the work and its rate. A rate from before the wait would mislead. */
 function remainingWork(facts: ProgressFacts, remainingMs: number | null): RemainingWork {
   const { waitsFor = null, wait, eta, requestsPerMinute } = facts;
   if (waitsFor !== null) return { long: [waitsFor], short: [waitsFor], more: [] };

@@ -22,7 +22,7 @@ interface RecentEvents {
   forget(deviceId: string): void;
   /** The kept events, newest first. */
   latest(): readonly RecentEvent[];
-  /** All of them as text, for `before` of the next process; `null` if nothing has changed since the last call. */
+  /** All kept events as text, for `before` of the next process; `null` if nothing has changed since the last call. */
   takeUnsaved(): string | null;
 }
 
@@ -39,7 +39,7 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
   let isKept = true;
   const clean = cleanerOf(scrub);
   const line: LineWriter = (level, message, { event, ...fields }) => {
-    // Routine lines, one a minute, would push out the others.
+    // Routine lines, one per minute, would push out the others.
     if (level === 'debug' || rowOf(event).isRoutine === true) return;
     const { device_id, ...others } = fields;
     const details = Object.entries(others).filter(([, value]) => value !== null);
@@ -71,7 +71,10 @@ export function createRecentEvents({ clock, scrub, before = null }: RecentParts)
   };
 }
 
-/** The stored lines of an earlier process. Those of another version, or damaged ones, are ignored: the log has all. */
+/**
+ * Reads the stored lines of an earlier process. Damaged lines, and lines of another version, are ignored: the log has
+ * all lines.
+ */
 function readRecent(text: string | null): RecentEvent[] {
   const value = parseJson(text);
   return Array.isArray(value) ? value.filter(isRecentEvent).slice(-MOST_RECENT) : [];

@@ -16,16 +16,16 @@ import { HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import type { LineLevel } from './event-row.ts';
 import { rowOf } from './event-table.ts';
 
-/** An outage that lasts, and anything else that continues, is logged this often. */
+/** How often a continuing outage, or any other continuing event, is logged. */
 const REPEAT_MS = HOUR_MS;
 
-/** An outage that comes and goes is logged for this many beginnings in so long; then it is only counted. */
+/** How many beginnings of an unsteady outage are logged within a time. After that it is only counted. */
 const UNSTEADY = { begins: 2, withinMs: 10 * MINUTE_MS };
 
-/** The most wordings of one outage in an hour: some servers put a number of their own into each answer. */
+/** The most wordings of one outage in an hour: some servers put their own number into each answer. */
 const MAX_MESSAGES = 5;
 
-/** A brief kind that has not come for so long is over. */
+/** A brief kind counts as over if it has not occurred for this long. */
 const QUIET_MS = 10 * MINUTE_MS;
 
 /** The most kinds that are remembered. */
@@ -34,7 +34,7 @@ const MOST_KINDS = 5000;
 /** The most lines of one event and level within a period. */
 const LIMIT = { lines: 10, periodMs: MINUTE_MS };
 
-/** @returns how many events like this one were suppressed before it; `null` if this one is suppressed as well. */
+/** Returns how many events like this one were suppressed before it; `null` if this one is suppressed as well. */
 type Admission = (event: AppEvent, level: LineLevel) => number | null;
 
 /** Suppresses repetitions, and events beyond the limit per minute. Its memory is empty at first. */
@@ -62,26 +62,26 @@ interface Logged {
   readonly atMs: number;
 }
 
-/** Words with digits, such as the id of a request. A status and other short numbers are not meant. */
+/** Words with digits, such as the id of a request. A status and other short numbers are kept. */
 const IDS = /[\w.-]*\d[\w.-]*/g;
 
-/** The same for wordings that differ in ids alone. */
+/** The key of a wording. Wordings that differ only in ids have the same key. */
 function keyOf({ level, message }: Wording): string {
   return `${level} ${message.replace(IDS, (word) => (word.length > 3 ? '#' : word))}`;
 }
 
-/** The log lines about one outage, from which it is decided whether the next one is written. */
+/** The log lines about one outage, which decide whether the next one is written. */
 interface Outage {
   /** When each wording was logged; empty while the outage is over or was not logged. */
   readonly logged: Map<string, Logged>;
-  /** When each wording was logged last, also before the last end. */
+  /** When each wording was last logged, including before the last end. */
   readonly everLogged: Map<string, Logged>;
-  /** When it was logged as a new one, recently. */
+  /** When its recent beginnings were logged. */
   begunMs: readonly number[];
   suppressed: number;
 }
 
-/** The memory about a kind of event that has no end. */
+/** The record of a kind of event that has no end. */
 interface Kind {
   readonly loggedMs: number;
   lastMs: number;
@@ -128,7 +128,7 @@ function noteOutage(outage: Outage, wording: Wording, nowMs: number): number | n
   return takeSuppressed(outage);
 }
 
-/** Whether an outage that was logged is logged again: with another message, a worse level, or after an hour. */
+/** Whether a logged outage is logged again: it has another message or a worse level, or an hour has passed. */
 function isNews(logged: ReadonlyMap<string, Logged>, wording: Wording, nowMs: number): boolean {
   const last = logged.get(keyOf(wording));
   if (last !== undefined) return nowMs - last.atMs >= REPEAT_MS;
@@ -137,7 +137,7 @@ function isNews(logged: ReadonlyMap<string, Logged>, wording: Wording, nowMs: nu
   return isWorse || lately.length < MAX_MESSAGES;
 }
 
-/** The end of an outage that was not logged is not logged either. */
+/** If an outage was not logged, its end is not logged either. */
 function noteOutageEnd(outage: Outage | undefined): number | null {
   if (outage === undefined || outage.logged.size === 0) return null;
   outage.logged.clear();

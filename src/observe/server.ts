@@ -1,12 +1,12 @@
 /**
  * The HTTP server: the status page, the same as JSON, the metrics, and the two health checks.
  *
- * Promises: GET and HEAD only; an answer is made from the reports alone and never from an error's text; slow, large and
- * endless requests are cut off; nothing is framed, nothing of the reports is cached, only the program's own script
- * runs, and the page of another site reads nothing of the reports (`isServedName`). Whatever clients do, the sync
- * continues and /healthz and /metrics answer: a connection has one request at work (`connections.ts`), pages are made
- * one after the other with rests between them (`answers.ts`), and all connections together send at most 50 requests a
- * second after their first ones.
+ * Promises: GET and HEAD only. A response is made from the reports alone and never from an error's text. Slow, large
+ * and endless requests are cut off. No page can be framed, no report is cached, only the program's own script runs, and
+ * the page of another site cannot read the reports (`isServedName`). Whatever clients do, the sync continues and
+ * /healthz and /metrics answer: a connection has one request in progress (`connections.ts`), pages are made one after
+ * another with pauses between them (`answers.ts`), and all connections together may send at most 50 requests per second
+ * after their first ones.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -20,7 +20,7 @@ import { addressText } from '../core/text.ts';
 import { type Answer, type AnswerMaker, createAnswerMaker, encodeAnswer } from './answers.ts';
 import { Connection, connectionsToDrop, createSteps, type NextStep, readersToDrop } from './connections.ts';
 
-/** The resources that a page may use: those of this server, and no script or style inside of the markup. */
+/** The resources that a page may use: only those of this server, and no script or style inside the markup. */
 export const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -28,26 +28,26 @@ export const PAGE_POLICY =
 export interface StatusServerOptions {
   /** Where to listen; port 0 means any free port. IPv6 without brackets. */
   readonly listen: { readonly host: string; readonly port: number };
-  /** Public host names of the page, in any case of letters (`listen_names`). */
+  /** Public host names of the page, in upper or lower case (`listen_names`). */
   readonly names: readonly string[];
   /** The password of pages and JSON (`listen_password_file`); `null`: none. */
   readonly password: Secret | null;
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   readonly status: () => StatusReport;
-  /** The pages, and what belongs to them; `null` for an address that is none of theirs. */
+  /** Returns the pages and their files; `null` for any other address. */
   readonly page: (path: string, params: URLSearchParams) => Promise<Served | null>;
   readonly health: () => HealthReport;
   readonly ready: () => ReadyReport;
   readonly metrics: { readonly text: () => Promise<string>; readonly contentType: string };
-  /** Called with an error in making an answer; the client does not get its text. */
+  /** Called with the error if a response could not be made. The client does not get the error's text. */
   readonly onError: (message: string) => void;
 }
 
 /** A server that listens. */
 export interface StatusServer {
-  /** Where people find it: `http://127.0.0.1:9464/`. */
+  /** The address for people: `http://127.0.0.1:9464/`. */
   readonly url: string;
-  /** Ends at once, open connections included. */
+  /** Closes the server at once, including open connections. */
   close(): Promise<void>;
 }
 
@@ -59,26 +59,24 @@ const LIMITS = {
   connectionsCheckingInterval: 1000,
 };
 
-/**
- * How many connections are kept, and how many are accepted for a moment before the slow ones among them are dropped.
- */
+/** How many connections are kept, and how many are accepted for a moment before the slow ones are dropped. */
 const MAX_CONNECTIONS = 100;
 const MAX_SOCKETS = 500;
 const TRIM_AFTER_MS = 1000;
 
-/** How much of all responses together, beside the largest one, may wait for clients that read slowly. */
+/** How many bytes of all responses together, not counting the largest one, may wait for slow clients. */
 const MAX_UNREAD_BYTES = 16 * 1024 * 1024;
 
-/** How long a connection rests after an answer, for each connection that is open: 50 requests a second over all. */
+/** How long a connection rests after a response, per open connection: 50 requests per second over all. */
 const REST_MS = 20;
 
-/** A connection without traffic ends after this time: for example that of a client that does not read its answer. */
+/** A connection without traffic is closed after this time, for example if its client does not read the response. */
 const SILENT_MS = 10_000;
 
 /**
  * Starts to serve.
  *
- * @throws UserError (exit 1) where nothing can listen there, with what to do.
+ * @throws UserError (exit 1) with a remedy, if the address cannot be opened.
  */
 export async function serveStatus(options: StatusServerOptions): Promise<StatusServer> {
   const server = createServer(LIMITS);
@@ -94,7 +92,7 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
   server.on('request', (request, response) => void serve(serving, request, response));
   server.maxConnections = MAX_SOCKETS;
   server.timeout = SILENT_MS;
-  // A client that waits for a slow answer is not silent: its time is counted again from the answer on.
+  // A client that waits for a slow response is not silent: its time starts again after the response.
   server.on('timeout', (socket) => {
     if (!(socket instanceof Connection && socket.phase === 'answer')) socket.destroy();
   });
@@ -113,8 +111,9 @@ export async function serveStatus(options: StatusServerOptions): Promise<StatusS
 }
 
 /**
- * Refuses a request that is no HTTP, without messages of the parser, and ends its connection. A connection whose time is
- * over ends without an answer: a browser may have opened it in advance, and takes an answer for that of its next request.
+ * Rejects a request that is not valid HTTP, without messages of the parser, and closes its connection. A connection
+ * whose time is over is closed without a response: a browser may have opened it in advance, and would take the response
+ * for the one to its next request.
  */
 export function endInvalid({ code }: NodeJS.ErrnoException, socket: Duplex): void {
   if (socket.writable && code !== 'ERR_HTTP_REQUEST_TIMEOUT') {
@@ -122,13 +121,13 @@ export function endInvalid({ code }: NodeJS.ErrnoException, socket: Duplex): voi
   } else socket.destroy();
 }
 
-/** A server with its connections and its answers in progress. */
+/** A server with its connections and its responses in progress. */
 interface Serving {
   readonly options: StatusServerOptions;
   readonly connections: Set<Connection>;
   readonly nextStep: NextStep;
   readonly makePage: AnswerMaker;
-  /** Its own maker, so that a scrape does not wait for pages. */
+  /** A separate maker, so that a scrape does not wait for pages. */
   readonly makeMetrics: AnswerMaker;
   /** Whether connections are about to be counted. */
   isTrimDue: boolean;
@@ -148,8 +147,8 @@ function takeConnections(server: Server, serving: Serving): void {
 }
 
 /**
- * Drops excess connections: not at once, so that a new client can send a request, and a client that returns each time
- * it is dropped costs little; at once if there would soon be no connection left for others.
+ * Drops excess connections. It waits a moment, so that a new client can send a request, and a client that returns each
+ * time costs little. It acts at once if there would soon be no connection left for others.
  */
 async function trim(serving: Serving): Promise<void> {
   const { connections, options } = serving;
@@ -169,9 +168,9 @@ interface ListenNames {
 const LISTEN_KEY: ListenNames = { short: 'listen', inAdvice: 'listen (TIDEMARK_LISTEN)' };
 
 /**
- * Checks that an address can be listened at, and leaves it.
+ * Checks that an address is free, without keeping it open.
  *
- * @throws ListenError (exit 1) if it cannot
+ * @throws ListenError (exit 1) if it is not
  */
 export async function requireFree(address: StatusServerOptions['listen'], names = LISTEN_KEY): Promise<void> {
   const server = createServer();
@@ -192,7 +191,7 @@ function listen(server: Server, { host, port }: StatusServerOptions['listen'], n
   });
 }
 
-/** The address of `listen` cannot be opened; `problem` is the advice without the name of the setting before it. */
+/** The address of `listen` cannot be opened. `problem` is the advice without the name of the setting before it. */
 export class ListenError extends UserError {
   readonly problem: Advice;
 
@@ -208,7 +207,7 @@ function listenProblem(code: string | undefined, address: string, { inAdvice: se
     case 'EADDRINUSE':
       return {
         what: `${address} is in use by another program or another Tidemark`,
-        // That Tidemark may be the daemon of another workspace, or of this one.
+        // The process at the address may be a Tidemark of this or of another workspace.
         remedy: `Set ${setting} to another port; with port 0 Tidemark takes a free port. Or stop that program. If it is a Tidemark daemon, do not stop it: if its page shows this workspace, you need no second daemon.`,
       };
     case 'EACCES':
@@ -228,13 +227,13 @@ function listenProblem(code: string | undefined, address: string, { inAdvice: se
   }
 }
 
-/** The address to open. "Every address" is no place to go to, so that becomes this machine. */
+/** The URL to open in a browser. "Every address" cannot be opened, so this machine replaces it. */
 function servedUrl(server: Server, host: string): string {
   const { port } = server.address() as AddressInfo;
   return `http://${addressText(host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port)}/`;
 }
 
-/** Answers a request, and lets the next one of its connection come once the client has the answer. */
+/** Answers a request. The next request of the connection follows once the client has the response. */
 async function serve(serving: Serving, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { connections, options } = serving;
   const connection = request.socket;
@@ -275,7 +274,7 @@ const BUSY = servedJson(503, { error: 'Too many requests at the moment. Try agai
 const OF_DEVICES = ['search', 'state', 'sort', 'reversed', 'page'];
 const OF_DEVICE = ['id', 'range'];
 
-/** The parameters that a response depends on, by path. Any others are ignored. */
+/** The parameters that a response depends on, by path. Others are ignored. */
 export const PARAMETERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['/', OF_DEVICES],
   ['/devices.json', OF_DEVICES],
@@ -289,7 +288,7 @@ export const PARAMETERS: ReadonlyMap<string, readonly string[]> = new Map([
   ['/metrics', []],
 ]);
 
-/** The key of a response that is the same for all clients, and so made once a second; `null` for others. */
+/** The key of a response that is the same for all clients and is therefore made once a second; `null` for others. */
 function sharedKey(url: string): string | null {
   const [path, query] = splitAt(url, '?');
   const given = new URLSearchParams(query);
@@ -297,11 +296,12 @@ function sharedKey(url: string): string | null {
 }
 
 /**
- * Served under any host name, for a Prometheus on this machine: figures, without a name unless `metrics.per_device`.
+ * Served under any host name, for a Prometheus on this machine: figures without names, unless `metrics.per_device` is
+ * set.
  */
 const BY_ANY_NAME: ReadonlySet<string> = new Set(['/healthz', '/metrics']);
 
-/** Why a request is not answered; `null` where it is. */
+/** Why a request is rejected; `null` if it is not. */
 function findRefusal(request: IncomingMessage, options: StatusServerOptions): Served | null {
   const { method, url = '', headers, headersDistinct } = request;
   if (method !== 'GET' && method !== 'HEAD') return servedJson(405, { error: 'Only GET and HEAD are allowed.' });
@@ -313,7 +313,7 @@ function findRefusal(request: IncomingMessage, options: StatusServerOptions): Se
   }
   const { password } = options;
   if (url === '/healthz' || password === null || isPassword(headers.authorization, password)) return null;
-  // The probe of an orchestrator has no password: it gets the status, without reasons.
+  // The probe of an orchestrator has no password, so it gets the status without reasons.
   if (url === '/readyz') return readyAnswer(options, ({ ready }) => ({ ready }));
   return servedJson(401, { error: 'A password is required: the one in listen_password_file, with any user name.' });
 }
@@ -327,7 +327,7 @@ function splitAt(text: string, sign: string): readonly [string, string] {
   return index < 0 ? [text, ''] : [text.slice(0, index), text.slice(index + 1)];
 }
 
-/** The two checks of health, which cost next to nothing and never wait; `null` for all else. */
+/** The two health checks, which cost almost nothing and never wait; `null` for all other paths. */
 function healthAt(url: string, { health, ready }: StatusServerOptions): Served | null {
   const [path] = splitAt(url, '?');
   if (path === '/healthz') {
@@ -337,7 +337,11 @@ function healthAt(url: string, { health, ready }: StatusServerOptions): Served |
   return path === '/readyz' ? readyAnswer({ ready }, (report) => report) : null;
 }
 
-/** @param shown the part of the report that the client gets */
+/**
+ * Answers the readiness check.
+ *
+ * @param shown the part of the report that the client gets
+ */
 function readyAnswer({ ready }: Pick<StatusServerOptions, 'ready'>, shown: (report: ReadyReport) => object): Served {
   const report = ready();
   return servedJson(report.ready ? 200 : 503, shown(report));
@@ -371,13 +375,13 @@ function send(request: IncomingMessage, response: ServerResponse, { status, type
     'Referrer-Policy': 'no-referrer',
     ...(status === 401 ? { 'WWW-Authenticate': 'Basic realm="Tidemark", charset="UTF-8"' } : {}),
     ...(status === 405 ? { Allow: 'GET, HEAD' } : {}),
-    // The body of a request is not read; the connection ends instead.
+    // The body of a request is not read. The connection is closed instead.
     ...(hasBody ? { Connection: 'close' } : {}),
   });
   response.end(isKnown || request.method === 'HEAD' ? undefined : body);
 }
 
-/** Whether the header has the password, with any user name; takes the same time for any other. */
+/** Whether the header has the password, with any user name. A wrong password takes the same time. */
 function isPassword(authorization: string | undefined, password: Secret): boolean {
   const [, encodedPair = ''] = /^Basic +([\w+/=-]+)$/i.exec(authorization ?? '') ?? [];
   const [, given] = splitAt(Buffer.from(encodedPair, 'base64').toString(), ':');
@@ -385,15 +389,15 @@ function isPassword(authorization: string | undefined, password: Secret): boolea
   return timingSafeEqual(digest(given), digest(password.reveal()));
 }
 
-/** Ends of names that no one outside can have (RFC 6761, RFC 6762, ICANN's `internal`). */
+/** Endings of host names that no outsider can own (RFC 6761, RFC 6762, ICANN's `internal`). */
 const NEVER_PUBLIC = new Set(['localhost', 'local', 'internal']);
 
 /**
- * Whether a request is answered that has this host name.
+ * Whether a request with this host name is answered.
  *
- * A web page may resolve its own name to an address of ours (DNS rebinding): a browser that shows the page would let
- * its script read our responses, as of the page's own site. So a name that someone outside may own is answered only if
- * it is configured; addresses, names of one word and names of local networks always are.
+ * A web page may resolve its own name to our address (DNS rebinding). A browser that shows the page would then let its
+ * script read our responses as if they came from the page's own site. So a name that an outsider may own is answered
+ * only if it is configured. Addresses, names of one word and names of local networks are always answered.
  *
  * @param host the `Host` of a request.
  * @param names the configured names.
