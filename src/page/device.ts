@@ -1,6 +1,6 @@
 /**
- * The page of one device: its state, its readings (as charts, which the script draws, and as a table, which needs
- * none), its alerts, its coverage with the reasons of its gaps, and the last answers of the API about it.
+ * The page of one device: its state, its readings (as charts, which the script draws, and as a table, which needs no
+ * script), its alerts, its coverage with the reasons of its gaps, and the last answers of the API about it.
  */
 
 import { gapText, standingText } from '../core/device-coverage.ts';
@@ -44,7 +44,7 @@ export const PERIODS = {
   '30d': 30 * DAY_SECONDS,
 } as const;
 
-/** The name of a range of time in the address. */
+/** The name of a time range in the address. */
 type PeriodName = keyof typeof PERIODS;
 
 const PERIOD_TEXTS: Readonly<Record<PeriodName, string>> = {
@@ -59,7 +59,7 @@ function periodName(name: PeriodName): string {
   return PERIOD_TEXTS[name];
 }
 
-/** The time range in an address; a day where it has none. */
+/** The time range in an address; a day if the address has none. */
 export function readPeriod(params: URLSearchParams): PeriodName {
   return (Object.keys(PERIODS) as PeriodName[]).find((each) => each === params.get('range')) ?? '24h';
 }
@@ -137,7 +137,7 @@ function coverageSection(device: DeviceReport, now: string): Html {
 <div class="long">${coverageBar({ cells, one: `range of ${duration(cell_seconds)}`, many: `ranges of ${duration(cell_seconds)}`, label: 'Coverage' })}</div>${legend()}${gapTable(device, now)}</section>`;
 }
 
-/** Until its outcome is stored, neither its status nor its fault is known. */
+/** Before its outcome is stored, neither its status nor its fault is known. */
 function statusText({ status, fault }: DeviceAnswer): string {
   if (status !== null) return String(status);
   return fault === null ? 'not recorded yet' : 'no response';
@@ -177,7 +177,7 @@ function factsSection(device: DeviceReport, now: string): Html {
 <details><summary>More</summary>${factList(moreFacts(device, now))}</details></section>`;
 }
 
-/** The page's own part, below the head: the charts first. */
+/** The content of the page below its head: the charts first. */
 export function deviceMain(page: DevicePageFacts, current: PeriodName): Html {
   const { device } = page;
   const now = device.generated_at;
@@ -190,7 +190,7 @@ ${coverageSection(device, now)}
 ${answersSection(device, now)}`;
 }
 
-/** The least, the mean and the most of the cells, the mean with as many decimals as the values have. */
+/** The minimum, mean and maximum of all cells. The mean has as many decimals as the values. */
 function extremes({ min, mean, max }: SensorSeries): readonly [number, number, number] | null {
   const numbers = (values: readonly (number | null)[]): number[] => values.filter((value) => value !== null);
   const means = numbers(mean);
@@ -214,7 +214,7 @@ function sensorRow(series: SensorSeries, now: string): Html {
   return html`<tr data-key="${sensor}"><th scope="row">${name(sensor, SENSOR_LENGTH)}</th><td class="number"><b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b></td><td>${moment(last.at, now)}</td>${cells.map((cell) => html`<td class="number">${cell}</td>`)}<td class="number">${grouped(values)}</td></tr>`;
 }
 
-/** The container of a chart. The script's content stays when the page is renewed. */
+/** The container of a chart. The script's content stays when the page is refreshed. */
 function chart({ sensor, last }: SensorSeries, index: number): Html {
   return html`<figure class="chart" data-chart="${index}" data-unit="${unitOf(sensor)}"><figcaption><span>${name(sensor, SENSOR_LENGTH)}</span> <b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b><output data-keep></output></figcaption><div class="plot" data-keep></div></figure>`;
 }
@@ -239,7 +239,11 @@ function sensorsShown(sensors: readonly SensorSeries[], current: PeriodName, now
   return html`<div class="charts" aria-hidden="true">${sensors.map(chart)}</div>${list}`;
 }
 
-/** @param now when the page was made; times of that day are shown without a date. */
+/**
+ * The table of readings.
+ *
+ * @param now when the page was made; times of that day are shown without a date.
+ */
 function readingsSection(page: DevicePageFacts, current: PeriodName, now: string): Html {
   const { device, sensors, sensors_left_out } = page;
   const left = sensors_left_out > 0 && html` ${counted(sensors_left_out, 'sensor')} more are not shown.`;
@@ -249,7 +253,7 @@ function readingsSection(page: DevicePageFacts, current: PeriodName, now: string
 ${sensorsShown(sensors, current, now)}<p class="soft">${archivedText(page, now)}${left}</p></section>`;
 }
 
-/** Since when there are readings, and how older ones can be had. */
+/** Since when the archive has readings, and how to get older ones. */
 function archivedText({ archived_since, archive_cleared }: DevicePageFacts, now: string): Html {
   if (archived_since === null)
     return archive_cleared

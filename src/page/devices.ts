@@ -62,12 +62,12 @@ export function devicesLink({ search, state, sort, reversed, page }: DevicesQuer
 interface Column {
   readonly head: string;
   readonly sort: DeviceSort | null;
-  /** Which way it goes unless reversed. */
+  /** The sort direction unless reversed. */
   readonly order: 'ascending' | 'descending';
   readonly isNumber?: true;
 }
 
-/** Stands for the days that the bars have. */
+/** Replaced by the number of days in the bars. */
 const BAR = 'Last days';
 
 const COLUMNS: readonly Column[] = [
@@ -86,7 +86,11 @@ function barHead(days: number): string {
   return days === 1 ? 'Today' : `Last ${days} days`;
 }
 
-/** @param barDays how many days the bars have. */
+/**
+ * A cell of the table head.
+ *
+ * @param barDays how many days the bars have.
+ */
 function headCell({ head, sort, order, isNumber }: Column, query: DevicesQuery, barDays: number): Html {
   const kind = isNumber === true ? html` class="number"` : NOTHING;
   if (sort === null) return html`<th scope="col"${kind}>${head === BAR ? barHead(barDays) : head}</th>`;
@@ -126,7 +130,10 @@ function row(device: DeviceRow, now: string): Html {
 `;
 }
 
-/** The lag; of a device that sends nothing for how long, as a lag of 0 s would read as "just reported". */
+/**
+ * The lag. For a silent device it shows how long it has sent nothing, because a lag of 0 s would read as "just
+ * reported".
+ */
 function lagText(seconds: number | null, silence: string | null): string {
   if (seconds === null) return '';
   if (silence === null) return duration(seconds);
@@ -161,7 +168,7 @@ function pager({ query, page, pages }: DevicesPage): Html {
   return html`<nav class="pager" aria-label="Pages of devices">${link(1, 'First', 'first')}${link(Math.max(1, page - 1), 'Previous', 'previous')}<span>Page ${grouped(page)} of ${grouped(pages)}</span>${link(Math.min(pages, page + 1), 'Next', 'next')}${link(pages, 'Last', 'last')}</nav>`;
 }
 
-/** A scan that is older than this is shown with its age: a scan of very many devices takes a while. */
+/** A scan that is older than this is shown with its age. A scan of very many devices takes a while. */
 const SHOWN_AGE_SECONDS = 5;
 
 interface View {

@@ -2,15 +2,15 @@
  * Builds the parts that all pages share: markup with values in it, tables, formatted numbers, durations and times,
  * coverage bars, and the frame of a page. Times are UTC; the script converts those of `moment` to the reader's zone.
  *
- * Promise: the name of any device, sensor, destination or server is shown as text: no markup, no control or direction
- * characters, and of limited length.
+ * Promise: every name of a device, sensor, destination or server is shown as text: without markup, control or direction
+ * characters, and with limited length.
  */
 
 import { unitOf } from '../core/sensor-units.ts';
 import { type DeviceStatus, deviceStateText, type ShownState, shownState } from '../core/status.ts';
 import { counted, duration, plainText } from '../core/text.ts';
 
-/** Markup in which all text is escaped already. */
+/** Markup in which all text is already escaped. */
 export interface Html {
   readonly html: string;
 }
@@ -45,12 +45,12 @@ function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => ENTITIES.get(sign) ?? '');
 }
 
-/** Text of another length than the 200 characters that are the rule: sentences, or names in narrow columns. */
+/** Text with a maximum length other than the usual 200 characters: sentences, or names in narrow columns. */
 export function text(value: string, maxLength: number): Html {
   return { html: escaped(plainText(value, maxLength)) };
 }
 
-/** A text in which no line ends between a number and its unit. */
+/** A text in which no line break separates a number from its unit. */
 export function unbroken(value: string): string {
   return value.replace(/(\d) (?=(?:s|min|h|days)\b)/g, '$1\u00a0');
 }
@@ -60,7 +60,7 @@ function literal(markup: string): Html {
   return { html: markup };
 }
 
-/** A name that may be written in any direction and be of any length: its direction ends with it. */
+/** A name with any writing direction and length. Its direction does not affect the text after it. */
 export function name(value: string, maxLength = 60): Html {
   return html`<bdi>${text(value, maxLength)}</bdi>`;
 }
@@ -68,7 +68,7 @@ export function name(value: string, maxLength = 60): Html {
 /**
  * A link's target on this server.
  *
- * @param query left out where `null` or empty.
+ * @param query members that are `null` or empty are left out.
  */
 export function target(path: string, query: Readonly<Record<string, string | number | null>> = {}): Html {
   const pairs = Object.entries(query).flatMap(([key, value]) =>
@@ -82,15 +82,15 @@ export const NOTHING: Html = { html: '' };
 interface TableParts {
   /** The name for screen readers. */
   readonly label: string;
-  /** The caption that everybody sees. */
+  /** The visible caption. */
   readonly caption?: string;
   readonly heads: readonly string[];
-  /** Heads of the columns that hold numbers. */
+  /** The heads of the columns that hold numbers. */
   readonly numbers?: readonly string[];
   readonly rows: readonly Html[];
 }
 
-/** A table that may be wider than the screen: it scrolls by itself, with the keyboard too. */
+/** A table that may be wider than the screen. It scrolls by itself, also with the keyboard. */
 export function table({ label, caption, heads, numbers = [], rows }: TableParts): Html {
   const cells = heads.map(
     (head) => html`<th scope="col"${numbers.includes(head) && html` class="number"`}>${head}</th>`,
@@ -104,7 +104,7 @@ export function wide(label: string, content: Html): Html {
   return html`<div class="wide" tabindex="0" role="region" aria-label="${label}">${content}</div>`;
 }
 
-/** A number in five significant digits; whole digits are all shown. */
+/** A number with five significant digits. Digits before the decimal point are all shown. */
 export function figure(value: number): string {
   if (value === 0) return '0';
   const size = Math.abs(value);
@@ -120,8 +120,7 @@ export function decimalsOf(value: number): number {
 const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i;
 
 /**
- * A value of a sensor or an alert: a number rounded to what can be read at a glance, with the exact one as a tooltip; a
- * text as it is.
+ * A value of a sensor or an alert: a rounded number with the exact one as a tooltip, or a text as it is.
  *
  * @param maxLength of a text.
  */
@@ -133,7 +132,7 @@ function shownValue(value: number | string, maxLength: number): Html {
 }
 
 /**
- * A value with the unit of its sensor, where the sensor's name gives it away (`core/sensor-units.ts`).
+ * A value with the unit of its sensor, if the sensor's name shows the unit (`core/sensor-units.ts`).
  *
  * @param maxLength of a text, which has no unit.
  */
@@ -146,7 +145,7 @@ export function sensorValue(sensor: string | null, value: number | string, maxLe
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 /**
- * A time, as short as is clear beside the page's own time; the full time is in the tooltip and in `datetime`.
+ * A time, as short as possible relative to the time of the page. The full time is in the tooltip and in `datetime`.
  *
  * @param at RFC 3339 UTC; any other text is shown as it is.
  */
@@ -156,7 +155,7 @@ export function moment(at: string | null, now: string): Html {
 }
 
 /**
- * A range of times. Its ends have the same form: a time of today has its date where the other end has one.
+ * A range of times. Its ends have the same form: if one end has a date, the other has one too.
  *
  * @param between the text between its ends.
  */
@@ -164,7 +163,7 @@ export function timeRange(from: string, to: string, { now, between = ' – ' }: 
   return html`<span data-range>${dated(from, to, now)}${between}${dated(to, from, now)}</span>`;
 }
 
-/** A time beside another one of the same range. */
+/** One end of a range. It has its date if the other end has one. */
 function dated(at: string, other: string, now: string): Html {
   const isDated = other.slice(0, 10) !== now.slice(0, 10);
   return html`<time datetime="${at}" title="${at}" data-moment>${momentText(at, now, isDated)}</time>`;
@@ -173,7 +172,7 @@ function dated(at: string, other: string, now: string): Html {
 /**
  * A time as text.
  *
- * @param isDated whether a time of the page's own day has its date too.
+ * @param isDated whether a time of the page's own day also gets its date.
  */
 function momentText(at: string, now: string, isDated = false): string {
   const match = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}:\d{2})(:\d{2})/.exec(at);
@@ -184,7 +183,7 @@ function momentText(at: string, now: string, isDated = false): string {
   return year === now.slice(0, 4) ? `${date} ${minutes}` : `${date} ${year}`;
 }
 
-/** How long ago a time is; `null` for an invalid one. */
+/** How long ago a time was; `null` for an invalid one. */
 export function ago(at: string, now: string): string | null {
   const seconds = (Date.parse(now) - Date.parse(at)) / 1000;
   if (!Number.isFinite(seconds)) return null;
@@ -204,17 +203,17 @@ export const STATE_ORDER: readonly ShownState[] = [
 /**
  * Shown instead of the time of the newest reading if there is none.
  *
- * @param coveredShare of the wanted range, 0 to 1: where all of it is covered, none is to be expected.
+ * @param coveredShare the covered share of the wanted range, 0 to 1. If all of it is covered, no reading is expected.
  */
 export function noReading(coveredShare: number): Html {
   return html`<span class="state s-never">${coveredShare < 1 ? 'no reading yet' : 'no reading in the sync range'}</span>`;
 }
 
 /**
- * The text beside the lag of a device that sends nothing, so that 0 s does not read as "just reported": for how long it
- * has sent nothing.
+ * The text next to the lag of a silent device, so that 0 s does not read as "just reported": how long it has sent
+ * nothing.
  *
- * @returns `null` of a device in another state.
+ * @returns `null` for a device in another state.
  */
 export function silenceText(
   device: Pick<DeviceStatus, 'state' | 'active' | 'newest_reading_at'>,
@@ -237,13 +236,13 @@ export function silentSince(
   return shownState(device) === 'silent' && at !== null ? html`since ${moment(at, now)}` : null;
 }
 
-/** A device's state: a mark that differs in shape and colour, and the word. */
+/** A device's state: a mark with its own shape and colour, and the word. */
 export function stateMark(device: Pick<DeviceStatus, 'state' | 'active'>): Html {
   const state = shownState(device);
   return html`<span class="state s-${state}">${deviceStateText(state)}</span>`;
 }
 
-/** A run of cells of a coverage bar that are alike. */
+/** A run of equal cells in a coverage bar. */
 interface Run {
   readonly cell: string;
   readonly start: number;
@@ -301,8 +300,8 @@ function barText({ cells, one, many }: Omit<Bar, 'label'>): string {
 }
 
 /**
- * A coverage bar as an image that needs no colour to be understood: full height is covered, half height is covered and
- * empty, an empty frame is a gap. Its text alternative shows the same.
+ * A coverage bar as an image that needs no colour to be understood: full height means covered, half height covered and
+ * empty, an empty frame a gap. Its text alternative has the same content.
  */
 export function coverageBar(bar: Bar): Html {
   const { cells, label } = bar;
@@ -318,26 +317,26 @@ export function legend(): Html {
   return html`<ul class="legend" aria-label="What the coverage bars mean">${items}${literal('<li class="soft">empty: outside the synced range</li>')}</ul>`;
 }
 
-/** How often a page without scripts renews itself. */
+/** How often a page without scripts reloads itself. */
 const RENEW_SECONDS = 15;
 
 /** The parts that differ from page to page. */
 export interface Frame {
   /** The text before "Tidemark" in the browser's title. */
   readonly title: string;
-  /** Each `null` while it is not known. */
+  /** Each is `null` while it is not known. */
   readonly workspace: { readonly id: string | null; readonly name: string | null };
   readonly version: string;
   /** When the data of the page was collected. */
   readonly generatedAt: string;
-  /** Which of the pages of the title bar this is. */
+  /** The page that the title bar marks as the current one. */
   readonly here: 'overview' | 'alerts' | 'events' | null;
   /** Links to the dashboards and the documentation, if they are configured. */
   readonly links: readonly { readonly label: string; readonly url: string }[];
   readonly main: Html;
   /** Whether the page draws charts, so that it loads their script. */
   readonly hasCharts?: boolean;
-  /** Whether the page renews itself; yes where it is left out. */
+  /** Whether the page refreshes itself; yes if absent. */
   readonly isLive?: boolean;
 }
 
@@ -347,7 +346,7 @@ const PAGES = [
   ['events', '/events', 'Events'],
 ] as const;
 
-/** The small picture of the title bar and of the browser's tab. */
+/** The logo in the title bar and in the browser's tab. */
 export const MARK =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#14707d"/><path d="M4 13c4-5 8-5 12 0s8 5 12 0M4 21c4-5 8-5 12 0s8 5 12 0" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round"/></svg>';
 

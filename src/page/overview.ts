@@ -8,7 +8,7 @@ import { counted, databaseText, duration, grouped, percent } from '../core/text.
 import { SECOND_MS } from '../core/time.ts';
 import { type Html, html, moment, NOTHING, name, text, unbroken } from './html.ts';
 
-/** How serious the state is: a person must act, it will pass without one, or all is well. */
+/** How serious the state is: a person must act, it will pass by itself, or all is well. */
 type Tone = 'ok' | 'busy' | 'bad';
 
 /** The report, the readiness and the health at one moment. */
@@ -20,15 +20,15 @@ export interface OverviewParts {
   readonly health: HealthReport;
 }
 
-/** Codes that pass by themselves while the work continues. */
+/** Codes of problems that pass by themselves while the work continues. */
 const PASSING: ReadonlySet<string> = new Set(['devices_not_listed', 'last_day_missing']);
 
-/** Streams that are not read although they should be. Any but telemetry may be off on purpose. */
+/** Streams that are not read although they should be. Streams other than telemetry may be off on purpose. */
 function streamsWithProblems({ streams }: StatusOverview): StatusOverview['streams'] {
   return streams.filter(({ name, state }) => state === 'failing' || (state === 'off' && name === 'telemetry'));
 }
 
-/** How serious it is, from the report and both health checks. */
+/** How serious the state is, according to the report and both health checks. */
 export function toneOf({ report, ready, health }: OverviewParts): Tone {
   const stuck =
     !health.healthy ||
@@ -41,15 +41,15 @@ export function toneOf({ report, ready, health }: OverviewParts): Tone {
   return ready.ready && devices_complete === devices && report.freshness.behind_devices === 0 ? 'ok' : 'busy';
 }
 
-/** That telemetry is not read from the API now. */
+/** The state of telemetry that is not read from the API now. */
 export interface Unread {
-  /** When it was read last; `null`: never. */
+  /** When telemetry was last read; `null`: never. */
   readonly sinceAt: string | null;
-  /** How the polling stands: on hold until the key works, off for lack of a scope, or failing. */
+  /** The status of the polling: on hold until the key works, off for lack of a scope, or failing. */
   readonly polling: 'on hold' | 'off' | 'failing';
 }
 
-/** Whether telemetry is not read now; `null` while it is. */
+/** Returns the state of telemetry if it is not read now; otherwise `null`. */
 export function unreadNow({ report, ready }: Pick<OverviewParts, 'report' | 'ready'>): Unread | null {
   const telemetry = report.streams.find(({ name }) => name === 'telemetry');
   const sinceAt = telemetry?.last_read_at ?? null;
@@ -66,7 +66,7 @@ export function toneText(tone: Tone): string {
   return TONES[tone];
 }
 
-/** The state in a sentence, with the problems that the sentence does not name. */
+/** The state in one sentence, and the problems that the sentence does not name. */
 export function standingSection(parts: OverviewParts): Html {
   const { report, ready, health } = parts;
   const tone = toneOf(parts);
@@ -82,9 +82,9 @@ export function standingSection(parts: OverviewParts): Html {
   return html`<section id="standing" class="standing ${tone}" aria-label="State"><p class="tone">${TONES[tone]}</p><p class="summary" role="status">${text(report.summary, 600)}</p>${list}${lossNotes(parts)}</section>`;
 }
 
-/** The streams that have failed for too short a time to be in the readiness report, each with its reason. */
+/** The streams that have not failed long enough to be in the readiness report, each with its reason. */
 function newStreamProblems({ report, ready }: OverviewParts): readonly string[] {
-  // While no stream of the API is read, the streams fail for the same reason.
+  // While the API cannot be read at all, the streams fail for the same reason.
   if (ready.codes.some((code) => code === 'key_refused' || code === 'api_unreachable')) return [];
   const reported = new Set([...ready.names, report.summary_problem?.name]);
   return streamsWithProblems(report)
@@ -92,10 +92,10 @@ function newStreamProblems({ report, ready }: OverviewParts): readonly string[] 
     .map(({ name, reason }) => `stream ${name}: ${reason ?? 'not read'}`);
 }
 
-/** The effect of a part that does not work on the readings, since when, and what happens next. */
+/** The effect of a failed part on the readings: since when, and what happens next. */
 function lossNotes(parts: OverviewParts): readonly Html[] {
   const { destinations, archive, next, generated_at: now } = parts.report;
-  // With a full disk nothing is read: the summary reports that.
+  // With a full disk nothing is read, which the summary reports.
   if (archive.full !== null) return [];
   const unread = unreadNow(parts);
   const blocked = destinations.filter(({ blocked_reason }) => blocked_reason !== null);
@@ -141,7 +141,7 @@ interface Tile {
   readonly tone?: Tone;
 }
 
-/** How many databases have a tile of their own. */
+/** How many databases have their own tile. */
 const MOST_LAG_TILES = 3;
 
 /** The lag of each database; of the archive if there is none. */
@@ -167,7 +167,9 @@ function lagTiles(parts: OverviewParts): Tile[] {
     .map((each) => lagTile(report, each));
 }
 
-/** The lag while telemetry is not read: at least the time since it was read last, as newer readings are unknown. */
+/**
+ * The lag while telemetry is not read: at least the time since it was last read, because newer readings are unknown.
+ */
 function unreadSeconds({ generated_at: now }: StatusOverview, { sinceAt }: Unread): number | null {
   return sinceAt === null ? null : Math.max(0, (Date.parse(now) - Date.parse(sinceAt)) / SECOND_MS);
 }
@@ -202,7 +204,7 @@ function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
   ];
 }
 
-/** Whether devices are late, for the text and colour of a tile; in an initial sync there is no lag to be late with. */
+/** Whether devices are late, for the text and colour of a tile. There is no lag in an initial sync. */
 function isBehind({ behind_devices, median_seconds }: StatusOverview['freshness']): boolean {
   return behind_devices > 0 && median_seconds !== null;
 }
@@ -218,7 +220,7 @@ function lagTile(report: StatusOverview, destination: DestinationReport): Tile {
   };
 }
 
-/** The points that wait for a database. Points of the history are delivered after new ones, so they are no lag. */
+/** The points that wait for a database. Points of the history are delivered after new ones, so they are not a lag. */
 function pendingText({ generated_at: now }: StatusOverview, destination: DestinationReport): string {
   const { pending_points, oldest_pending_at, oldest_live_pending_at, blocked_reason } = destination;
   const head = blocked_reason === null ? '' : 'delivery is blocked: ';
@@ -238,7 +240,10 @@ function lagText(seconds: number | null): string {
   return seconds === null ? 'initial sync' : duration(seconds);
 }
 
-/** The devices of which the tile's lag is the median. It differs from that of the archive while new points wait. */
+/**
+ * The text that shows which devices the tile's median includes. The tile differs from the archive's lag while new
+ * points wait.
+ */
 function medianText(report: StatusOverview, lagSeconds: number | null): string {
   const { median_seconds } = report.freshness;
   const isApart = median_seconds !== null && lagSeconds !== null && Math.abs(lagSeconds - median_seconds) >= 1;
@@ -284,12 +289,15 @@ function tiles(parts: OverviewParts): Tile[] {
   ];
 }
 
-/** How the polling stands, as a part of a sentence. */
+/** The status of the polling, as a part of a sentence. */
 export function pollingText({ polling }: Unread): string {
   return polling === 'failing' ? 'polling fails' : `polling is ${polling}`;
 }
 
-/** How much of the sync range is covered: while telemetry is not read up to when, as newer readings are missing. */
+/**
+ * How much of the sync range is covered. While telemetry is not read, it shows up to when, because newer readings are
+ * missing.
+ */
 function coveredTile(parts: OverviewParts): Tile {
   const { report } = parts;
   const { totals, jobs, generated_at: now } = report;

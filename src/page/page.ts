@@ -41,10 +41,10 @@ export interface StatusPageParts {
   readonly links: Frame['links'];
 }
 
-/** Returns the response for a path; `null` if it is none of the page's. */
+/** Returns the response for a path; `null` if the path is not one of the page's. */
 type StatusPage = (path: string, params: URLSearchParams) => Promise<Served | null>;
 
-/** Creates the routes. No state is kept between requests but the files that were read. */
+/** Creates the routes. Between requests they keep only the files that were read. */
 export function createStatusPage(parts: StatusPageParts): StatusPage {
   const files = new Map<string, Served>();
   return async (path, params) => {
@@ -169,8 +169,8 @@ const own = (file: string) => (): string =>
 const ofUplot = (file: string) => (): string => readFileSync(packages.resolve(`uplot/dist/${file}`), 'utf8');
 
 /**
- * The files that the pages load, by path. They are read once, from beside this module (as source or as compiled) and
- * from the package of the chart library.
+ * The files that the pages load, by path. They are read once, from the folder of this module (as source or compiled)
+ * and from the package of the chart library.
  */
 const SOURCES: ReadonlyMap<string, { readonly type: string; readonly read: () => string }> = new Map([
   ['/assets/page.css', { type: CSS, read: () => STYLE }],
@@ -185,7 +185,7 @@ const SOURCES: ReadonlyMap<string, { readonly type: string; readonly read: () =>
 /**
  * Returns the file at a path, with its hash as the ETag; `null` if there is none.
  *
- * @param files those that were read before; this one is added.
+ * @param files the files that were read before; this one is added.
  */
 function assetAt(files: Map<string, Served>, path: string): Served | null {
   const known = files.get(path);

@@ -1,5 +1,5 @@
 /**
- * Builds the panels of the overview, and of the pages that show one of them in full: quota, delivery, streams, running
+ * Builds the panels of the overview, and of the pages that show one panel in full: quota, delivery, streams, running
  * work, alerts and recent events.
  */
 
@@ -52,7 +52,7 @@ function gauge(label: string, window: QuotaWindow, waiting: string | null): Html
 <p class="figures">${text}</p></div>`;
 }
 
-/** The requests that wait for quota, if any do. */
+/** The text about requests that wait for quota, if there are any. */
 function waitNote(quota: Pick<QuotaStatus, 'waiting_until' | 'history_waiting_until'>, now: string): Html {
   const wait = quotaWaitText(quota);
   if (wait === null) return NOTHING;
@@ -111,7 +111,7 @@ function missingNotes(destinations: readonly DestinationReport[]): Html {
   return lines.length === 0 ? NOTHING : html`<ul class="notes">${lines}</ul>`;
 }
 
-/** Why deliveries are blocked, without the one that the summary at the top describes. */
+/** Why deliveries are blocked, except for the problem that the summary at the top describes. */
 function blockedNotes(destinations: readonly DestinationReport[], about: SummaryProblem | null): Html {
   const isInSummary = (title: string): boolean => about?.code === 'destination_blocked' && about.name === title;
   const lines = destinations.flatMap(({ name: title, blocked_reason }) =>
@@ -182,7 +182,7 @@ export function streamsSection({
 ${list}</section>`;
 }
 
-/** A job, with a bar where it reports how far it is. */
+/** A job, with a bar if it reports its progress. */
 function jobLine(job: JobStatus, now: string): Html {
   const { id, kind, state, requested_by, requested_at, started_at, range, share } = job;
   const since = started_at === null ? html`requested ${ago(requested_at, now)}` : html`started ${ago(started_at, now)}`;
@@ -228,7 +228,11 @@ function jobFigures({
   return parts.length === 0 ? NOTHING : html`<p class="figures">${text(unbroken(parts.join(', ')), 400)}</p>`;
 }
 
-/** @param share 0 to 1; others are cut to that. */
+/**
+ * A progress bar.
+ *
+ * @param share 0 to 1; other values are limited to that.
+ */
 function progressBar(label: string, share: number): Html {
   const width = (Math.min(1, Math.max(0, share)) * 100).toFixed(2);
   return html`<div role="progressbar" class="progress" aria-label="${label}" aria-valuemin="0" aria-valuemax="100" aria-valuenow="${Math.floor(Number(width))}" aria-valuetext="${percent(share)}"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class="rest" width="100" height="10"/><rect class="own" width="${width}" height="10"/></svg></div>`;
@@ -254,7 +258,7 @@ function gapTable(gaps: readonly GapSum[], now: string): Html {
 
 type WorkParts = Pick<StatusReport, 'totals' | 'process' | 'next' | 'jobs' | 'gaps' | 'generated_at'>;
 
-/** That the history is being filled, where it is. */
+/** The text that the history is being filled, if it is. */
 function syncText(
   { totals: { devices, devices_complete }, next, process: work }: Pick<WorkParts, 'totals' | 'next' | 'process'>,
   unread: Unread | null,
@@ -264,7 +268,7 @@ function syncText(
   return `${what}: ${grouped(devices_complete)} of ${counted(devices, 'device')} complete${etaText(next)}. `;
 }
 
-/** How much of the sync range is covered; while telemetry is not read: up to when. */
+/** How much of the sync range is covered; while telemetry is not read, up to when. */
 function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread: Unread | null, now: string): Html {
   const covered = coveredText({ totals });
   const gaps =
@@ -285,7 +289,7 @@ function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread:
  */
 export function workSection(report: WorkParts, unread: Unread | null = null): Html {
   const { totals, next, jobs, gaps, generated_at: now } = report;
-  // Nothing is called complete while newer readings are not read.
+  // The sync is not called complete while newer readings are not read.
   const isHidden = unread !== null && totals.covered_share === 1;
   const bar = isHidden ? NOTHING : progressBar('Covered part of the sync range', totals.covered_share ?? 0);
   const missing =
@@ -299,7 +303,7 @@ export function workSection(report: WorkParts, unread: Unread | null = null): Ht
 ${bar}${missing}${gaps.length > 0 && gapTable(gaps, now)}${work}</section>`;
 }
 
-/** The most alerts where not all are shown. */
+/** The maximum number of alerts if not all are shown. */
 const FEW_ALERTS = 8;
 
 /**
@@ -336,9 +340,9 @@ function alertRow(alert: AlertRow, view: AlertsFrame): Html {
 interface AlertsFrame {
   /** When the page was made; times of that day are shown without a date. */
   readonly now: string;
-  /** All rows with all columns, rather than a few with a link to all. */
+  /** Whether to show all rows with all columns, or a few with a link to all. */
   readonly isWhole: boolean;
-  /** Whether all of them are of the device whose page it is. */
+  /** Whether all of the alerts belong to the device whose page this is. */
   readonly isOfDevice?: boolean;
 }
 
@@ -382,7 +386,7 @@ export function alertsSection({ alerts, open, rows }: AlertsView, view: AlertsFr
 ${rows.length === 0 ? html`<p>No alerts yet.</p>` : list}${more}</section>`;
 }
 
-/** The most events in the overview. */
+/** The maximum number of events in the overview. */
 const FEW_EVENTS = 12;
 
 function eventLine({ at, level, event, message, device_id, details }: RecentEvent, now: string): Html {
@@ -392,10 +396,10 @@ function eventLine({ at, level, event, message, device_id, details }: RecentEven
   return html`<li class="l-${level}" title="${event}">${moment(at, now)} <b class="level">${level}</b> <span>${text(message, 400)}${device}${more}</span></li>`;
 }
 
-/** The levels by which the events can be narrowed: this one and those above it. */
+/** The levels by which the events can be filtered: this level and those above it. */
 const LEVELS = ['info', 'warn', 'error'] as const;
 
-/** The least level of the events that are shown. */
+/** The lowest level of the events that are shown. */
 type EventLevel = (typeof LEVELS)[number];
 
 /** The level in an address; all levels by default. */

@@ -67,7 +67,7 @@ td, tbody th { overflow-wrap: anywhere; }
 time { font-variant-numeric: tabular-nums; white-space: nowrap; }
 `;
 
-/** The single parts: state, gauges, bars, charts, events; and the changes for a narrow screen. */
+/** The styles of the single parts: state, gauges, bars, charts, events; and the changes for a narrow screen. */
 const PARTS = `
 .standing { overflow-wrap: anywhere; background: var(--panel); border: 1px solid var(--line); border-left: 5px solid var(--busy); border-radius: 10px; padding: .9rem 1.1rem; min-width: 0; }
 .standing.ok { border-left-color: var(--ok); }

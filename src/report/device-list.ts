@@ -1,8 +1,8 @@
 /**
- * The list of devices as a user requests it: searched, filtered, sorted, one page at a time. Names are sorted without
+ * The list of devices that a user requests: searched, filtered, sorted, one page at a time. Names are sorted without
  * regard to case, and numbers inside them by value. Pure.
  *
- * It uses what one scan found of each device (`DeviceSummary`). Anything more expensive is read only for the rows of
+ * It uses the result of one scan for each device (`DeviceSummary`). More expensive facts are read only for the rows of
  * the page.
  */
 import {
@@ -21,31 +21,31 @@ export interface DeviceSummary {
   readonly deviceId: string;
   readonly name: string;
   readonly modelId: string | null;
-  /** The id of the hub that it is connected to; `null` for none. */
+  /** The id of the hub that the device is connected to; `null` for none. */
   readonly parentId: string | null;
   readonly state: DeviceState;
-  /** Whether readings are expected of it. */
+  /** Whether readings are expected from it. */
   readonly active: boolean;
   /** As `lag_seconds` of `DeviceStatus`. */
   readonly lagSeconds: number | null;
-  /** Whether it is covered up to the present, but for a newest range that is open only until the next poll. */
+  /** Whether it is covered up to the present. A newest range that only waits for the next poll does not count. */
   readonly isCurrent: boolean;
   /** The covered share of the wanted range, 0 to 1. */
   readonly share: number;
   readonly newestNs: EpochNs | null;
 }
 
-/** A device as the list shows it: its texts as they are shown, the name of its hub. */
+/** A device as the list shows it: with shortened texts and the name of its hub. */
 export interface ListEntry extends Omit<DeviceSummary, 'parentId'> {
   readonly hubName: string | null;
 }
 
-/** The requested page of the devices that match a query, with the counts of all that match. */
+/** The requested page of the devices that match a query, with the counts of all matching devices. */
 interface PickedDevices extends Pick<DevicesPage, 'matching' | 'states' | 'page' | 'pages'> {
   readonly rows: readonly ListEntry[];
 }
 
-/** Puts all in the order of names, once for many queries. */
+/** Sorts the devices by name, once for many queries. */
 export function listByName(devices: readonly DeviceSummary[]): readonly ListEntry[] {
   const shown = (text: string): string => shortened(text, MAX_SHOWN_LENGTH);
   const names = new Map(devices.map(({ deviceId, name }) => [deviceId, shown(name)]));
@@ -63,7 +63,7 @@ export function listByName(devices: readonly DeviceSummary[]): readonly ListEntr
 /**
  * Picks a page.
  *
- * @param byName the result of {@link listByName}: equal devices stay in that order.
+ * @param byName the result of {@link listByName}. Equal devices stay in that order.
  */
 export function pickDevices(byName: readonly ListEntry[], query: DevicesQuery): PickedDevices {
   const { state, sort, reversed } = query;
@@ -93,7 +93,10 @@ const URGENCY: Readonly<Record<ShownState, number>> = {
   excluded: 5,
 };
 
-/** Numbers by which the worst comes first. Times are doubles: two that differ by less than a double holds are equal. */
+/**
+ * Numbers that sort the worst device first. Times are doubles: two times closer than the precision of a double count as
+ * equal.
+ */
 const RANKS: Readonly<Record<Exclude<DeviceSort, 'name'>, (device: ListEntry) => number>> = {
   state: (device) => URGENCY[shownState(device)],
   lag: ({ lagSeconds }) => (lagSeconds === null ? Number.NEGATIVE_INFINITY : -lagSeconds),
@@ -112,7 +115,7 @@ function inOrder(byName: readonly ListEntry[], sort: DeviceSort, reversed: boole
     .map(({ device }) => device);
 }
 
-/** Also of infinities, whose difference is no number. */
+/** Compares numbers, including infinities, whose difference is not a number. */
 function compareNumbers(a: number, b: number): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;
@@ -121,17 +124,17 @@ function compareNumbers(a: number, b: number): number {
 /** Longer runs of digits are compared as text. */
 const MOST_DIGITS = 15;
 
-/** A text by which names can be compared as they are: made once for each, as there may be ten thousand of them. */
+/** A text by which a name is sorted. It is made once per name, because there may be ten thousand names. */
 export function orderKey(name: string): string {
   return folded(name).replace(/\d+/g, (digits) => digits.padStart(MOST_DIGITS, '0'));
 }
 
-/** A text for which case and the way in which accents are written do not count. */
+/** A text without the differences of case and of the way in which accents are written. */
 function folded(text: string): string {
   return text.normalize('NFC').toLowerCase();
 }
 
-/** Code unit by code unit: the same everywhere, whatever language is set. */
+/** Compares by code units, so that the order is the same everywhere, whatever the language. */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;

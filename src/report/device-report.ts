@@ -31,7 +31,7 @@ export interface DeviceReportParts extends ReportParts {
 
 /** How many of the last requests are listed. */
 const ANSWERS_SHOWN = 5;
-/** The bar goes back no further. */
+/** The longest range of the bar. */
 const BAR_NS = 30n * DAY_NS;
 
 /** The facts about the device at one moment. */
@@ -44,7 +44,7 @@ interface DeviceFactsNow {
   readonly behindAfter: number;
 }
 
-/** Puts it together; `null` while nothing is known of the time. */
+/** Composes the report; `null` while the time is unknown. */
 export function deviceReport(parts: DeviceReportParts, device: KnownDevice): DeviceReport | null {
   const { context, facts } = parts;
   const { store, settings, serverClock } = context;
@@ -120,7 +120,7 @@ function wantedAndBar(
 ): Pick<DeviceReport, 'wanted' | 'bar'> {
   const { device, telemetry } = known;
   const wanted: Interval = wantedPart(device, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, telemetry) });
-  // The newest end is always open: without lag it is no gap.
+  // The newest end is always open. Without a lag it is not a gap.
   const to = isFresh(known) ? minNs(wanted.to, telemetry.covered.at(-1)?.to ?? wanted.to) : wanted.to;
   const drawn: Interval = { from: maxNs(wanted.from, to - BAR_NS), to };
   const covered = coveredIntervals(telemetry.covered);
@@ -137,12 +137,12 @@ function wantedAndBar(
   };
 }
 
-/** When the device was polled last and is due next. */
+/** When the device was last polled and when it is due next. */
 interface Due {
   readonly polledMs: EpochMs | null;
   readonly atMs: EpochMs | null;
   readonly as: DeviceReport['next_kind'];
-  /** Until when its newest range is not tried again, as it could not be read; and why. */
+  /** The gap at the newest end that is resting because it could not be read, with its reason. */
   readonly rest: Gap | null;
 }
 
@@ -150,15 +150,16 @@ function dueNext(parts: DeviceReportParts, known: DeviceFactsNow): Due {
   const { settings, store, nextReadingMs } = parts.context;
   const { device, telemetry, nowMs, snapshot, requests } = known;
   const top = telemetry.covered.at(-1);
-  // Bookings are kept for two days. Before that coverage shows it: it was polled the grace period after its end.
+  // Bookings are kept for two days. For earlier polls the coverage shows the time: the device was polled the grace
+  // period after the end of its coverage.
   const byCoverage = top === undefined ? null : nsToMs(top.to) + settings.gracePeriodMs + CLOCK_RESOLUTION_MS;
   const polledMs = requests.last[0]?.atMs ?? byCoverage;
   if (snapshot.isExcluded) return { polledMs, atMs: null, as: null, rest: null };
   const rest =
     telemetry.gaps.find((gap) => isAwaitingRetry(gap, nowMs) && (top === undefined || gap.toNs > top.to)) ?? null;
   if (rest !== null) return { polledMs, atMs: rest.retryAtMs, as: 'newest_readings', rest };
-  // A device that the list has never seen and that never had a reading is left to the idle poll as well, once it was
-  // polled. Only the list counts here: a device whose next reading is due later is polled then.
+  // A device that was polled once, was never seen by the list and has never had a reading waits for its idle poll as
+  // well. Only the list counts here: a device whose next reading is due later is polled at that time.
   const isQuiet =
     emptyByListing({ settings, nextReadingMs: () => null }, device, telemetry).length > 0 ||
     (device.record.lastSeenAt === null && telemetry.newestNs === null && top !== undefined);
@@ -176,7 +177,7 @@ function dueNext(parts: DeviceReportParts, known: DeviceFactsNow): Due {
   };
 }
 
-/** Why it is not fresh, what counts most first. */
+/** Why it is not fresh, the most important reason first. */
 function whyNotFresh(parts: DeviceReportParts, known: DeviceFactsNow, due: Due): string[] {
   const { snapshot, device, requests } = known;
   if (snapshot.isExcluded) return ['The device is excluded by sync.include or sync.exclude.'];
@@ -241,7 +242,7 @@ function whyBehind({ telemetry, snapshot, device, behindAfter }: DeviceFactsNow,
   return `The lag of the device is ${Math.round(snapshot.status.lag_seconds ?? 0)} s, more than ${Math.round(behindAfter)} s.${when}`;
 }
 
-/** The reason of the newest gap, also where its last minutes have none yet. */
+/** The reason of the newest gap, even if its last minutes have none yet. */
 function namedAtTheEnd(gaps: DeviceReport['gaps']): string | null {
   const [before, last] = gaps.slice(-2).length === 2 ? gaps.slice(-2) : [undefined, gaps.at(-1)];
   if (last === undefined || last.reason !== PENDING) return last?.reason ?? null;

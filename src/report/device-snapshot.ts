@@ -20,22 +20,22 @@ import type { DeviceSummary } from './device-list.ts';
 export interface SnapshotView {
   readonly context: Omit<ReportContext, 'serverClock'>;
   readonly wantedRange: WantedRange;
-  /** For how long the newest gap of a device may be open. */
+  /** How long the newest gap of a device may be open. */
   readonly openSeconds: number;
 }
 
-/** A device as the report has it. */
+/** A device as the report shows it. */
 export interface DeviceSnapshot {
   readonly status: DeviceStatus;
   readonly isExcluded: boolean;
   readonly isGone: boolean;
-  /** Its lifecycle status where no readings are expected in it, such as `paused`; otherwise `null`. */
+  /** Its lifecycle status if no readings are expected in it, such as `paused`; otherwise `null`. */
   readonly resting: string | null;
-  /** Whether the beginning of the wanted range is still to be read. */
+  /** Whether the beginning of the wanted range has not been read yet. */
   readonly isInitial: boolean;
-  /** Whether it is covered up to the present, but for a newest range that is open only until the next poll. */
+  /** Whether it is covered up to the present. A newest range that only waits for the next poll does not count. */
   readonly isCurrent: boolean;
-  /** The covered share of the wanted range, 0 to 1; the newest range does not count while the device is not behind. */
+  /** The covered share of the wanted range, 0 to 1. The newest range does not count while the device is not behind. */
   readonly share: number;
 }
 
@@ -59,7 +59,7 @@ export function snapshotDevice(
     resting,
     isInitial,
     isCurrent,
-    // The newest range is open all the time: while it is no longer than usual, it is lag and no part that is missing.
+    // The newest range is open all the time. While it is no longer than usual, it counts as lag and not as missing.
     share: coveredShare(covered, isCurrent ? { ...wanted, to: coverage.coveredTo } : wanted, listedEmpty),
     status: {
       device_id: device.record.deviceId,
@@ -76,7 +76,7 @@ export function snapshotDevice(
   };
 }
 
-/** Takes the snapshots of all devices at once: ten thousand of them take a part of a second. */
+/** Takes the snapshots of all devices at once. Ten thousand devices take a fraction of a second. */
 export function snapshotDevices<T>(
   view: SnapshotView,
   show: (device: KnownDevice, now: CoverageNow, snapshot: DeviceSnapshot) => T,
@@ -89,13 +89,13 @@ export function snapshotDevices<T>(
   });
 }
 
-/** The covered ranges up to the API's present: what lies beyond it comes from a clock that was ahead. */
+/** The covered ranges up to the API's present. Coverage beyond it comes from a clock that was ahead. */
 function upTo(presentNs: EpochNs, covered: readonly Interval[]): readonly Interval[] {
   if ((covered.at(-1)?.to ?? 0n) <= presentNs) return covered;
   return covered.filter(({ from }) => from < presentNs).map(({ from, to }) => ({ from, to: minNs(to, presentNs) }));
 }
 
-/** The summary of a snapshot that is stored for each of many devices. */
+/** The summary of a snapshot, which is stored for each of many devices. */
 export function toSummary(
   { record, name }: KnownDevice,
   covered: CoverageNow,
@@ -115,26 +115,26 @@ export function toSummary(
   };
 }
 
-/** A silent device by name, with the time of its newest reading; `null`: it has none. */
+/** A silent device by name, with the time of its newest reading; `null` if it has none. */
 interface SilentDevice {
   readonly name: string;
   readonly newestAt: string | null;
 }
 
-/** Devices in the list that are complete and report nothing. */
+/** Complete devices in the list that report nothing. */
 interface SilentSums {
-  /** The active ones: only these count as silent. */
+  /** The active ones. Only these count as silent. */
   readonly devices: number;
-  /** The first of them: one more than are ever named. */
+  /** The first of them: one more than the number that is ever named. */
   readonly first: readonly SilentDevice[];
-  /** Those that are out of service, by their lifecycle status. */
+  /** Devices that are out of service, by their lifecycle status. */
   readonly resting: Readonly<Record<string, number>>;
 }
 
 /** How many silent devices are named. */
 const MOST_NAMED = 3;
 
-/** The totals of all devices, as the status report has them. */
+/** The totals of all devices, as the status report shows them. */
 export interface DeviceSums {
   /** Devices that are not excluded. */
   readonly devices: number;
@@ -145,12 +145,12 @@ export interface DeviceSums {
   readonly gaps: readonly GapSum[];
   /** Devices with a gap that can be requested, and the length of these gaps. */
   readonly open: { readonly devices: number; readonly seconds: number };
-  /** Devices whose wanted range is still to be read down to its beginning. */
+  /** Devices whose wanted range has not been read down to its beginning yet. */
   readonly initial: number;
   readonly lag: Pick<FreshnessStatus, 'behind_devices' | 'median_seconds' | 'p95_seconds' | 'max_seconds'>;
 }
 
-/** Sums that grow by one device after the other. */
+/** Sums that grow device by device. */
 interface DeviceSumBuilder {
   add(snapshot: DeviceSnapshot): void;
   sum(): DeviceSums;
@@ -159,7 +159,7 @@ interface DeviceSumBuilder {
 /**
  * Adds snapshots up.
  *
- * @param behindAfterSeconds for how long the newest gap of a device may be open.
+ * @param behindAfterSeconds how long the newest gap of a device may be open.
  */
 export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: number): DeviceSums {
   const builder = createDeviceSums(behindAfterSeconds);
@@ -168,9 +168,9 @@ export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: 
 }
 
 /**
- * Sums of no device.
+ * Creates sums that count no device yet.
  *
- * @param behindAfterSeconds for how long the newest gap of a device may be open.
+ * @param behindAfterSeconds how long the newest gap of a device may be open.
  */
 export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
   const counts = {
@@ -234,8 +234,8 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
 }
 
 /**
- * The figures of the lags. While most devices have no lag yet, the lags of the others do not represent the fleet, and
- * are left out; a maximum that is too high is still shown.
+ * The figures of the lags. While most devices have no lag yet, the lags of the others do not represent the fleet and
+ * are left out. A maximum that is too high is still shown.
  */
 function lagFigures(lags: readonly number[], unknown: number, behindAfterSeconds: number) {
   const sorted = Float64Array.from(lags).sort();
@@ -255,7 +255,7 @@ interface GrowingSum {
   to: string;
 }
 
-/** Adds the gaps of one device to the sums of their reasons; the device counts once for each reason. */
+/** Adds the gaps of one device to the sums of their reasons. The device counts once for each reason. */
 function addGaps(sums: Map<string, GrowingSum>, gaps: readonly StatusGap[]): void {
   const seen = new Set<string>();
   for (const gap of gaps) {
@@ -278,8 +278,9 @@ function inOrder(sums: ReadonlyMap<string, GrowingSum>): GapSum[] {
 }
 
 /**
- * How many devices are silent, where they are few by name and for how long; and how many are out of service: no
- * readings are expected of those. A sentence for each, with a space before it; empty where there are none.
+ * How many devices are silent, and if they are few, their names and for how long; and how many are out of service,
+ * which means that no readings are expected from them. One sentence for each, with a space before it; empty if there
+ * are none.
  */
 export function silentDevicesText({ devices, first, resting }: SilentSums, nowMs: EpochMs): string {
   const longText = ({ name, newestAt }: SilentDevice): string => {

@@ -37,13 +37,15 @@ interface FiguresParts {
   readonly historyEta: () => HistoryEta | null;
 }
 
-/** Measures what is shown while a sync runs. Each call scans the devices again where a scan is quick and due. */
+/**
+ * Measures the figures that are shown while a sync runs. Each call scans the devices again if that is quick and due.
+ */
 export interface FigureSource {
   /** The figures behind the metrics. */
   measureFigures(): Figures;
-  /** The few of them that the progress line of the daemon needs. */
+  /** The figures for the progress line of the daemon. */
   measureProgress(): ProgressReport;
-  /** Records what a running job reports of its progress. */
+  /** Records the progress that a running job reports. */
   noteJob(id: number, progress: unknown): void;
 }
 
@@ -76,7 +78,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const measureProgress = (): ProgressReport => {
     const seen = fleet.scan()?.figures;
     const { waitingUntilMs, historyWaitsUntilMs } = parts.quota();
-    // It looks at every device, and nothing is missing of a daemon in sync.
+    // It checks every device, and no reading is missing in a daemon that is in sync.
     const isFirstRead = (seen?.polled ?? 0) === 0 && store.account() === null;
     const eta = seen?.coveredShare === 1 ? null : parts.historyEta();
     return {
@@ -139,15 +141,19 @@ function destinationFigures(
 /** How long a job is watched before its speed counts. */
 const MIN_OBSERVED_MS = 30 * SECOND_MS;
 
-/** How the jobs under way move, for those that do not report themselves how long they will take. */
+/** The speed of the running jobs that do not report their own remaining time. */
 interface JobSpeeds {
-  /** Records what a running job reports of its progress. */
+  /** Records the progress that a running job reports. */
   note(id: number, progress: unknown): void;
-  /** The figures of the running ones of these jobs. */
+  /** The figures of those of these jobs that are running. */
   figures(jobs: readonly Job[]): JobFigures[];
 }
 
-/** @param openIds the ids of all open jobs: of any other job nothing is kept. */
+/**
+ * Creates the record of the speeds.
+ *
+ * @param openIds the ids of all open jobs: records of other jobs are dropped.
+ */
 export function createJobSpeeds({ monoMs }: Pick<Clock, 'monoMs'>, openIds: () => readonly number[]): JobSpeeds {
   /** The first share that each job has reported. */
   let first: ReadonlyMap<number, { readonly share: number; readonly atMs: number }> = new Map();
@@ -174,7 +180,7 @@ export function createJobSpeeds({ monoMs }: Pick<Clock, 'monoMs'>, openIds: () =
   };
 }
 
-/** The progress of the first running backfill that reports any. */
+/** The progress of the first running backfill that reports one. */
 function backfillProgress(jobs: readonly Job[]): ProgressReport | null {
   const running = jobs.filter(({ kind, state }) => kind === 'backfill' && state === 'running');
   return running.map(({ progress }) => readProgress(progress)).find((progress) => progress !== null) ?? null;

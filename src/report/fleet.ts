@@ -1,11 +1,11 @@
 /**
- * Scans every device for the metrics, the status page and `/readyz`: how many are in which state, how fresh they are,
- * what is missing and why.
+ * Scans every device for the metrics, the status page and `/readyz`: the number of devices in each state, their lag,
+ * and the missing ranges with their reasons.
  *
  * The cost of a scan is bounded. A scan that takes a few milliseconds is made when a caller requests it. A longer one
  * is made in the background: the coverage of all devices is read at once, which is cheapest, and evaluated in slices of
  * a few milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a
- * processor at most, and next to nothing while no caller needs it; callers get the result of the last complete scan.
+ * processor at most, and almost nothing while no caller needs it; callers get the result of the last complete scan.
  */
 
 import { createWakeUp, repeat, type WakeUp } from '../core/async.ts';
@@ -53,7 +53,7 @@ export interface FleetSnapshot {
 /** Scans the devices and keeps the newest snapshot. */
 export interface FleetScanner {
   /**
-   * Scans again if a scan is quick and the last one is older than a moment.
+   * Scans again if a scan is quick and the last one is not very recent.
    *
    * @returns the newest snapshot, the same object until the next one; `null` until the first scan is complete.
    */
@@ -66,14 +66,14 @@ export interface FleetScanner {
   run(signal: AbortSignal): Promise<never>;
 }
 
-/** A scan that takes no longer than this is made when a caller requests it, and no more often than that. */
+/** A scan that takes no longer than `mostMs` is made when a caller requests it, at most every `everyMs`. */
 const QUICK = { mostMs: 5, everyMs: 250 };
 
-/** Slices of a background scan, and the rests between them: during the first scan, and later. */
+/** The slices of a background scan, and the rests between them: during the first scan, and later. */
 const SLICE_MS = 4;
 const REST_MS = { first: 20, later: 76 };
 
-/** The pause between two background scans: this many times as long as the last one took, within these. */
+/** The pause between two background scans: this many times as long as the last scan took, within these limits. */
 const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
 /** The longest pause while no caller requests the snapshot, or while each caller can scan at once. */
 const UNREQUESTED_MS = 30 * SECOND_MS;
@@ -97,7 +97,7 @@ interface ScannerState {
   /** When the scan of the snapshot began. */
   snapshotMs: number;
   triedAtMs: number;
-  /** Whether the last scan took too long to be made while a caller waits. */
+  /** Whether the last scan took too long to be repeated while a caller waits. */
   isLong: boolean;
   /** How many devices are listed one by one. */
   listed: number;
@@ -134,7 +134,7 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
   };
 }
 
-/** @returns a scan with no device done; `null` while the server's time is unknown. */
+/** Starts a scan; `null` while the server's time is unknown. */
 function beginScan({ parts, listed }: ScannerState): Scan | null {
   const { context } = parts;
   const { clock, store } = context;
@@ -148,7 +148,7 @@ function beginScan({ parts, listed }: ScannerState): Scan | null {
 }
 
 /**
- * Continues a scan for at most so long.
+ * Continues a scan for at most `mostMs`.
  *
  * @returns whether it is complete.
  */
@@ -200,15 +200,15 @@ async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: Ab
   return pauseMs;
 }
 
-/** Adds the devices up, one after the other. */
+/** Adds devices up, one after another. */
 interface FleetTally {
-  /** @returns the snapshot of this device. */
+  /** Adds a device and returns its snapshot. */
   add(device: KnownDevice, coverage: CoverageNow): DeviceSnapshot;
-  /** For the metrics, and for the status report. */
+  /** The totals for the metrics and for the status report. */
   sum(): { readonly figures: FleetFigures; readonly sums: DeviceSums };
 }
 
-/** A device while it is added up. */
+/** A device while it is being added. */
 interface Seen {
   readonly device: KnownDevice;
   readonly coverage: CoverageNow;
@@ -216,7 +216,7 @@ interface Seen {
 }
 
 /**
- * A tally of no device.
+ * Creates a tally that counts no device yet.
  *
  * @param most how many devices are listed one by one.
  */
@@ -229,17 +229,17 @@ function createFleetTally(view: SnapshotView, most: number): FleetTally {
   const devices: DeviceFigures[] = [];
   const sums = createDeviceSums(openSeconds);
 
-  /** A device that is read: how old what is missing may be. */
+  /** Adds a device that is read, and returns its lag in seconds. */
   const addRead = (seen: Seen): number | null => {
     const { device, snapshot } = seen;
     if (snapshot.isGone) return null;
     counts.present += 1;
     if (isLastDayMissing(seen, view)) counts.lastDayMissing += 1;
-    // Of a device that was never read the age counts from when it was listed first.
+    // The lag of a device that was never read counts from when it was first listed.
     const beganMs = snapshot.isCurrent ? wantedRange.nowMs : device.firstListedMs;
     const age = snapshot.status.lag_seconds ?? Math.max(0, (wantedRange.nowMs - beganMs) / 1000);
     ages.push(age);
-    // In the initial sync it has none, unless it is late.
+    // In the initial sync it has no lag, unless it is late.
     if (snapshot.status.lag_seconds !== null || age > openSeconds) return age;
     counts.unknown += 1;
     return null;
@@ -285,7 +285,7 @@ function createFleetTally(view: SnapshotView, most: number): FleetTally {
 /**
  * Adds the gaps of a device to the seconds by reason.
  *
- * @returns their sum.
+ * @returns the length of these gaps together.
  */
 function addGaps(gapSeconds: Map<string, number>, gaps: readonly StatusGap[]): number {
   for (const gap of gaps) gapSeconds.set(gap.reason, (gapSeconds.get(gap.reason) ?? 0) + secondsOf([gap]));
@@ -293,8 +293,8 @@ function addGaps(gapSeconds: Map<string, number>, gaps: readonly StatusGap[]): n
 }
 
 /**
- * Whether a part of the last day is missing: more than may be open while all is well, or further back than that a gap
- * that no reason explains. Where the quota is short, the newest gap may be hours long.
+ * Whether a part of the last day is missing: more than may be open in normal operation, or an older gap without a
+ * reason. If the quota is short, the newest gap may be hours long.
  */
 function isLastDayMissing(seen: Seen, view: SnapshotView): boolean {
   const { wantedRange, openSeconds } = view;
@@ -317,7 +317,7 @@ function lastDayOpen({ device, coverage }: Seen, { context, wantedRange }: Snaps
 /**
  * The percentiles of the lags.
  *
- * @param unknownTo while most devices have no lag yet: up to where it is none, in seconds.
+ * @param unknownTo while most devices have no lag yet: a lag up to this counts as unknown, in seconds.
  */
 function lagQuantiles(ages: readonly number[], unknownTo: number): FleetFigures['freshness'] {
   const sorted = Float64Array.from(ages).sort();

@@ -1,7 +1,7 @@
 /**
  * How long it takes until all gaps are closed, for the initial sync and after an outage: the requests that the gaps
  * cost by the report rates of the devices, sent by the budget that the planner will give them while load and quota stay
- * as they are. It is computed from the state, so a daemon and `--status` beside it give the same figure.
+ * as they are. It is computed from the state, so a daemon and a `--status` at the same time give the same figure.
  */
 import { coveredIntervals } from '../core/coverage.ts';
 import { emptyByListing } from '../core/device-coverage.ts';
@@ -39,13 +39,16 @@ interface HistoryEtaParts {
 /** How long until all gaps are closed. */
 export interface HistoryEta {
   readonly seconds: number;
-  /** Whether nothing is known yet of where the devices begin: it is less where they are younger than the range. */
+  /**
+   * Whether nothing is known yet about where the readings of the devices begin. The time is shorter if devices are
+   * younger than the range.
+   */
   readonly assumesFullHistory: boolean;
 }
 
-/** How long an estimate is kept: each one reads every device, and every request of the last day. */
+/** How long an estimate is cached: each one reads every device, and every request of the last day. */
 const GOOD_FOR_MS = 10 * SECOND_MS;
-/** How long an unknown estimate is kept: in the first seconds the next computation may return one. */
+/** How long an unknown estimate is cached: in the first seconds the next computation may return one. */
 const UNKNOWN_FOR_MS = 2 * SECOND_MS;
 
 /**
@@ -83,12 +86,12 @@ function etaNow(parts: HistoryEtaParts, nowMs: EpochMs): HistoryEta | null {
   const ms = besideFinishMs(requests, supply);
   const leastMs = besideFinishMs(requests, { ...supply, othersPerMs: 0 });
   if (ms === null || leastMs === null) return null;
-  // Where the other lanes decide, their load has to be known well.
+  // If the other lanes decide, their load has to be known well.
   const isKnown = supply.measuredMs >= LOAD_OVER_MS || ms <= 1.5 * leastMs;
   return isKnown ? { seconds: Math.ceil(ms / SECOND_MS), assumesFullHistory } : null;
 }
 
-/** The rates of the devices that are read. Ranges that no request closes soon count as covered. */
+/** The rates of the devices that are read. Ranges that no request will close soon count as covered. */
 function ratesNow({ context, facts }: HistoryEtaParts, nowMs: EpochMs, wantedFrom: EpochNs): BackfillInput['devices'] {
   const { store, settings } = context;
   const known = store.devices().filter(({ goneSinceMs }) => goneSinceMs === null);
@@ -116,13 +119,13 @@ function ratesNow({ context, facts }: HistoryEtaParts, nowMs: EpochMs, wantedFro
   }));
 }
 
-/** Nothing is measured over less than this. */
+/** A shorter time is not measured. */
 const LEAST_MS = 5 * SECOND_MS;
 
 /**
- * The requests that the history of the devices gets. The reserve of an ordinary plan is assumed.
+ * The requests that the history of the devices gets. Assumes the reserve of an ordinary plan.
  *
- * @returns `null` while the quota is not known, or the load of the other lanes.
+ * @returns `null` while the quota, or the load of the other lanes, is not known.
  */
 function measuredSupply(
   { ledger, quota }: HistoryEtaParts,
@@ -132,7 +135,7 @@ function measuredSupply(
   if (minute.budget === null) return null;
   const others = day.others ?? null;
   const sentMs = ledger.sentSince(nowMs - DAY_MS);
-  // The first minute of a daemon, in which everything is read once, is not like the others.
+  // The first minute of a daemon is not typical, because everything is read once.
   const beganMs = sentMs[0] ?? nowMs;
   const fromMs = nowMs - beganMs < 2 * MINUTE_MS ? beganMs : beganMs + MINUTE_MS;
   const sinceMs = Math.max(nowMs - LOAD_OVER_MS, fromMs);

@@ -1,17 +1,17 @@
 /**
- * The facts of the status page beside the status report (`core/page-facts.ts`), put together from the state: the
+ * The facts of the status page in addition to the status report (`core/page-facts.ts`), composed from the state: the
  * devices, a page at a time; one device with the values of its sensors over a range; the alerts.
  *
- * The list of devices is that of the last scan of the fleet (`fleet.ts`): states, lags and shares are as old as that, a
- * few seconds at ten thousand devices. The bar and the values are expensive: they are read for the rows of the page
- * alone.
+ * The list of devices comes from the last scan of the fleet (`fleet.ts`), so states, lags and shares have the age of
+ * that scan: a few seconds with ten thousand devices. The bars and the values are expensive, so they are read only for
+ * the rows of the page.
  *
- * The page of a device reads the archive in its order, each block once, step by step: a range may hold a million lines.
- * Other work has a turn between any two steps, and pages take their steps in rotation, so that a small one does not
- * wait for a large one. A page that is already being made is made once for all clients.
+ * The page of a device reads the archive in its order, each block once, step by step, because a range may hold a
+ * million lines. Other work has a turn between any two steps, and pages take their steps in rotation, so that a small
+ * one does not wait for a large one. If a page is already in progress, all clients get the same one.
  *
- * Before the first answer of the API the server's time is unknown: the state is shown by the local clock, and nothing
- * is covered by it.
+ * Before the first answer of the API the server's time is unknown. Then the local clock is used to show the state, and
+ * nothing counts as covered by it.
  */
 
 import { createTurns, NEVER_ABORTED } from '../core/async.ts';
@@ -59,7 +59,7 @@ export interface PageParts extends DeviceReportParts {
   readonly recentEvents: () => readonly RecentEvent[];
 }
 
-/** Creates the source of what the page shows. */
+/** Creates the source of the page's facts. */
 export function createPageFacts(given: PageParts): PageFacts {
   const parts = byAnyClock(given);
   const { store } = parts.context;
@@ -78,12 +78,12 @@ export function createPageFacts(given: PageParts): PageFacts {
   };
 }
 
-/** The parts, in which a time is always known. */
+/** The same parts, with a time that is always known. */
 interface TimedParts extends PageParts {
   readonly wantedRange: () => WantedRange;
 }
 
-/** The same, with the local clock where the server's is not known yet. */
+/** The same parts, with the local clock while the server's time is not known. */
 function byAnyClock(parts: PageParts): TimedParts {
   const { settings, serverClock } = parts.context;
   const { nowMs } = serverClock;
@@ -118,12 +118,12 @@ function alertRow(alert: KnownAlert): AlertRow {
 }
 
 /**
- * Before the first scan of the fleet (the API has not answered since the start) a list is made here, and kept for so
- * long.
+ * Before the first scan of the fleet (the API has not answered since the start) the list is made here, and cached for
+ * this long.
  */
 const OWN_LIST_MS = 15 * SECOND_MS;
 
-/** Prepares the list of devices. Their order by name is made once for each scan. */
+/** Prepares the list of devices. It is sorted by name once for each scan. */
 function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesPage {
   const listing = createListing(parts);
   let listed: { readonly listing: readonly DeviceSummary[]; readonly byName: readonly ListEntry[] } | null = null;
@@ -132,7 +132,7 @@ function createPageDevices(parts: TimedParts): (query: DevicesQuery) => DevicesP
     if (listed?.listing !== latest) listed = { listing: latest, byName: listByName(latest) };
     const { rows, matching, states, page, pages } = pickDevices(listed.byName, query);
     const wantedRange = parts.wantedRange();
-    // The last day is the one that is covered last: just after midnight nothing of the new one is wanted yet.
+    // The last day is the last covered one: just after midnight no part of the new day is wanted yet.
     const lastDay = Number(maxNs(wantedRange.limit - 1n, 0n) / DAY_NS);
     const fromDay = Math.min(lastDay, Math.max(lastDay - BAR_DAYS + 1, Number(wantedRange.wantedFrom / DAY_NS)));
     const days = lastDay - fromDay + 1;
@@ -199,18 +199,18 @@ function coverageCells(
 ) {
   const { context } = parts;
   const known = context.store.device(deviceId);
-  // Forgotten since the scan.
+  // The device was forgotten since the scan.
   if (known === null) return ' '.repeat(days);
   const now = { ...telemetryNow(context.store, deviceId), newestNs };
   const all = union(coveredIntervals(now.covered), emptyByListing(context, known, now));
   const whole = wantedPart(known, { from: wantedRange.wantedFrom, to: limitFor(wantedRange, now) });
-  // The newest end is always open: without lag it is no gap.
+  // The newest end is always open. Without a lag it is not a gap.
   const wanted = isCurrent ? { ...whole, to: minNs(whole.to, all.at(-1)?.to ?? whole.to) } : whole;
   const withReadings = new Set(parts.facts.daysOf(deviceId, fromDay).map(({ day }) => day));
   return dayBar({ fromDay, days, wanted, covered: all, withReadings, isLeftOut: state === 'excluded' });
 }
 
-/** About how much is read in one step, in characters, and how long it goes on without giving others their turn. */
+/** About how many characters are read in one step, and how long a page continues without a turn for others. */
 const STEP_BYTES = 256 * 1024;
 const TURN_MS = 12;
 
@@ -287,10 +287,10 @@ function withShortNames(report: DeviceReport): DeviceReport {
   };
 }
 
-/** Takes a step once no one else takes one, and lets others have their turn after it. */
+/** Takes a step when no other page takes one, and gives others their turn afterwards. */
 type Step = <T>(work: () => T) => Promise<T>;
 
-/** Creates the taking of steps of one page source: one step at a time. */
+/** Creates the steps of one page source: one step at a time. */
 function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
   const turns = createTurns();
   return async (work) => {
@@ -304,7 +304,7 @@ function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
   };
 }
 
-/** The same, made once for those who request it while it is under way. */
+/** Shares one result among all clients that request the same page while it is in progress. */
 function madeOnce(make: PageFacts['device']): PageFacts['device'] {
   const underWay = new Map<string, Promise<DevicePageFacts | null>>();
   return (deviceId, rangeSeconds) => {

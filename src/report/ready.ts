@@ -1,6 +1,6 @@
 /**
- * The readiness check (`/readyz`): it succeeds when the last day of every device is covered and nothing that is needed
- * has failed. Waiting for quota is no failure.
+ * The readiness check (`/readyz`): it succeeds when the last day of every device is covered and no needed part has
+ * failed. Waiting for quota is no failure.
  *
  * It also reports once per process that the initial sync is complete, so that no one has to watch a progress bar for
  * hours.
@@ -30,7 +30,7 @@ interface ReadyParts {
 
 type Reason = readonly [code: ReadyCode, text: string, name?: string];
 
-/** The answer, with a code for each reason. Cheap: the devices were scanned before. */
+/** The report, with a code for each reason. Cheap, because the devices were scanned before. */
 export function readyNow(parts: ReadyParts): ReadyReport {
   const { deliverers, room } = parts;
   const { full } = room.status();
@@ -80,7 +80,7 @@ function clockReasons({ serverClock }: ReadyParts): Reason[] {
 
 function deviceReasons({ fleet, streams, store }: ReadyParts): Reason[] {
   const seen = fleet();
-  // A complete list that is empty is an answer. One that was just read was not scanned yet.
+  // A complete list that is empty is an answer. A list that was just read has not been scanned yet.
   if (!streams.isListed() || seen === null || (seen.listed === 0 && hasAny(store))) {
     return [['devices_not_listed', 'the device list is not complete yet']];
   }
@@ -94,8 +94,8 @@ function hasAny({ devices }: ReadyParts['store']): boolean {
 }
 
 /**
- * How often to check whether the first fill is complete, until it is; the reports for it take at most this part of the
- * time.
+ * How often to check whether the initial sync is complete, until it is. The reports for that take at most this part of
+ * the time.
  */
 const FIRST_FILL_CHECK_MS = 10 * SECOND_MS;
 const CPU_SHARE = 0.02;
@@ -105,12 +105,12 @@ interface FirstFillParts {
   readonly ready: () => ReadyReport;
   readonly observe: Observe;
   readonly clock: Pick<Clock, 'monoMs'>;
-  /** Where people find the status page. */
+  /** The address of the status page for people. */
   readonly statusPage: string;
 }
 
 /**
- * @returns a function to call often; it reports once, when the initial sync is done: each gap that is left has a
+ * Returns a function to call often. It reports once, when the initial sync is complete: each remaining gap has a
  * reason.
  */
 export function createFirstFill({ report, ready, observe, clock, statusPage }: FirstFillParts): () => void {
@@ -137,7 +137,7 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
   };
 }
 
-/** The gap since the last poll may be open; any other gap without a reason is still to be read. */
+/** The gap since the last poll may be open. Any other gap without a reason is still to be read. */
 function isFilled({ gaps, lag_seconds }: StatusReport['devices'][number], behindAfter: number): boolean {
   if (lag_seconds === null) return gaps.length > 0 && gaps.every(({ reason }) => reason !== PENDING);
   return gaps.filter(({ reason }) => reason === PENDING).length <= (lag_seconds > behindAfter ? 1 : 0);

@@ -32,12 +32,12 @@ import { phaseOf } from '../scheduler/planning.ts';
 import { type DeviceSums, silentDevicesText, snapshotDevices, sumUp } from './device-snapshot.ts';
 import type { HistoryEta } from './history-eta.ts';
 
-/** A destination, from its deliverer or from the state, which does not have the times of a block. */
+/** A destination, from its deliverer or from the state. The state does not have the times of a block. */
 export interface ReportedDestination extends BlockFacts {
   readonly name: string;
-  /** Its number in the state; `null` where that does not know it yet: everything waits for it. */
+  /** Its number in the state; `null` if the state does not know it yet, so that every point waits for it. */
   readonly destinationId: number | null;
-  /** `null` where no process delivers. */
+  /** `null` if no process delivers. */
   deliveredLines(): number | null;
 }
 
@@ -46,9 +46,9 @@ export interface ReportParts {
   readonly context: ReportContext;
   readonly deliverers: readonly ReportedDestination[];
   readonly quota: () => Omit<QuotaStatus, 'lanes'>;
-  /** The lag of readings in normal operation if the quota is too small, in ms. */
+  /** The normal lag of readings if the quota is too small, in ms. */
   readonly staleMs: () => number;
-  /** How long until all gaps are closed, in seconds; `null`: not known. Looks at every device now and then. */
+  /** How long until all gaps are closed, in seconds; `null`: not known. Sometimes checks every device. */
   readonly historyEta: () => HistoryEta | null;
   readonly streams: Pick<
     StreamReport,
@@ -56,12 +56,12 @@ export interface ReportParts {
   >;
   readonly room: Pick<Room, 'status'>;
   readonly facts: Omit<StateFacts, 'requestsOf' | 'daysOf'>;
-  /** Whether a process works with the state. */
+  /** Whether a process uses the state. */
   readonly isRunning: () => boolean;
   readonly version: string;
 }
 
-/** Puts the report together. Costs a scan of every device: made on request, not kept. */
+/** Composes the report. Costs a scan of every device, so it is made on request and not stored. */
 export function reportNow(parts: ReportParts): StatusReport {
   const { context } = parts;
   const wantedRange = wantedNow(context);
@@ -83,7 +83,11 @@ export function overviewNow(parts: ReportParts, found: DeviceSums | null): Statu
   return overview;
 }
 
-/** @param isTimeKnown while the server's time is unknown, devices are only counted. */
+/**
+ * Composes the overview.
+ *
+ * @param isTimeKnown while the server's time is unknown, devices are only counted.
+ */
 function composeOverview(parts: ReportParts, sums: DeviceSums, isTimeKnown: boolean): StatusOverview {
   const { context, version, facts } = parts;
   const { store, serverClock } = context;
@@ -128,10 +132,10 @@ function composeOverview(parts: ReportParts, sums: DeviceSums, isTimeKnown: bool
   };
 }
 
-/** The streams; before the first answer since the start with the time of the last one before it. */
+/** The streams. Before the first answer since the start, each has the time of its last answer before it. */
 function streamsOf({ streams, facts }: ReportParts): readonly StreamStatus[] {
   const list = streams.list();
-  // A stream without its scope stays unread; to look for its last answer takes a scan of all requests each time.
+  // A stream without its scope stays unread, and finding its last answer takes a scan of all requests each time.
   if (list.every(({ state, last_read_at }) => state === 'off' || last_read_at !== null)) return list;
   const storedMs = new Map(facts.streams().map(({ stream, readAtMs }) => [stream, readAtMs]));
   return list.map((each) => ({
@@ -154,7 +158,7 @@ function lagSummary({ context, staleMs }: ReportParts, nowMs: EpochMs) {
   return { target_seconds: seconds(targetMs), expected_seconds: seconds(Math.max(targetMs, staleMs())) };
 }
 
-/** An open job, with what it reports of its progress. */
+/** An open job, with the progress that it reports. */
 function jobStatus({ id, kind, state, requestedBy, requestedMs, startedMs, args, progress }: OpenJob): JobStatus {
   const known = readProgress(progress);
   return {
@@ -176,8 +180,8 @@ function jobStatus({ id, kind, state, requestedBy, requestedMs, startedMs, args,
 }
 
 /**
- * A job with the ETA and the rate that it has reported, if they are still true: they are not while no process runs it,
- * or while the API cannot be read.
+ * A job with the ETA and the rate that it has reported, if they still apply. They do not while no process runs it, or
+ * while the API cannot be read.
  */
 function movingJob({ isRunning, streams }: ReportParts, job: JobStatus): JobStatus {
   const still = { ...job, requests_per_minute: null, eta_seconds: null, eta_basis: null, waits: null };
@@ -194,7 +198,11 @@ function jobRange({ from, to, begunTo }: BackfillArgs): NonNullable<JobStatus['r
   };
 }
 
-/** @param medianSeconds the lag of the archive. */
+/**
+ * The report on a destination.
+ *
+ * @param medianSeconds the lag of the archive.
+ */
 function destinationReport(
   { context: { store }, facts }: ReportParts,
   { name, destinationId: id, deliveredLines, blockedReason, nextAttemptInMs, blockedForMs }: ReportedDestination,
@@ -247,14 +255,15 @@ function nextStatus(
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
   const attemptMs = streams.nextAttemptInMs();
   const attempt_at = attemptMs === null ? null : timeText(Math.round(nowMs + attemptMs));
-  // Nothing is closed while no process runs.
+  // No gap is closed while no process runs.
   const eta = open.devices === 0 || !isRunning() ? null : historyEta();
   return {
     attempt_at,
     streams: streams.list().map(({ name, state, last_read_at }) => {
-      // No stream is read before, and all are read soon after a key is accepted. The state alone does not show when.
+      // No stream is read before that, and all are read soon after a key is accepted. The state alone does not show
+      // when.
       if (streams.isRefused()) return { name, due_at: state === 'off' ? null : attempt_at };
-      // Each device is due at a time of its own: telemetry has the next turn of the schedule.
+      // Each device is due at its own time. Telemetry gets the next time of the schedule.
       const fromMs = name === 'telemetry' || last_read_at === null ? nowMs : Date.parse(last_read_at);
       return { name, due_at: state === 'off' ? null : timeText(after(name, fromMs)) };
     }),
@@ -266,7 +275,7 @@ function nextStatus(
   };
 }
 
-/** The first turn of a stream after a time, in the phase of the workspace. */
+/** The first time of a stream's schedule after a given time, in the phase of the workspace. */
 export function dueAfter(
   schedules: Schedules,
   workspace: string,
@@ -289,7 +298,7 @@ interface SummaryFacts {
   readonly next: NextStatus;
 }
 
-/** The state in a sentence: the most serious problem, or how far the sync is. Without a process that comes first. */
+/** The state in one sentence: the most serious problem, or the progress of the sync. A missing process comes first. */
 function composeSummary(parts: ReportParts, facts: SummaryFacts): Pick<StatusReport, 'summary' | 'summary_problem'> {
   const found = worstProblem(parts) ?? {
     summary: syncText(parts, facts),
@@ -298,14 +307,14 @@ function composeSummary(parts: ReportParts, facts: SummaryFacts): Pick<StatusRep
   return parts.isRunning() ? found : { ...found, summary: `${stoppedText(parts)} ${found.summary}` };
 }
 
-/** That no process works with the state, since when, and what to do. */
+/** The text if no process uses the state: since when, and the remedy. */
 function stoppedText({ facts }: ReportParts): string {
   const lastMs = facts.lastRequestMs();
   const last = lastMs === null ? '' : `; the last request was at ${formatMs(lastMs).replace(/\.\d+/, '')}`;
   return `No daemon is running${last}. Start it, or run --once.`;
 }
 
-/** How far the sync is, in one or more sentences. */
+/** The progress of the sync, in one or more sentences. */
 function syncText(parts: ReportParts, { devices, excluded, sums, destinations, jobs, next }: SummaryFacts): string {
   const isAtWork = parts.isRunning();
   if (!parts.streams.isListed()) return noListText(devices, isAtWork);
@@ -317,7 +326,7 @@ function syncText(parts: ReportParts, { devices, excluded, sums, destinations, j
   const more = `${isAtWork ? backfillText(jobs) : ''}${silent}${waiting}`;
   if (sums.complete === devices) {
     const one = devices === 1 ? 'the device is complete' : `all ${devices} devices are complete`;
-    // Nothing is in sync that is not read.
+    // While telemetry is not read, it is not called in sync.
     const head = isAtWork ? `In sync: ${one}` : capitalized(one);
     return `${head}${leftOut}${deliveredText(destinations)}.${more}`;
   }
@@ -325,7 +334,7 @@ function syncText(parts: ReportParts, { devices, excluded, sums, destinations, j
   return `${work}${sums.complete} of ${devices} devices complete${leftOut}${etaText(next)}.${more}`;
 }
 
-/** The backfills under way, each a sentence: they read beyond the range that is to be in sync. */
+/** The running backfills, one sentence each: they read beyond the sync range. */
 function backfillText(jobs: readonly JobStatus[]): string {
   return jobs
     .filter(({ kind, state }) => kind === 'backfill' && state === 'running')
@@ -337,7 +346,7 @@ function backfillText(jobs: readonly JobStatus[]): string {
     .join('');
 }
 
-/** The part of it that the databases have. */
+/** The sentence about the points that the databases have. */
 function deliveredText(destinations: readonly DestinationReport[]): string {
   if (destinations.length === 0) return '';
   const textOf = ({ name }: DestinationReport): string => databaseText(name, destinations.length);
@@ -351,9 +360,7 @@ function deliveredText(destinations: readonly DestinationReport[]): string {
   return `; ${waiting.join(', ')}`;
 }
 
-/**
- * Which databases have every point, and how many points are missing in the others, where nothing waits for delivery.
- */
+/** If no point waits for delivery: which databases have every point, and how many points are missing in the others. */
 function completeText(
   destinations: readonly DestinationReport[],
   textOf: (destination: DestinationReport) => string,
@@ -401,7 +408,7 @@ function worstProblem({
   return null;
 }
 
-/** The beginning of the sentence about what keeps the API from being read. */
+/** The beginning of the sentence about why the API cannot be read. */
 export function apiProblemText(isRunning: boolean): string {
   return isRunning ? 'The API cannot be read' : 'Polling failed at the last attempt';
 }
@@ -417,7 +424,8 @@ function noDeviceText(excluded: number): string {
 }
 
 /**
- * A stream whose state is news. Others may be off on purpose; without telemetry no wanted range is ever read.
+ * A stream whose state is worth reporting. Others may be off on purpose; without telemetry no wanted range is ever
+ * read.
  */
 function unreadStream({
   list,

@@ -25,11 +25,11 @@ import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, SECOND_M
 import { compareText, orderKey } from './device-list.ts';
 
 /**
- * The cells of a range: whole seconds long, at whole multiples of their length, so that they stay where they are while
+ * The cells of a range. They are whole seconds long and begin at multiples of their length, so that they do not move as
  * time continues.
  */
 interface CellGrid {
-  /** Where the first begins: not after the range's beginning. */
+  /** Where the first cell begins: not after the range's beginning. */
   readonly fromMs: EpochMs;
   readonly cellMs: number;
   readonly cells: number;
@@ -44,14 +44,14 @@ export function createGrid(fromMs: EpochMs, toMs: EpochMs): CellGrid {
 
 /** The series of a device while its lines are read. */
 export interface SeriesCells {
-  /** Takes telemetry lines of one device, in the order of time, all of them inside of the grid. */
+  /** Takes telemetry lines of one device, in the order of time, all inside the grid. */
   add(lines: readonly string[]): void;
   result(): { readonly sensors: readonly SensorSeries[]; readonly leftOut: number };
 }
 
-/** More sensors than that are not counted one by one. */
+/** Sensors beyond this number are not counted one by one. */
 const MOST_COUNTED = 10_000;
-/** How many series are known by their text: more than one reading can have. */
+/** How many series are cached by their text: more than one reading can have. */
 const MOST_KNOWN = 4096;
 
 /** Creates the series of a device, without any value. */
@@ -71,7 +71,7 @@ export function createSeriesCells(grid: CellGrid): SeriesCells {
     if (at >= MAX_SENSORS) return null;
     const sensor = emptySensor(name, key, grid.cells);
     kept.splice(at, 0, sensor);
-    // A sensor that is pushed out never comes back: those before it stay.
+    // A sensor that is pushed out never returns, because the sensors before it stay.
     const out = kept.length > MAX_SENSORS ? kept.pop() : undefined;
     if (out !== undefined) out.isOut = true;
     return sensor;
@@ -105,7 +105,7 @@ export function createSeriesCells(grid: CellGrid): SeriesCells {
 /** The text before a number in a line. */
 const NUMBER = 'value=';
 
-/** A sensor while its values come. */
+/** A sensor while its values are read. */
 interface Sensor {
   readonly name: string;
   readonly key: string;
@@ -115,7 +115,7 @@ interface Sensor {
   readonly max: Float64Array;
   values: number;
   last: { readonly raw: string; readonly at: string };
-  /** Whether another one has replaced it. */
+  /** Whether another sensor has replaced it. */
   isOut: boolean;
 }
 
@@ -145,7 +145,7 @@ function take(sensor: Sensor, line: string, valueAt: number, grid: CellGrid): vo
   sensor.values += 1;
   sensor.last = { raw, at };
   sensor.count[cell] = count;
-  // Divided first: the difference of two doubles may be more than a double holds.
+  // Divided before subtracting: the difference of two doubles may exceed the range of a double.
   sensor.mean[cell] = mean + (value / count - mean / count);
   if (value < (sensor.min[cell] ?? value)) sensor.min[cell] = value;
   if (value > (sensor.max[cell] ?? value)) sensor.max[cell] = value;
@@ -165,7 +165,7 @@ function toSeries({ name, count, min, mean, max, values, last }: Sensor, times: 
   };
 }
 
-/** Twelve digits are more than any sensor has: the rest is noise of the sum, and makes the page longer. */
+/** Twelve digits are more than any sensor has. Further digits are rounding noise and make the page longer. */
 function rounded(value: number): number {
   return Number(value.toPrecision(12));
 }
@@ -175,10 +175,10 @@ function between(value: number, least = value, most = value): number {
 }
 
 /**
- * The newest value of each sensor in some lines, in the order of the sensors' names. Of two at one instant (they are of
- * two types) the one whose field comes last.
+ * The newest value of each sensor in some lines, in the order of the sensors' names. If two values have one instant
+ * (they have two types), the one whose field comes last.
  *
- * @param most how many sensors at most.
+ * @param most the maximum number of sensors.
  */
 export function lastValues(lines: readonly string[], most: number): readonly LastValue[] {
   const newest = new Map<string, { readonly field: string; readonly raw: string; readonly at: EpochNs }>();
@@ -200,7 +200,7 @@ export function lastValues(lines: readonly string[], most: number): readonly Las
 }
 
 /**
- * A value as it is shown.
+ * A value as the page shows it.
  *
  * @param raw as it stands in a line: `21.5`, `true`, `"text"`.
  */
@@ -215,11 +215,11 @@ function lastValue(sensor: string, raw: string, at: EpochNs): LastValue {
 
 const BAR_CELLS = 60;
 
-/** The least that a cell is long. */
+/** The shortest cell. */
 const LEAST_CELL_NS = 60n * SECOND_NS;
 
 /**
- * Computes a bar. A cell is covered if nothing in it is missing. It counts as empty if it is covered and none of its
+ * Computes a bar. A cell is covered if no part of it is missing. It counts as empty if it is covered and none of its
  * days has a reading: readings are counted by days, not by hours.
  */
 export function coverageBar(
@@ -247,10 +247,10 @@ function touchesAny({ from, to }: Interval, days: ReadonlySet<number>): boolean 
 
 /** The facts about a device and some days. */
 export interface BarFacts {
-  /** The first day (days since 1970), and how many. */
+  /** The first day (days since 1970), and the number of days. */
   readonly fromDay: number;
   readonly days: number;
-  /** The wanted range: of a day only this part counts. */
+  /** The wanted range. Only this part of a day counts. */
   readonly wanted: Interval;
   readonly covered: Intervals;
   /** The days (since 1970) that have a reading. */

@@ -1,6 +1,6 @@
 /**
- * The charts of a device's page: of each sensor the mean as a line in a band from the least to the most. Drawn anew
- * where the sensors, the width or the colours change, else given the newer values.
+ * The charts of a device's page: for each sensor the mean as a line in a band from the minimum to the maximum. A chart
+ * is redrawn if the sensors, the width or the colours change; otherwise it only gets the newer values.
  */
 import { isUtc, timeParts } from './zone.js';
 
@@ -23,12 +23,12 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** With fewer values than this each one gets a dot. */
+/** With fewer values than this, each value gets a dot. */
 const FEW = 60;
 
 /**
- * The drawn cells: those with values, and an empty one where there are none for much longer than the sensor usually
- * takes from one to the next. A sensor with one value an hour gets a line too.
+ * The cells to draw: those with values, and an empty one in each break that is much longer than the sensor's usual
+ * interval. So a sensor with one value per hour gets a line too.
  *
  * @param {Series} series
  */
@@ -45,7 +45,7 @@ function dataOf({ times, mean, min, max }) {
   return data;
 }
 
-/** A range without values that is so many times as long as usual is shown as a gap. */
+/** A range without values that is this many times as long as usual is shown as a break. */
 const LONG = 4;
 
 /**
@@ -77,9 +77,10 @@ function showValues(plot, output, unit) {
 }
 
 /**
- * Times under the axis: the hour, or the day where one begins or cells are days.
+ * The texts of the time axis: the hour, or the day if one begins or cells are days.
  *
- * @param {any} _plot @param {number[]} splits
+ * @param {any} _plot
+ * @param {number[]} splits
  */
 function timesShown(_plot, splits) {
   return splits.map((at) => {
@@ -95,9 +96,10 @@ const LARGE = [
 ];
 
 /**
- * Values beside the axis with their unit, the large ones in thousands.
+ * The texts of the value axis with their unit, large values in thousands.
  *
- * @param {number[]} splits @param {string} unit
+ * @param {number[]} splits
+ * @param {string} unit
  */
 function valuesShown(splits, unit) {
   const most = Math.max(...splits.map(Math.abs));
@@ -106,9 +108,10 @@ function valuesShown(splits, unit) {
 }
 
 /**
- * As wide as the longest of them.
+ * The width of the value axis, which fits its longest text.
  *
- * @param {any} _plot @param {string[] | null} values
+ * @param {any} _plot
+ * @param {string[] | null} values
  */
 function widthOfValues(_plot, values) {
   return 14 + 7 * Math.max(3, ...(values ?? []).map(({ length }) => length));
@@ -194,7 +197,7 @@ function drawAll() {
   }
 }
 
-/** Draws all of them anew, as the colours or the zone are others. */
+/** Redraws all charts, because the colours or the zone have changed. */
 export function redrawCharts() {
   for (const { plot } of drawn.values()) plot.destroy();
   drawn.clear();
@@ -202,7 +205,7 @@ export function redrawCharts() {
 }
 
 /**
- * Fetches the readings that the page names and draws them; does nothing on a page without.
+ * Fetches the readings that the page names and draws them; does nothing on a page without charts.
  *
  * @param {AbortSignal} signal
  */

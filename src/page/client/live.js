@@ -1,8 +1,9 @@
 /**
- * Keeps the page up to date: requests it again every few seconds and exchanges what has changed, in place. Rests while
- * the page is hidden, shows when the program cannot be reached, and continues by itself when it can be again.
+ * Keeps the page up to date: requests it again every few seconds and replaces the parts that have changed, in place.
+ * Pauses while the page is hidden, shows when the program cannot be reached, and continues by itself when it can be
+ * reached again.
  *
- * Everything works without this; it only saves the reloading.
+ * The page works without this script, which only saves reloading.
  */
 import { drawCharts, redrawCharts } from './charts.js';
 import { beginZone, showTimes, timeParts } from './zone.js';
@@ -24,13 +25,13 @@ let timer;
 const isPaused = () => pause?.getAttribute('aria-pressed') === 'true';
 
 /**
- * Exchanges what has changed.
+ * Replaces the parts that have changed.
  *
  * @param {Document} fresh
  */
 function take(fresh) {
   const { version } = fresh.body.dataset;
-  // Another version of the program may come with another script and style.
+  // Another version of the program may have another script and style.
   if (version !== undefined && version !== document.body.dataset.version) location.reload();
   document.title = fresh.title;
   showTimes(fresh);
@@ -47,11 +48,11 @@ function take(fresh) {
 }
 
 /**
- * Makes a part of the page like a newer one, changing nothing that is alike: focus, scrolling, selections and what
- * somebody types stay where they are. Elements with `data-key` are found again wherever they went; those with
- * `data-keep` are left alone.
+ * Changes a part of the page to a newer one. Equal parts are not touched, so focus, scrolling, selections and typed
+ * text stay. Elements with `data-key` are found again wherever they have moved; those with `data-keep` are left alone.
  *
- * @param {Node} old @param {Node} fresh
+ * @param {Node} old
+ * @param {Node} fresh
  */
 function morph(old, fresh) {
   if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
@@ -69,10 +70,10 @@ function morph(old, fresh) {
 
 /** @param {Element} old @param {Element} fresh */
 function morphAttributes(old, fresh) {
-  // The reader's text in a field stays.
+  // The text that the reader has typed into a field stays.
   if (old instanceof HTMLInputElement && old.type === 'search') return;
   for (const { name } of [...old.attributes]) {
-    // So do the sections that the reader has opened.
+    // Sections that the reader has opened stay open.
     if (name === 'open' && old.nodeName === 'DETAILS') continue;
     if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   }
@@ -102,10 +103,12 @@ function morphChildren(old, fresh) {
 }
 
 /**
- * The node that is to become like a newer one. Of those without a key the next one serves; one with a key waits for its
- * own turn.
+ * The node that will be changed to a newer one. For a node without a key this is the next one; a node with a key is
+ * found by its key.
  *
- * @param {Node} wanted @param {ChildNode | null} at @param {Map<string | null, ChildNode>} keyed
+ * @param {Node} wanted
+ * @param {ChildNode | null} at
+ * @param {Map<string | null, ChildNode>} keyed
  */
 function takePartner(wanted, at, keyed) {
   const key = keyOf(wanted);
@@ -145,7 +148,7 @@ async function refresh() {
   try {
     const answer = await fetch(location.pathname + location.search, { signal, cache: 'no-store' });
     const body = await answer.text();
-    // A device that is no longer known has a page about that; anything else that is no page is no answer.
+    // A device that is no longer known has a page that says so. Any other response that is not a page does not count.
     if (!/^text\/html/.test(answer.headers.get('content-type') ?? '')) throw new Error(String(answer.status));
     if (mine !== pending) return;
     take(new DOMParser().parseFromString(body, 'text/html'));
@@ -185,7 +188,7 @@ document.addEventListener('click', (event) => {
 });
 
 /**
- * The address that the form stands for.
+ * The address for the values of the form.
  *
  * @param {HTMLFormElement} form
  */

@@ -1,11 +1,11 @@
 /**
- * Times in the reader's zone, or in UTC where the reader has chosen that. The server sends UTC; the choice stays in
- * this browser.
+ * Times in the reader's zone, or in UTC if the reader has chosen that. The server sends UTC; the choice stays in this
+ * browser.
  */
 const KEY = 'tidemark-zone';
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** Where the browser keeps nothing: for as long as the page stands. */
+/** The choice if the browser stores nothing: it lasts as long as the page. */
 let chosen = '';
 try {
   chosen = localStorage.getItem(KEY) ?? '';
@@ -31,7 +31,7 @@ export function timeParts(at) {
   return { year, day: `${day} ${MONTHS[month]}`, minutes: `${two(hour)}:${two(minute)}`, seconds: two(second) };
 }
 
-/** The zone as it is named beside a time: `UTC`, `CET`, `GMT+5:30`. @param {Date} at */
+/** The label of the zone next to a time: `UTC`, `CET`, `GMT+5:30`. @param {Date} at */
 function zoneLabel(at) {
   if (isUtc()) return 'UTC';
   const parts = new Intl.DateTimeFormat('en-GB', { hour: 'numeric', timeZoneName: 'short' }).formatToParts(at);
@@ -39,9 +39,11 @@ function zoneLabel(at) {
 }
 
 /**
- * As short as it can be understood beside the page's own time, like the server writes it.
+ * A time that is as short as possible relative to the page's time, in the form that the server uses.
  *
- * @param {Date} at @param {Date} now @param {Date} other the other end of its range
+ * @param {Date} at
+ * @param {Date} now
+ * @param {Date} other the other end of its range
  */
 function shortTime(at, now, other) {
   const [then, today, end] = [timeParts(at), timeParts(now), timeParts(other)];
@@ -50,7 +52,7 @@ function shortTime(at, now, other) {
   return isToday ? `${then.minutes}:${then.seconds}` : `${then.day} ${then.minutes}`;
 }
 
-/** The other end of the range that a time is an end of; itself where it is none. @param {Element} element */
+/** The other end of the range that a time belongs to; the time itself if there is no range. @param {Element} element */
 function otherEnd(element) {
   const ends = [...(element.closest('[data-range]')?.querySelectorAll('time') ?? [])];
   return ends.find((end) => end !== element) ?? element;
@@ -81,22 +83,22 @@ function nameZone() {
 }
 
 /**
- * Shows the page's times, and lets the reader choose.
+ * Shows the page's times, and lets the reader choose the zone.
  *
- * @param {() => void} onChange what else depends on the zone
+ * @param {() => void} onChange called when the zone changes
  */
 export function beginZone(onChange) {
   showTimes(document);
   nameZone();
   const button = document.querySelector('#zone');
-  // In a reader's zone that is UTC both choices show the same times.
+  // If the reader's zone is UTC, both choices show the same times.
   if (!/^(Etc\/)?UTC$/.test(Intl.DateTimeFormat().resolvedOptions().timeZone)) button?.removeAttribute('hidden');
   button?.addEventListener('click', () => {
     chosen = isUtc() ? 'local' : 'UTC';
     try {
       localStorage.setItem(KEY, chosen);
     } catch {
-      // Then it holds until the page is loaded again.
+      // In that case the choice lasts until the page is loaded again.
     }
     showTimes(document);
     nameZone();
