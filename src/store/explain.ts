@@ -1,7 +1,7 @@
 /**
  * Turns errors of SQLite, the file system and the archive's compression into messages with a next step.
  *
- * It covers everything that can be wrong with a file from outside. Any other error is a bug of this program and passes
+ * It covers every fault of a file that has an outside cause. Any other error is a bug of this program and passes
  * through unchanged.
  */
 import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { type Advice, codeOf, UserError } from '../core/faults.ts';
 import { isRecord } from '../core/json.ts';
 import { plainText, shellText } from '../core/text.ts';
 
-/** The state does not hold together: what was read is not what was written. */
+/** The state is damaged: the data that was read is not the data that was written. */
 export class DamageError extends Error {
   override readonly name = 'DamageError';
   readonly code = 'SQLITE_CORRUPT';
@@ -20,8 +20,8 @@ export class DamageError extends Error {
 /**
  * Does some work with the state at `path`.
  *
- * @throws UserError (exit 1) in place of the error of the file system or the database; a `StateFullError` where that
- * was about room or the disk: nothing was written then, and the program may go on without writing more.
+ * @throws UserError (exit 1) instead of the error of the file system or the database; a `StateFullError` if the disk
+ * was full or failed: nothing was written then, and the program may continue without further writes.
  */
 export function explained<T>(path: string, work: () => T): T {
   try {
@@ -32,29 +32,29 @@ export function explained<T>(path: string, work: () => T): T {
 }
 
 /**
- * The same for every call of an object and of the objects in it: what may go wrong with a file may do so at any use of
- * it. It wraps the complete store; its parts throw the original errors.
+ * Wraps every call of an object, and of the objects in it, in the same way, because any use of a file may fail. It
+ * wraps the complete store; the parts of the store throw the original errors.
  */
 export function explainedCalls<T extends object>(path: string, calls: T): T {
   const wrap = (call: unknown): unknown => {
     if (typeof call === 'function') return (...values: unknown[]) => explained(path, () => call(...values));
     return isRecord(call) ? explainedCalls(path, call) : call;
   };
-  // Each call keeps its own arguments and result, which a mapped type cannot show.
+  // Each call keeps its own arguments and result, which a mapped type cannot express.
   return Object.fromEntries(Object.entries(calls).map(([name, call]) => [name, wrap(call)])) as T;
 }
 
-/** A reader may have found the damage while a daemon works with the files. */
+/** A reader may have found the damage while a daemon uses the files. */
 export const DAMAGE_REMEDY =
   'Stop Tidemark and restore a backup into an empty data_dir, or move tidemark.db, tidemark.db-wal, tidemark.db-shm and tidemark.lock away together and start again: the history is then read from the API again.';
 
-/** Linux mounts a file system so when it finds errors in it: written to then, it may lose more. */
+/** Linux mounts a file system read-only when it finds errors in it. Writing to it then may lose more data. */
 export const READ_ONLY_REMEDY =
   'Mount it for writing (if it was before, check the disk first: the system may have found errors on it), or set data_dir to another directory.';
 
 type Problem = 'damaged' | 'full' | 'busy' | 'no-directory' | 'long-name' | 'loop' | 'read-only' | 'unwritable' | 'io';
 
-/** Codes of SQLite, Node and zstd, by how they begin; the first match counts. */
+/** The prefixes of error codes from SQLite, Node and zstd; the first match counts. */
 const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['SQLITE_CORRUPT', 'damaged'],
   ['SQLITE_NOTADB', 'damaged'],
@@ -65,7 +65,7 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['SQLITE_BUSY', 'busy'],
   ['SQLITE_LOCKED', 'busy'],
   ['ENOTDIR', 'no-directory'],
-  // A link to what is not there, such as a disk that is not mounted.
+  // A link to a missing target, such as a disk that is not mounted.
   ['ENOENT', 'no-directory'],
   ['EEXIST', 'no-directory'],
   ['ELOOP', 'loop'],
@@ -80,7 +80,7 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['EROFS', 'read-only'],
   ['SQLITE_IOERR', 'io'],
   ['EIO', 'io'],
-  // Of a user, which free space on the disk does not remedy.
+  // The quota of a user, which free space on the disk does not help.
   ['EDQUOT', 'io'],
 ];
 
@@ -134,7 +134,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
   }),
 };
 
-/** Why a directory cannot be used: a part of its path is something else, or it is missing. */
+/** Why a directory cannot be used: a part of its path is not a directory, or is missing. */
 function missingText(directory: string): string {
   const file = pathAndParents(directory).find(isOther);
   return file === undefined
@@ -142,7 +142,7 @@ function missingText(directory: string): string {
     : `the directory ${directory} cannot be made, because ${file} is not a directory`;
 }
 
-/** Whether a path is there and is no directory. */
+/** Whether a path exists and is not a directory. */
 function isOther(path: string): boolean {
   try {
     return !statSync(path).isDirectory();
@@ -176,9 +176,7 @@ export function adviceOn(path: string, error: unknown): (Advice & { readonly pro
   return { problem, ...ADVICE[problem](plainText(error.message), path) };
 }
 
-/**
- * Whether a directory is not there. One that cannot be seen, because one above it is closed to this user, may be there.
- */
+/** Whether a directory is missing. If this user may not look into a directory above it, it may exist. */
 function isMissing(directory: string): boolean {
   try {
     statSync(directory);
@@ -188,7 +186,7 @@ function isMissing(directory: string): boolean {
   }
 }
 
-/** Whether the file system of a path, or of the nearest directory above it that is there, is mounted read-only. */
+/** Whether the file system of a path, or of the nearest existing directory above it, is mounted read-only. */
 function isReadOnly(path: string): boolean {
   try {
     accessSync(path, constants.W_OK);
@@ -198,11 +196,11 @@ function isReadOnly(path: string): boolean {
   }
 }
 
-/** How this user gets a directory that it can write a state to. Only an empty one gets another owner. */
+/** How this user can get a directory to write a state to. Only an empty directory may get another owner. */
 function placeRemedy(path: string, user: string): string {
   const directory = dirname(path);
   const names = namesIn(directory);
-  // Another owner would take the state away from a process that works with it.
+  // Another owner would take the state away from a process that uses it.
   if (names === null || names.some((name) => name.startsWith('tidemark.')))
     return `${rightsText(path, user)}, or set data_dir to another directory.`;
   return !hasOtherFiles(directory)
@@ -210,16 +208,16 @@ function placeRemedy(path: string, user: string): string {
     : OWN_DIRECTORY_REMEDY;
 }
 
-/** In place of the `chown` of a directory that another program may need. */
+/** The advice instead of a `chown` for a directory that another program may need. */
 export const OWN_DIRECTORY_REMEDY = 'That directory has other files in it: set data_dir to a directory of its own.';
 
-/** Whether files that are none of a state are in a directory: it may belong to another program, or to the system. */
+/** Whether a directory has files that do not belong to a state. It may belong to another program, or to the system. */
 export function hasOtherFiles(directory: string): boolean {
-  // A file system of its own has that in it from the beginning.
+  // A new file system contains this directory from the beginning.
   return namesIn(directory)?.some((name) => name !== 'lost+found' && !name.startsWith('tidemark.')) ?? false;
 }
 
-/** The names in a directory; `null` where they cannot be seen. */
+/** The names in a directory; `null` if they cannot be read. */
 function namesIn(directory: string): readonly string[] | null {
   try {
     return readdirSync(directory);
@@ -228,7 +226,7 @@ function namesIn(directory: string): readonly string[] | null {
   }
 }
 
-/** How this user gets the right to write where a process may work with the state: never by taking it from its owner. */
+/** How this user gets the right to write while a process may use the state: never by taking it from its owner. */
 function rightsText(file: string, user: string): string {
   const directory = dirname(file);
   const path = existsSync(file) ? file : directory;
@@ -237,7 +235,7 @@ function rightsText(file: string, user: string): string {
     const place = shellText(directory);
     return `Give this user write permission: chmod u+rwx ${place} && chmod u+rw ${place}/tidemark.*`;
   }
-  // A process of the other owner would have made its lock there; without that, somebody has copied the file.
+  // A process of the other owner would have created its lock there. Without one, somebody has copied the file.
   const lockOwner = ownerOf(join(directory, 'tidemark.lock'));
   const isCopy = path === file && ownerOf(directory) === user && (lockOwner === null || lockOwner === user);
   if (isCopy) return `As root: chown ${user} ${shellText(file)}`;
@@ -252,7 +250,7 @@ function ownerOf(path: string): string | null {
   }
 }
 
-/** The user of this process, as `chown` expects it: in a container it need not have a name. */
+/** The user of this process in the form that `chown` expects. In a container the user may have no name. */
 function ownUser(): string {
   try {
     return String(statSync('/proc/self').uid);

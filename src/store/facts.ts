@@ -1,5 +1,5 @@
 /**
- * Small facts of the state by their keys, the workspace that the state belongs to, and the account as last read.
+ * Small facts of the state by their keys, the workspace that the state belongs to, and the account as it was last read.
  */
 import type Database from 'better-sqlite3';
 import { UserError } from '../core/faults.ts';
@@ -13,11 +13,9 @@ export const API_WORKSPACE = 'workspace_id';
 export const WORKSPACE_TAG = 'workspace_tag';
 export const ACCOUNT_FACT = 'account';
 
-/**
- * The table of facts, which remembers what it has read: a row that was changed past it would be read as it was before.
- */
+/** The table of facts. It caches the rows that it reads, so every change must go through it. */
 export interface Facts {
-  /** The value of a fact; `null` where there is none. */
+  /** The value of a fact; `null` if there is none. */
   read(key: string): string | null;
   /** Stores or replaces a fact. Needs a transaction. */
   write(key: string, value: string): void;
@@ -39,7 +37,7 @@ export function createFacts(db: Database.Database): Facts {
 }
 
 /**
- * The facts that show to which workspace a state belongs. They are written inside transactions only.
+ * The facts that show which workspace a state belongs to. They are written only inside transactions.
  *
  * @param path the state file, for messages.
  */
@@ -67,7 +65,7 @@ export function createWorkspace(
   };
 }
 
-/** The account, read several times per request: the text is parsed when it has changed. */
+/** Reads the account. It is read several times per request, so the text is parsed only when it has changed. */
 function createAccountReader(facts: Facts): () => Account | null {
   let last: { readonly text: string | null; readonly account: Account | null } = { text: null, account: null };
   return () => {
@@ -77,7 +75,7 @@ function createAccountReader(facts: Facts): () => Account | null {
   };
 }
 
-/** The key is of another workspace than the state. */
+/** The error if the key belongs to another workspace than the state. */
 function otherWorkspace(path: string, pinned: string, found: string): UserError {
   return new UserError(
     `${path}: this state belongs to workspace ${JSON.stringify(pinned)}, but the API key belongs to ${JSON.stringify(found)}`,
@@ -87,7 +85,7 @@ function otherWorkspace(path: string, pinned: string, found: string): UserError 
   );
 }
 
-/** The configured tag is another one than that of the points. */
+/** The error if the configured tag differs from the tag of the points. */
 function otherTag(path: string, pinned: string, found: string): UserError {
   return new UserError(
     `workspace.id: the points of this state have the workspace_id tag ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path})`,

@@ -1,6 +1,6 @@
 /**
- * Stores jobs: the table as the daemon and a command use it, each over its own connection, and the state as a command
- * opens it.
+ * Stores jobs: the functions of the table for the daemon and for a command, each over its own connection, and opening
+ * the state for a command.
  *
  * Every change is one statement that names the states it may change. So two processes that change one job at the same
  * moment never undo each other: a job that has ended stays ended.
@@ -56,7 +56,7 @@ export interface OwnedJobQueue extends JobQueue {
   recover(atMs: EpochMs): void;
 }
 
-/** The table as the one process uses it that holds the lock. */
+/** The table for the process that holds the lock. */
 export function createJobQueue(db: Database.Database): OwnedJobQueue {
   const open = db.prepare<[], JobRow>(OPEN_JOBS);
   const beat = db.prepare('UPDATE job SET worker_beat = worker_beat + 1 WHERE ended_ms IS NULL');
@@ -98,7 +98,7 @@ function createSubmit(db: Database.Database): JobQueue['submit'] {
     Number(insert.run(kind, JSON.stringify(args), requestedBy, Math.floor(requestedMs)).lastInsertRowid);
 }
 
-/** The table as another process uses it. */
+/** The table for any other process. */
 function createJobBoard(db: Database.Database): JobBoard {
   const get = db.prepare<[number], JobRow>('SELECT * FROM job WHERE id = ?');
   const open = db.prepare<[], JobRow>(OPEN_JOBS);
@@ -152,12 +152,12 @@ interface OpenJobBoard {
 }
 
 /**
- * Opens the jobs of a state that another process holds, to leave one there for it. The lock is not taken and the shape
- * of the state is not changed; the holder is kept waiting for a few milliseconds at most, as every write is one small
- * statement, and carrying the log over into the file is left to it.
+ * Opens the jobs of a state that another process holds, to leave a job there for it. It does not take the lock and does
+ * not change the shape of the state. The holder waits a few milliseconds at most: every write is one small statement,
+ * and the checkpoint of the write-ahead log is left to the holder.
  *
- * @returns `null` where there are none: no state, or one of another version.
- * @throws UserError (exit 1) where this user may not.
+ * @returns `null` if there is no state, or one of another version.
+ * @throws UserError (exit 1) if this user may not open it.
  */
 export function openJobBoard(directory: string): OpenJobBoard | null {
   const path = statePath(directory);
@@ -170,7 +170,7 @@ export function openJobBoard(directory: string): OpenJobBoard | null {
         db.close();
         return null;
       }
-      // A power failure may lose progress of a job without harm, and carrying the log over is the holder's.
+      // A power failure may lose a job's progress without harm, and the checkpoint is the holder's work.
       db.pragma('synchronous = NORMAL');
       db.pragma('wal_autocheckpoint = 0');
       const board = explainedCalls(path, createJobBoard(db));
@@ -182,10 +182,7 @@ export function openJobBoard(directory: string): OpenJobBoard | null {
   });
 }
 
-/**
- * Whether it is a state of this very version; a state that was made while this version was written may have no table of
- * jobs.
- */
+/** Whether the state is of exactly this version. A state from a development version may have no table of jobs. */
 function hasJobs(db: Database.Database): boolean {
   const id = db.pragma('application_id', { simple: true });
   const version = Number(db.pragma('user_version', { simple: true }));

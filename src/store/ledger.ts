@@ -1,6 +1,6 @@
 /**
- * The ledger of the quota: every request, booked before it is sent, in the server's time, and in the local clock's
- * beside it for the case that the server's was wrong.
+ * The ledger of the quota: every request, booked before it is sent, in the server's time, and also in the local clock's
+ * time in case the server's was wrong.
  *
  * A booking is on disk before `book` returns, so neither a crash nor a restart forgets a request that was sent.
  */
@@ -9,53 +9,52 @@ import type { BookingTimes, Ledger, Purpose, RequestLane, RequestOutcome } from 
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
 import { createWriter } from './transactions.ts';
 
-/** The facts of the wait that the server requested: its end and its length. An older state has only the end. */
+/** The facts about the wait that the server requested: its end and its length. An older state has only the end. */
 const BLOCKED_UNTIL = 'blocked_until_ms';
 const BLOCKED_FOR = 'blocked_for_ms';
 
-/** How long bookings are kept: the longest quota window, and a day for `--status`. */
+/** How long bookings are kept: longer than the longest quota window, and a day more for `--status`. */
 const RETENTION_MS = 2 * DAY_MS;
 
-/** Bookings between two clearances of old ones. */
+/** How many bookings are made between two removals of old ones. */
 const CLEAR_EVERY = 1000;
 
 /**
- * How many bookings back a clearance reads the time: a booking made by a wrong clock at a start, far ahead of the
- * server's, must not clear bookings that a quota window still needs.
+ * How many bookings back a removal reads the time. A booking that a wrong clock made at a start, far ahead of the
+ * server's, must not remove bookings that a quota window still needs.
  */
 const CLEARANCE_LOOKBACK = 500;
 
 /**
- * Bookings are made in advance, as small leases, where requests follow so fast that a disk write for each would be the
- * larger part of the work: a quarter of the bookings within the last second, from eight a second on. A lease has the
- * time of its writing, and ends before the two seconds by which readers of the ledger assume bookings to be later. The
- * rest of a lease counts as spent when the process dies.
+ * If requests follow so fast that a disk write for each would be most of the work, bookings are made in advance, as
+ * small leases: from eight bookings per second on, a quarter of the number within the last second. A lease has the time
+ * of its writing, and ends within the two seconds that readers of the ledger allow for. If the process dies, the unused
+ * part of a lease counts as spent.
  */
 const LEASE_LIFE_MS = SECOND_MS;
 const LEASE_FROM = 8;
 const LEASE_PART = 4;
 const LEASE_AT_MOST = 32;
 
-/** The ledger, and what its owner does before the file is closed. */
+/** The ledger, and the work that its owner does before the file is closed. */
 export interface OwnedLedger extends Ledger {
   /**
-   * Inside a transaction of something else: writes with it what became of requests, so that this costs no commit of its
-   * own.
+   * Writes the outcomes of requests inside a transaction of other work, so that they need no commit of their own.
    *
-   * @returns to be called once that is on disk.
+   * @returns a function to call once that transaction is on disk.
    */
   ride(): () => void;
-  /** Writes what is not on disk yet, and returns the bookings made in advance. */
+  /** Writes everything that is not on disk yet, and removes the unused bookings that were made in advance. */
   flush(): void;
-  /** Facts that the rows do not have: which of them are booked in advance, and for what those were used. */
+  /** The facts that the rows do not have yet: which rows are booked in advance, and which requests have used them. */
   unwritten(): Unwritten;
 }
 
 /** The rows that were booked in advance. */
 export interface Unwritten {
-  /** All of their ids, ascending. Their purposes on disk mean nothing. */
+  /** All of their ids, ascending. Their purposes on disk have no meaning. */
   readonly ids: readonly number[];
-  /** The requests for which some of them were used. */
+  /** The requests that have used some of these rows. */
   readonly bookings: readonly Booking[];
 }
 
@@ -72,11 +71,11 @@ interface LedgerState {
   readonly write: (state: LedgerState, booking: Booking | null, count: number) => number[];
   /** When the bookings of the last second were made. */
   recent: EpochMs[];
-  /** Ids that are booked in advance, and when. */
+  /** The ids that are booked in advance, and when. */
   lease: { readonly ids: readonly number[]; readonly atMs: EpochMs };
-  /** The purposes of leased ids whose rows do not have them yet. */
+  /** The purposes of leased ids that are not in their rows yet. */
   named: Map<number, Booking>;
-  /** The outcomes of requests whose rows do not have them yet. */
+  /** The outcomes of requests that are not in their rows yet. */
   outcomes: Map<number, RequestOutcome>;
 }
 
@@ -95,7 +94,7 @@ export function createLedger(db: Database.Database): OwnedLedger {
     book: (atMs, purpose, localMs) => book(state, { atMs, localMs: localMs ?? null, purpose }),
     recordOutcome: (requestId, outcome) => {
       state.outcomes.set(requestId, outcome);
-      // The outcome of a good answer is written with its page. A failure may be read at once, and may be the last
+      // The outcome of a successful answer is written with its page. A failure may be read at once, and may be the last
       // request.
       if (outcome.fault !== null && state.lease.ids.length === 0 && state.named.size === 0) flush(state);
     },
@@ -168,7 +167,7 @@ function block({ writeBlock }: Rows, nowMs: EpochMs, waitMs: number): void {
   writeBlock.run({ until: String(Math.ceil(nowMs + waitMs)), length: String(Math.ceil(waitMs)) });
 }
 
-/** The bookings later than `from`: rows as they are on disk, and leased ids with their purposes. */
+/** The bookings later than `from`: rows on disk, and leased ids with their purposes. */
 function sentSince(state: LedgerState, from: EpochMs, lanes: readonly RequestLane[]): EpochMs[] {
   const { ids, bookings } = unwritten(state);
   const written = state.rows.since.all({ from, lanes: JSON.stringify(lanes), except: JSON.stringify(ids) }).map(Number);
@@ -188,7 +187,7 @@ function bookedSince({ rows, lease, named }: LedgerState, from: EpochMs): Bookin
 }
 
 /**
- * Books a request: by an id of the lease while that is young, else by writing.
+ * Books a request: with an id of the lease while that is young, otherwise by writing.
  *
  * @returns its id.
  */
@@ -208,7 +207,7 @@ function book(state: LedgerState, booking: Booking): number {
 }
 
 /**
- * Records the rate of the bookings.
+ * Updates the rate of the bookings.
  *
  * @returns how many to book in advance.
  */
@@ -229,7 +228,7 @@ function flush(state: LedgerState): void {
  */
 function writeAll(state: LedgerState, booking: Booking | null, count: number): number[] {
   const ids = state.write(state, booking, count);
-  // Only now is it sure that it is on disk.
+  // Cleared only now, when the data is certainly on disk.
   state.named = new Map();
   state.outcomes = new Map();
   state.lease = { ids: [], atMs: booking?.atMs ?? 0 };
@@ -262,7 +261,7 @@ function bookRow({ insert, clear }: Rows, { purpose: { lane, stream, deviceId },
 
 function ride(state: LedgerState): () => void {
   const { outcomes, named, lease } = state;
-  // Requests that follow fast are written with the next lease, many at once.
+  // Outcomes of fast requests are written with the next lease, many at once.
   if (outcomes.size === 0 || named.size > 0 || lease.ids.length > 0) return () => {};
   writeOutcomes(state);
   return () => {

@@ -14,11 +14,11 @@ import { type PackedBlock, release, unpack } from './archive/block-codec.ts';
 import { type AlertTableRow, toKnownAlert } from './device/inventory.ts';
 import type { Unwritten } from './ledger.ts';
 
-/** Counting a day of bookings takes a while where there are many, and the status page needs it often. */
+/** Counting a day of bookings takes a while if there are many, and the status page needs the count often. */
 const SPENDING_FRESH_MS = 2 * SECOND_MS;
 
 /**
- * Prepares it for an open database.
+ * Prepares the facts of an open database.
  *
  * @param unwritten the requests that have no rows yet, in the process that books them.
  */
@@ -90,7 +90,7 @@ function createSpending(db: Database.Database, unwritten: () => Unwritten): Stat
       }));
       last = { atMs: nowMs, id, lanes };
     }
-    // The sums are kept for a moment; with the requests since then they agree with the counts of all requests.
+    // The sums are cached for a moment. Together with the requests since then they equal the counts of all requests.
     const rows = newer.get(last.id, JSON.stringify(ids)) ?? [];
     return last.lanes.map(({ lane, minute, day }, at) => {
       const more = Number(rows[at] ?? 0n) + bookings.filter(({ purpose }) => purpose.lane === lane).length;
@@ -191,10 +191,10 @@ function createSeenAlerts(db: Database.Database): StateFacts['alertsSeen'] {
   };
 }
 
-/** The lines of this many devices are cached: a page that refreshes itself needs the same ones again. */
+/** The lines of this many devices are cached, because a page that refreshes itself needs the same ones again. */
 const REMEMBERED = 200;
 
-/** A device with more lines in its newest instant than that is checked each time. */
+/** A device with more lines in its newest instant is checked each time. */
 const MOST_LINES = 100;
 
 function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
@@ -220,7 +220,7 @@ function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
     if (at === null) return [];
     const from = at - MAX_OFFSET_NS;
     const blocks = around.all(deviceId, from);
-    // A point that is added to the instant comes in a block of its own, and no number is given twice.
+    // A point that is added to the instant comes in its own block, and no block number is used twice.
     const place = `${at} ${blocks.join(' ')}`;
     const last = known.get(deviceId);
     known.delete(deviceId);
@@ -235,7 +235,7 @@ function createNewestLines(db: Database.Database): StateFacts['newestLines'] {
   return db.transaction(linesOf);
 }
 
-/** Doubles distinguish most times; only near ones are compared exactly. */
+/** Doubles distinguish most times; only close ones are compared exactly. */
 function isSince(line: string, from: EpochNs): boolean {
   const digits = line.slice(line.lastIndexOf(' ') + 1);
   return Number(digits) >= Number(from) && BigInt(digits) >= from;

@@ -50,7 +50,7 @@ import { openDatabase } from './open/database.ts';
 import { createStateFacts } from './report-facts.ts';
 import { asTransactions, createRidingWriter, createWriter, type Writer } from './transactions.ts';
 
-/** The state of one workspace, open for the one process that writes it, by its parts. */
+/** The parts of the state of one workspace, open for the one process that writes it. */
 export interface OpenStore {
   readonly store: Store;
   readonly ledger: Ledger;
@@ -60,21 +60,22 @@ export interface OpenStore {
   readonly jobs: JobQueue;
   readonly facts: StateFacts;
   readonly path: string;
-  /** The upgrade that opening it made; `null` if it had the newest shape. */
+  /** The upgrade that opening the state made; `null` if it had the newest shape. */
   readonly upgrade: StateUpgrade | null;
   close(): void;
 }
 
 /** The limits and the clock of a state. */
 export interface StoreOptions {
-  /** `archive.max_size`: the file may grow a little beyond it, and no further. `null`: no limit. */
+  /** `archive.max_size`. The file may exceed it by a fixed amount, but not more. `null`: no limit. */
   readonly maxBytes?: number | null;
   /** Returns the time of archiving; SQLite's own clock by default. */
   readonly nowMs?: () => EpochMs;
 }
 
 /**
- * Opens the state in a directory, creates it if it is missing, and completes the work that the last process left.
+ * Opens the state in a directory, creates it if it is missing, and completes the work that the last process left
+ * unfinished.
  *
  * @throws UserError if it cannot be used.
  */
@@ -84,7 +85,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
   try {
     const { store, ledger, maintenance, jobs, facts } = explained(path, () => {
       const state = assemble(db, { path, nowMs });
-      // The lock has a new holder, so the jobs of the last one are not running any more.
+      // The lock has a new holder, so the jobs of the last holder are no longer running.
       state.jobs.recover(nowMs?.() ?? sqliteNowMs(db));
       finishForgetting(state);
       return state;
@@ -224,7 +225,7 @@ export function prepareParts(db: Database.Database, path: string, nowMs?: StoreO
   };
 }
 
-/** The inventory. A device that is listed is no longer a removed one. */
+/** The inventory. A device that is listed no longer counts as removed. */
 export function inventoryPort(
   { inventory, forgetting }: Pick<Parts, 'inventory' | 'forgetting'>,
   write: Writer,
@@ -302,14 +303,14 @@ export function forgettingPort(
   return {
     ...asTransactions(write, forgetting, ['step', 'startOver']),
     begin: (deviceId, keepsAlerts) => {
-      // Bookings that are not written yet name devices too.
+      // Bookings that are not written yet may name the device too.
       ledger.flush();
       return begin(deviceId, keepsAlerts);
     },
   };
 }
 
-/** Completes the removal that a process left when it died, so that no device is ever half removed. */
+/** Completes a removal that a process left unfinished when it died, so that no device stays half removed. */
 export function finishForgetting({
   store: { quarantine },
   forgetting,

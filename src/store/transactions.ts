@@ -1,7 +1,7 @@
 /**
- * Calls as transactions, and values that are remembered until a transaction writes them.
+ * Calls as transactions, and values that are cached until a transaction changes them.
  *
- * Every transaction begins with the right to write, so that none fails half-way because another connection writes.
+ * Every transaction takes the write lock when it begins, so that none fails half-way because another connection writes.
  */
 import type Database from 'better-sqlite3';
 
@@ -14,10 +14,10 @@ export type Writer = <A extends unknown[], R>(work: Call<A, R>) => Call<A, R>;
 const guards = new WeakMap<Database.Database, () => void>();
 
 /**
- * Has every write over a connection call this first, with the right to write already taken: each transaction that is
- * made from now on, and each statement that is prepared from now on and run outside of one.
+ * Makes every write over a connection call a guard first, after taking the write lock. This applies to each transaction
+ * that is created later, and to each statement that is prepared later and runs outside a transaction.
  *
- * @param guard throws where nothing may be written.
+ * @param guard throws if writing is not allowed.
  */
 export function guardCommits(db: Database.Database, guard: () => void): void {
   guards.set(db, guard);
@@ -40,8 +40,8 @@ interface LateStatement extends Pick<Database.Statement<unknown[]>, 'run' | 'get
 }
 
 /**
- * Has every statement that is prepared from now on made at its first use. A state has more than two hundred, of which
- * most runs use a part, and each takes time and memory.
+ * Delays the preparation of each statement to its first use. A state has more than two hundred statements, of which
+ * most runs use only some, and each takes time and memory.
  */
 export function prepareLate(db: Database.Database): void {
   const prepare = db.prepare.bind(db);
@@ -77,8 +77,7 @@ export function createWriter(db: Database.Database): Writer {
 /**
  * Creates transactions that also write the outstanding data of another part.
  *
- * @param ride writes it inside of the transaction.
- * @returns a function to call once that is on disk.
+ * @param ride writes the data inside the transaction. It returns a function to call once the data is on disk.
  */
 export function createRidingWriter(db: Database.Database, ride: () => () => void): Writer {
   return <A extends unknown[], R>(work: Call<A, R>) => {
@@ -91,26 +90,26 @@ export function createRidingWriter(db: Database.Database, ride: () => () => void
   };
 }
 
-/** The calls of a part of the state, those of these names as one transaction each. */
+/** The calls of a part of the state, with each of the named ones as one transaction. */
 export function asTransactions<T extends object>(write: Writer, calls: T, names: readonly (keyof T)[]): T {
   const asTransaction = (name: keyof T): unknown => write(calls[name] as Call<unknown[], unknown>);
-  // Each call keeps its own arguments and result, which a mapped type cannot show.
+  // Each call keeps its own arguments and result, which a mapped type cannot express.
   return { ...calls, ...Object.fromEntries(names.map((name) => [name, asTransaction(name)])) };
 }
 
-/** A read that is done again only after something was changed. */
+/** A cached read that is repeated only after a change. */
 interface RareRead<T> {
   (): T;
-  /** Reads again next time: something was changed that is no row. */
+  /** Drops the cached result, because of a change that is not a row. */
   forget(): void;
 }
 
 /**
- * Creates a read that is done again only after a row was changed over this connection: most loops look at a state that
- * is as it was before.
+ * Creates a read that is repeated only after a row was changed over this connection: most loops find the state
+ * unchanged.
  *
- * For rows that only the process with the lock changes. A connection that only reads sees the changes of that
- * one, so that it reads each time.
+ * It is for rows that only the process with the lock changes. A read-only connection does not notice those changes, so
+ * it reads each time.
  */
 export function createRareRead<T>(db: Database.Database, read: () => T): RareRead<T> {
   const changes = db.prepare<[], bigint>('SELECT total_changes()').pluck();
@@ -128,11 +127,11 @@ export function createRareRead<T>(db: Database.Database, read: () => T): RareRea
   return Object.assign(readRarely, { forget });
 }
 
-/** Values that are read from the database again and again. */
+/** Cached values of a database. */
 export interface Remembered<T> {
-  /** @returns the value of a key: the remembered one, else as the database has it. */
+  /** Returns the value of a key: the cached one, otherwise the one in the database. */
   get(key: string): T;
-  /** Forgets the value of a key, because it is about to be written. */
+  /** Drops the value of a key because it is about to be written. */
   drop(key: string): void;
 }
 

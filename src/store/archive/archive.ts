@@ -2,8 +2,8 @@
  * The archive: the durable log of points, in blocks of compressed line protocol.
  *
  * A block's number is its place in the log; within a lane blocks are delivered in that order. Lines that every
- * destination has acknowledged may be merged into larger blocks (`compaction.ts`) and cleared (`clearing.ts`). It
- * promises that lines are read back, byte for byte, as they were appended.
+ * destination has acknowledged may be merged into larger blocks (`compaction.ts`) and cleared (`clearing.ts`). Promise:
+ * lines are read back byte for byte as they were appended.
  */
 
 import type Database from 'better-sqlite3';
@@ -14,21 +14,21 @@ import type { TimestampOffset } from '../../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, maxNs, minNs } from '../../core/time.ts';
 import { NEWLINE, type PackedBlock, pack, release, unpack, unpackText } from './block-codec.ts';
 
-/** The contents of one block. `firstNs` and `lastNs` bound its telemetry lines; `null` where it has none. */
+/** The contents of one block. `firstNs` and `lastNs` are the bounds of its telemetry lines; `null` if it has none. */
 interface NewBlock {
   readonly lane: LogLane;
   readonly deviceId: string | null;
   readonly firstNs: EpochNs | null;
   readonly lastNs: EpochNs | null;
   readonly lines: readonly string[];
-  /** Those of them that are no telemetry; looked for where they are not given. */
+  /** The lines that are not telemetry. If absent, they are searched for. */
   readonly sideLines?: readonly string[];
 }
 
 /** The blocks of lines, and their order in the log. */
 export interface Archive {
   append(block: NewBlock): void;
-  /** Archives lines that are of no device's own: of the workspace, of several devices. */
+  /** Archives lines that belong to no single device: of the workspace, of several devices. */
   appendFacts(lines: readonly string[], lane?: LogLane): void;
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
   newestLines(): readonly string[];
@@ -37,13 +37,13 @@ export interface Archive {
   /** The offsets of a device that were recorded or written in the range. */
   offsetsAround(deviceId: string, from: EpochNs, to: EpochNs): TimestampOffset[];
   addOffsets(deviceId: string, offsets: readonly TimestampOffset[]): void;
-  /** The ranges that reach into this one in which telemetry lines of the device were archived and cleared. */
+  /** The cleared ranges of a device's telemetry lines that overlap this range. */
   clearedAround(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
-  /** The time of the newest telemetry line of a device, cleared ones included. */
+  /** The time of the newest telemetry line of a device, including cleared ones. */
   newestNs(deviceId: string): EpochNs | null;
   /** The number of lines of a lane after a position. */
   linesAfter(lane: LogLane, position: LogPosition): number;
-  /** The place behind all of a lane. */
+  /** The position after the last line of a lane. */
   endOf(lane: LogLane): LogPosition;
   totals(): ArchiveTotals;
 }
@@ -64,12 +64,13 @@ interface OffsetRow {
   readonly written_ns: bigint;
 }
 
-/** Blocks are summed up by this many places of the log (`log_sum`). */
+/** The running sums have one row per this many block numbers (`log_sum`). */
 const PART = 1024;
 
 /**
- * The blocks around a range. `= +?` here and elsewhere: where it orders rows, SQLite otherwise plans the statement anew
- * at each run, for the value that a column is to equal, which takes several times as long as the search.
+ * The blocks around a range. The `+` in `= +?`, here and in other statements, avoids a slow plan: for a statement that
+ * orders rows, SQLite otherwise makes a new plan at each run for the value of the compared column, which takes several
+ * times as long as the search.
  */
 const AROUND = `SELECT data, bytes FROM block
   WHERE device_id = +? AND first_ns <= ? AND last_ns >= ? AND first_ns IS NOT NULL ORDER BY seq`;
@@ -138,7 +139,7 @@ export function createArchive(db: Database.Database, nowMs?: () => EpochMs): Arc
   };
 }
 
-/** The newest block without readings, and the newest one with readings. */
+/** The lines of the newest block without readings, and of the newest one with readings. */
 function createNewestLines(db: Database.Database): () => readonly string[] {
   const blocks = ['first_ns IS NULL', 'first_ns IS NOT NULL'].map((kind) =>
     db.prepare<[], PackedBlock>(`SELECT data, bytes FROM block WHERE ${kind} ORDER BY seq DESC LIMIT 1`),
@@ -146,7 +147,7 @@ function createNewestLines(db: Database.Database): () => readonly string[] {
   return () => blocks.flatMap((block) => block.all()).flatMap(({ data, bytes }) => unpack(data, Number(bytes)));
 }
 
-/** The times of the first and the last line that is no telemetry; `null` where there is none. */
+/** The times of the first and the last line that is not telemetry; `null` if there is none. */
 function sideRange(lines: readonly string[]): { readonly first: EpochNs; readonly last: EpochNs } | null {
   const times: EpochNs[] = [];
   for (const line of lines) {
@@ -158,7 +159,7 @@ function sideRange(lines: readonly string[]): { readonly first: EpochNs; readonl
   return one === undefined ? null : { first: times.reduce(minNs, one), last: times.reduce(maxNs, one) };
 }
 
-/** The sums: cheap however many blocks there are, because running sums are kept beside them. */
+/** The sums. They are cheap for any number of blocks, because running sums are stored. */
 function prepareSums(db: Database.Database): { after: Archive['linesAfter']; totals: Archive['totals'] } {
   const after = db
     .prepare<[string, number, string, number, number], bigint>(
@@ -201,12 +202,12 @@ function toOffset(row: OffsetRow): TimestampOffset {
 }
 
 /**
- * A batch with so many bytes ends with a complete block where the next one does not fit: one that is cut is unpacked
- * twice.
+ * A batch with this many bytes ends with a complete block if the next one does not fit, because a block that is divided
+ * is decompressed twice.
  */
 const FULL_BATCH_BYTES = 256 * 1024;
 
-/** Gathers lines from block after block until a limit is reached; one line is always taken, however long. */
+/** Collects lines from block after block until a limit is reached. It takes at least one line, however long. */
 function readBatch(
   rows: IterableIterator<BlockRow>,
   from: LogPosition,
@@ -237,7 +238,7 @@ function readBatch(
   return joinBatch(parts, { count, times, segments });
 }
 
-/** The lines of a text from one on, as many as there is room for; at least one into an empty batch. */
+/** The lines of a text from a given one on, as many as fit; at least one if the batch is empty. */
 function cutLines(
   text: Buffer,
   start: number,

@@ -1,23 +1,23 @@
 /**
- * Encodes and decodes the blocks of the archive: lines joined by newlines, compressed. A block has one frame of zstd,
- * or several one after the other, with a newline between what they hold.
+ * Encodes and decodes the blocks of the archive: lines joined by newlines, compressed. A block has one or more frames
+ * of zstd, with a newline between their contents.
  *
  * Promises: decoding returns, byte for byte, what was encoded; a damaged block is an error and never other lines. No
- * buffer outside of the heap is left to the garbage collector, which frees them late: a run of pages would at times
- * occupy a hundred megabytes.
+ * buffer outside the heap is left to the garbage collector, which frees it late: otherwise a run of pages would
+ * sometimes occupy a hundred megabytes.
  */
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 
 /**
- * Level 1: half the size of deflate at half its time, on lines that repeat as ours do. With a checksum: SQLite has
- * none, and two bits in three that flip in a block would give other lines without a word.
+ * Level 1: half the size of deflate in half the time, for repetitive lines like ours. With a checksum: SQLite has none,
+ * and two of three flipped bits in a block would yield other lines without an error.
  */
 const COMPRESSION = { params: { [constants.ZSTD_c_compressionLevel]: 1, [constants.ZSTD_c_checksumFlag]: 1 } };
 
-/** Lines are made into bytes here, over and over: garbage outside of the heap waits long for its collector. */
+/** The buffer in which lines are converted to bytes, reused because memory outside the heap is collected late. */
 const scratch = Buffer.allocUnsafeSlow(256 * 1024);
 
-/** Lines as a block keeps them; `bytes` is their length before. */
+/** Packs lines into a block; `bytes` is their length before. */
 export const pack = (lines: readonly string[]): { data: Buffer; bytes: number } => {
   const joined = lines.join('\n');
   // A UTF-16 code unit takes at most three bytes of UTF-8.
@@ -26,16 +26,16 @@ export const pack = (lines: readonly string[]): { data: Buffer; bytes: number } 
 };
 
 /**
- * A block of so many bytes, uncompressed, is not packed again: merged with others it would not take less room (75 KB
- * and 256 KB were packed to the same 4.2 %).
+ * A block with at least this many uncompressed bytes is not packed again: merging it with others would save nothing (75
+ * KB and 256 KB were packed to the same 4.2 %).
  */
 export const KEPT_FRAME_BYTES = 32 * 1024;
 
 /**
- * One block of the lines of several, in their order: byte for byte, none of them is checked. Large ones, and small ones
- * alone between them, keep their frames as they are.
+ * Makes one block of the lines of several, in their order, byte for byte and without checking any line. Large blocks,
+ * and small ones alone between them, keep their frames unchanged.
  *
- * @throws an error where a block that is packed again has another length than declared.
+ * @throws an error if a block that is packed again has another length than declared.
  */
 export const repack = (blocks: readonly PackedBlock[]): { data: Buffer; bytes: number } => {
   const frames: Buffer[] = [];
@@ -55,7 +55,7 @@ export const repack = (blocks: readonly PackedBlock[]): { data: Buffer; bytes: n
   return { data: joined(frames), bytes: lengthOf(blocks) };
 };
 
-/** The frames in a buffer of its own. */
+/** The frames in a new buffer. */
 function joined(frames: readonly Buffer[]): Buffer {
   const data = Buffer.allocUnsafeSlow(frames.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
@@ -67,7 +67,7 @@ function lengthOf(blocks: readonly PackedBlock[]): number {
   return blocks.reduce((sum, { bytes }) => sum + Number(bytes) + 1, -1);
 }
 
-/** One frame of the lines of several blocks. */
+/** Packs the lines of several blocks into one frame. */
 function packAgain(blocks: readonly PackedBlock[]): Buffer {
   const length = lengthOf(blocks);
   const text = length <= scratch.length ? scratch : Buffer.allocUnsafeSlow(length);
@@ -86,7 +86,7 @@ function packAgain(blocks: readonly PackedBlock[]): Buffer {
 
 export const NEWLINE = 0x0a;
 
-/** As part of a larger buffer it is never released. */
+/** A part of a larger buffer, so it is never released. */
 const NEWLINE_TEXT = Buffer.from('\n');
 
 function compress(text: Buffer): { data: Buffer; bytes: number } {
@@ -94,16 +94,20 @@ function compress(text: Buffer): { data: Buffer; bytes: number } {
   return { data: zstdCompressSync(text, { ...COMPRESSION, pledgedSrcSize: bytes }), bytes };
 }
 
-/** The size that holds most blocks, where the size of a block is not known. */
+/** A size that fits most blocks, for blocks whose size is not known. */
 const PIECE_BYTES = 128 * 1024;
 
-/** A block as its row has it: `bytes` is what its lines take. */
+/** A block as stored in its row: `bytes` is the uncompressed size of its lines. */
 export interface PackedBlock {
   readonly data: Buffer;
   readonly bytes: bigint;
 }
 
-/** @param bytes the expected length. */
+/**
+ * Decompresses a block.
+ *
+ * @param bytes the expected length.
+ */
 function decompress(data: Buffer, bytes: number): Buffer {
   const first = decompressFrame(data, bytes);
   if (first.next === data.length) return first.plain;
@@ -119,16 +123,18 @@ function decompress(data: Buffer, bytes: number): Buffer {
 }
 
 /**
- * In one piece of the right size: what is too large lies about outside of the heap until the collector comes.
+ * Decompresses one frame into one buffer of the right size. A larger one would stay outside the heap until the
+ * collector runs.
  *
  * @returns the plain bytes of the first frame, and where the next one begins.
  */
 function decompressFrame(data: Buffer, bytes: number): { readonly plain: Buffer; readonly next: number } {
   const pieceBytes = bytes + 64;
   const answer: unknown = zstdDecompressSync(data, { chunkSize: pieceBytes, info: true });
-  // Node documents this answer to `info`; its types leave it out.
+  // Node documents this result of `info`, but its types do not contain it.
   const { buffer, engine } = answer as { readonly buffer: Buffer; readonly engine: { readonly bytesWritten: number } };
-  // Where a frame fills its last piece, Node goes on with the next frame: one piece that is never full ends with it.
+  // If a frame exactly fills its buffer, Node continues with the next frame. A buffer that is never full ends with its
+  // frame.
   if (buffer.length >= pieceBytes) {
     const wholeBytes = buffer.length;
     release(buffer);
@@ -141,7 +147,7 @@ function decompressFrame(data: Buffer, bytes: number): { readonly plain: Buffer;
  * The lines of a block.
  *
  * @param bytes their length.
- * @throws an error with a `ZSTD_` code where it is damaged.
+ * @throws an error with a `ZSTD_` code if the block is damaged.
  */
 export const unpack = (data: Buffer, bytes = PIECE_BYTES): string[] => {
   const plain = decompress(data, bytes);
@@ -150,7 +156,7 @@ export const unpack = (data: Buffer, bytes = PIECE_BYTES): string[] => {
   return text.split('\n');
 };
 
-/** The lines of a block as one text in UTF-8, without a newline at its end. The packed bytes are given back. */
+/** The lines of a block as one text in UTF-8, without a newline at its end. Releases the packed bytes. */
 export const unpackText = ({ data, bytes }: PackedBlock): Buffer => {
   const plain = decompress(data, Number(bytes));
   release(data);
@@ -158,8 +164,8 @@ export const unpackText = ({ data, bytes }: PackedBlock): Buffer => {
 };
 
 /**
- * Gives the memory of a buffer back at once; it is empty from then on. One that shares its memory with others (Node's
- * pool of small ones) is left to the collector.
+ * Releases the memory of a buffer at once; the buffer is empty afterwards. A buffer that shares its memory with others
+ * (Node's pool of small ones) is left to the collector.
  */
 export function release(buffer: Buffer): void {
   const memory = buffer.buffer;

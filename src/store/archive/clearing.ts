@@ -3,12 +3,12 @@
  *
  * Promise: a block is dropped only if every active destination has acknowledged it; without a destination no block is
  * dropped. The same transaction records its range. `cleared` keeps it forever: later destinations get it as missing
- * points, and a page commit does not compare values in it. Each destination that had not acknowledged the
- * block gets the range as missing points.
+ * points, and a page commit does not compare values in it. Each destination that had not acknowledged the block gets
+ * the range as missing points.
  *
  * Two ranges are joined if no point can be missing between them: the time between them is covered, and no remaining
  * block overlaps it. So the record stays small over years and never includes time whose points were not cleared.
- * Readings are recorded apart from all other lines, because only readings are compared later.
+ * Readings are recorded separately from all other lines, because only readings are compared later.
  */
 
 import type Database from 'better-sqlite3';
@@ -25,7 +25,7 @@ import { createAcknowledgedBelow } from './compaction.ts';
 /** How many bytes of uncompressed lines one step reads. It always takes at least one block. */
 export const STEP_BYTES = 256 * 1024;
 
-/** How many blocks one step takes at most. */
+/** The maximum number of blocks in one step. */
 export const STEP_BLOCKS = 64;
 
 interface OldRow {
@@ -46,7 +46,7 @@ interface OldBlock {
   readonly atMs: number;
 }
 
-/** Prepares clearing in an open database. Only inside a transaction. */
+/** Prepares clearing in an open database. Call it only inside a transaction. */
 export function createClearer(
   db: Database.Database,
   positions: PositionTable,
@@ -89,7 +89,10 @@ export function createClearer(
   };
 }
 
-/** Adds to the missing points what goes although a destination has not acknowledged it. */
+/**
+ * Creates the function that adds lines to the missing points if they are cleared before a destination has acknowledged
+ * them.
+ */
 function createMissed(db: Database.Database, missing: MissingTable) {
   const behind = db
     .prepare<[string, number], bigint>(
@@ -106,13 +109,13 @@ function createMissed(db: Database.Database, missing: MissingTable) {
 }
 
 interface LineRanges {
-  /** The ranges of some lines of a device (empty: of none). */
+  /** The ranges of some lines of a device; `deviceId` is empty for lines of no device. */
   rangesIn(deviceId: string, lines: readonly string[]): LineRange[];
   /** Whether the ranges before and after a gap may be joined; no remaining block may overlap the gap. */
   isOne(deviceId: string, kind: LineKind, gap: Interval): boolean;
 }
 
-/** Prepares it for an open database. */
+/** Prepares the ranges of an open database. */
 export function createLineRanges(db: Database.Database): LineRanges {
   const covered = db.prepare<[string], Interval>(
     'SELECT from_ns AS "from", to_ns AS "to" FROM coverage WHERE device_id = ? ORDER BY from_ns',
@@ -161,7 +164,7 @@ export function groupLineRanges(lines: readonly string[], covered: Intervals): L
 
 /** Whether lines of a kind before and after a gap may be joined to one range. */
 function isOneRange(kind: LineKind, { from, to }: Interval, covered: Intervals): boolean {
-  // Facts are written every hour or so, and none of them is looked up by its time.
+  // Facts are written about every hour, and none is looked up by its time.
   if (kind === 'other') return to - from <= DAY_NS;
   return from >= to || covered.some((range) => range.from <= from && to <= range.to);
 }
@@ -185,7 +188,7 @@ function lineTimes(lines: readonly string[], kind: LineKind): [EpochNs, number][
     .sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** The record of what was cleared. */
+/** The record of cleared lines. */
 export interface Cleared {
   /** Adds cleared lines of a device. Needs a transaction. */
   add(deviceId: string, lineRanges: readonly LineRange[]): void;
@@ -254,14 +257,14 @@ function toLineRange(row: ClearedRow): LineRange {
   return { kind: row.kind, from: row.from_ns, to: row.to_ns, points: Number(row.points) };
 }
 
-/** The points that a destination loses. */
+/** The points that are lost for a destination. */
 interface Loss {
   readonly deviceId: string;
   readonly lineRanges: readonly LineRange[];
   readonly reason: MissingReason;
 }
 
-/** Prepares it for an open database. The call adds a loss, only inside a transaction. */
+/** Prepares the losses of an open database. Call the function, which adds a loss, only inside a transaction. */
 export function createLosses(
   db: Database.Database,
   missing: MissingTable,

@@ -3,8 +3,8 @@
  *
  * Successive blocks of one device and lane that were archived on the same day are merged: first thirty-two at a time,
  * and finally once the day is over or the blocks are large. So a line is written at most three times, a block covers at
- * most one day of archiving, and it stays small enough to be merged, searched and delivered quickly. Large pages, as a
- * backfill brings them, are put together without being packed again.
+ * most one day of archiving, and it stays small enough to be merged, searched and delivered quickly. Large pages, such
+ * as those of a backfill, are merged without being packed again.
  *
  * Promise: a merged block contains the lines of its parts, byte for byte and in order, under the lowest of their
  * numbers. One transaction writes it and removes the parts. A reader with an earlier position reads the same lines. No
@@ -22,7 +22,7 @@ interface Compactor {
   /** The groups that may yield a merge; the others certainly do not. */
   groups(nowMs: EpochMs): CompactionGroup[];
   /**
-   * Only inside a transaction.
+   * Compacts some blocks. Call it only inside a transaction.
    *
    * @returns whether there was something to compact.
    */
@@ -47,7 +47,7 @@ interface BlockRow {
 
 /** Prepares compaction in an open database. */
 export function createCompactor(db: Database.Database, positions: PositionTable): Compactor {
-  // Blocks of which no run can come are left out here: thousands of devices have a few small blocks each all day long.
+  // Blocks that cannot form a run are excluded here: thousands of devices each have a few small blocks all day.
   const groups = db.prepare<[number], { lane: LogLane; device_id: string | null }>(
     `SELECT lane, device_id FROM block INDEXED BY block_hot WHERE level < 2 GROUP BY lane, device_id
      HAVING count(*) >= ${RUN_BLOCKS} OR sum(bytes) + count(*) > ${FULL_BLOCK_BYTES}
@@ -128,21 +128,21 @@ function toHotBlock(row: HotRow): HotBlock {
 /** A block that may still be merged; `bytes` is its uncompressed size. */
 export interface HotBlock {
   readonly seq: number;
-  /** 0 as its page came, 1 gathered. */
+  /** 0: as its page was archived; 1: merged once. */
   readonly level: number;
   readonly atMs: EpochMs;
   readonly bytes: number;
 }
 
-/** Blocks to merge into one, of that level. One block alone is only marked. */
+/** Blocks to merge into one of that level. A single block is only marked. */
 interface CompactionRun {
   readonly seqs: readonly number[];
   readonly level: 1 | 2;
 }
 
 /**
- * The largest uncompressed size of a merged block, unless a single page was larger: about a day of three sensors a
- * minute. SQLite gives each block pages of 4 KiB to itself, of which the last is half empty.
+ * The largest uncompressed size of a merged block, unless a single page was larger: about a day of three sensors per
+ * minute. SQLite gives each block its own pages of 4 KiB, and the last one is half empty on average.
  */
 export const FULL_BLOCK_BYTES = 512 * 1024;
 
@@ -158,7 +158,7 @@ const dayOf = ({ atMs }: Pick<HotBlock, 'atMs'>): number => Math.floor(atMs / DA
  * The first run among the acknowledged blocks of one device and lane.
  *
  * @param blocks in the order of the log, at most {@link RUN_CANDIDATES}.
- * @returns `null` where everything has to wait for more, or for the end of its day.
+ * @returns `null` if all blocks have to wait for more, or for the end of their day.
  */
 export function chooseRun(blocks: readonly HotBlock[], nowMs: EpochMs): CompactionRun | null {
   const first = blocks[0];
@@ -170,7 +170,7 @@ export function chooseRun(blocks: readonly HotBlock[], nowMs: EpochMs): Compacti
   const isLarge = whole.length < ofDay.length && whole.length < RUN_BLOCKS;
   const isCrowded = whole.length === RUN_BLOCKS && whole.every(({ level }) => level > 0);
   if (isLarge || isCrowded) return compactionRun(whole, 2);
-  // Many small ones are gathered first, so that each step stays small.
+  // Many small blocks are merged first, so that each step stays small.
   if (gathered.length === RUN_BLOCKS || gathered.length < fresh.length) return compactionRun(gathered, 1);
   const isOver = ofDay.length < blocks.length || dayOf(first) < dayOf({ atMs: nowMs });
   return isOver ? compactionRun(whole, 2) : null;
@@ -180,7 +180,7 @@ function compactionRun(blocks: readonly HotBlock[], level: CompactionRun['level'
   return { seqs: blocks.map(({ seq }) => seq), level };
 }
 
-/** As many of the first blocks as fit into one; at least one. */
+/** The first blocks that fit together into one; at least one. */
 function fitting(blocks: readonly HotBlock[]): readonly HotBlock[] {
   let bytes = 0;
   return leading(blocks, (block, index) => {

@@ -15,7 +15,7 @@ import { createClearer, createLineRanges, createLosses, STEP_BLOCKS, STEP_BYTES 
 import { createCompactor } from './compaction.ts';
 
 /**
- * Puts it together.
+ * Composes the maintenance.
  *
  * @param path the state file.
  */
@@ -40,10 +40,10 @@ export function createMaintenance(
   };
 }
 
-/** Prepares the size of the state file, and returning its free pages to the file system. */
+/** Prepares measuring the state file, and returning its free pages to the file system. */
 export function createVacuum(db: Database.Database, path: string): Pick<ArchiveMaintenance, 'size' | 'vacuum'> {
   const pageBytes = Number(db.pragma('page_size', { simple: true }));
-  // Prepared once: this is checked all the time.
+  // Prepared once, because this is checked very often.
   const pages = db.prepare<[], bigint>('PRAGMA page_count').pluck();
   const freePages = db.prepare<[], bigint>('PRAGMA freelist_count').pluck();
   const freeBytes = (): number => Number(freePages.get()) * pageBytes;
@@ -53,7 +53,7 @@ export function createVacuum(db: Database.Database, path: string): Pick<ArchiveM
   });
   const vacuum = createWriter(db)((most: number) => db.pragma(`incremental_vacuum(${most})`));
   return {
-    // The write-ahead log shrinks without a change of the state.
+    // The write-ahead log can shrink without a change of the state.
     size: () => ({ ...inPages(), walBytes: sizeOf(`${path}-wal`) }),
     vacuum: (most) => {
       vacuum(most);
@@ -83,9 +83,7 @@ interface SkippedRow {
   readonly data: Buffer;
 }
 
-/**
- * Prepares skipping the destinations that block the archive for too long. Writing calls need a transaction.
- */
+/** Prepares skipping of destinations that block the archive for too long. Writing calls need a transaction. */
 function createSkipped(db: Database.Database, positions: PositionTable, missing: MissingTable): Skipped {
   const read = db.prepare<[number], StallRow>('SELECT * FROM stall WHERE destination_id = ?');
   const write = db.prepare(
@@ -112,7 +110,7 @@ function createSkipped(db: Database.Database, positions: PositionTable, missing:
     },
     skipBacklog: (id) => {
       const row = read.get(id);
-      // A destination that has acknowledged something meanwhile is back: it gets the rest.
+      // A destination that has acknowledged lines in the meantime has recovered: it gets the remaining lines.
       if (row === undefined || row.skipped_to === null || row.position !== positions.text(id)) return true;
       const skippedTo = Number(row.skipped_to);
       const isPast = LOG_LANES.map((lane) => skipLane(id, lane, skippedTo)).every(Boolean);

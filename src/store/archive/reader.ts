@@ -23,13 +23,13 @@ interface Candidate {
 }
 
 interface Candidates {
-  /** Each block once, by where it begins. */
+  /** Each block once, sorted by its beginning. */
   readonly blocks: readonly Candidate[];
-  /** All blocks that begin before it are listed. */
+  /** All blocks that begin before this time are listed. */
   readonly to: EpochNs;
 }
 
-/** Prepares it for an open database. */
+/** Prepares the reader of an open database. */
 export function createArchiveReader(db: Database.Database): ArchiveReader {
   const candidatesOf = prepareCandidates(db);
   const data = db.prepare<[bigint], Buffer>('SELECT data FROM block WHERE seq = ?').pluck();
@@ -45,13 +45,13 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
 
   const step = (range: ReadRange, position: ScanPosition, bytes: number): ReadPiece => {
     const { deviceId, from } = position;
-    // More than a step can return need not be searched.
+    // Blocks beyond the size of a step need not be searched.
     const candidates = candidatesOf(range, position, 4 * bytes);
     const gathered = gatherLines(from, minNs(range.to, candidates.to));
     const isWanted = lineFilter(range, deviceId);
     for (const { seq, at } of candidates.blocks) {
       if (at >= gathered.to()) break;
-      // Enough: stopping between two blocks avoids reading one of them twice.
+      // Enough lines: stopping between two blocks avoids reading one of them twice.
       if (at > from && gathered.length() >= bytes) gathered.cut(at);
       else gathered.add(linesOf(seq).filter(isWanted));
       limitSize(gathered, 2 * bytes);
@@ -67,7 +67,7 @@ export function createArchiveReader(db: Database.Database): ArchiveReader {
   };
 }
 
-/** Limits the collected lines to a size, as far as one instant allows. */
+/** Limits the collected lines to a size. The lines of one instant stay together. */
 function limitSize(gathered: TimedLines, most: number): void {
   while (gathered.length() > most) {
     const middle = gathered.middle();
@@ -76,7 +76,7 @@ function limitSize(gathered: TimedLines, most: number): void {
   }
 }
 
-/** Which lines of its blocks belong to a part. */
+/** Returns which lines of the blocks belong to a part. */
 function lineFilter({ kinds, devices }: ReadRange, deviceId: string | null): (line: string) => boolean {
   if (kinds === 'telemetry') return isTelemetryLine;
   if (deviceId !== null || devices.length === 0) return () => true;
@@ -98,7 +98,7 @@ interface Bounds {
   readonly to: EpochNs;
 }
 
-/** The blocks that reach into the rest of a part, but for those that begin after `bytes` of others. */
+/** The blocks that overlap the rest of a part, without those that begin after `bytes` of other blocks. */
 function prepareCandidates(db: Database.Database) {
   const select = (kind: keyof typeof KINDS, where: string): string => {
     const { from, to } = KINDS[kind];
@@ -131,9 +131,9 @@ function prepareCandidates(db: Database.Database) {
   };
 }
 
-/** The device after another one (`null`: the first) of those that are gone through. */
+/** The next device to read after a given one (`null`: the first). */
 function prepareNextDevice(db: Database.Database) {
-  // The least of an index, device after device: a list of all would be a check of every block.
+  // The smallest key of an index, device after device. A list of all devices would need a check of every block.
   const least = (column: string) =>
     db
       .prepare<[string], string | null>(
@@ -163,26 +163,26 @@ function prepareNextDevice(db: Database.Database) {
 }
 
 interface TimedLines {
-  /** Adds those of some lines that lie within the bounds. */
+  /** Adds the lines that lie within the bounds. */
   add(lines: readonly string[]): void;
   /** The length of all added lines, in characters. */
   length(): number;
-  /** From now on only what lies before counts. */
+  /** Removes the lines from `to` on, and excludes them from now on. */
   cut(to: EpochNs): void;
-  /** The time that divides the added lines into halves; `null` if all have the same. */
+  /** The time that divides the added lines into halves; `null` if all lines have the same time. */
   middle(): EpochNs | null;
   to(): EpochNs;
-  /** In their order; of lines that are the same to the letter one. */
+  /** The lines in their order; identical lines only once. */
   sorted(): string[];
 }
 
-/** A line and its time: exactly, and as the nearest double. */
+/** A line and its time: exact, and as the nearest double. */
 interface Timed {
   readonly line: string;
   readonly near: number;
 }
 
-/** Gathers lines of a half-open range. */
+/** Collects the lines of a half-open range. */
 function gatherLines(from: EpochNs, end: EpochNs): TimedLines {
   let kept: Timed[] = [];
   let size = 0;
@@ -208,7 +208,7 @@ function gatherLines(from: EpochNs, end: EpochNs): TimedLines {
       kept.sort(byTime);
       const first = kept[0];
       if (first === undefined) return null;
-      // Not the middle itself where that is of the first instant: something has to lie before.
+      // The middle itself is not used if it has the first instant, because some lines must lie before the time.
       for (let at = kept.length >> 1; at < kept.length; at += 1) {
         const line = kept[at];
         if (line !== undefined && byTime(first, line) < 0) return exact(line.line);
@@ -246,7 +246,7 @@ const digitsOf = (line: string): string => line.slice(line.lastIndexOf(' ') + 1)
 
 const exact = (line: string): EpochNs => BigInt(digitsOf(line));
 
-/** Removes duplicates, and former counts of an hour; they can only be within one instant. */
+/** Removes duplicates, and earlier counts of an hour. Both have the same instant as the line that stays. */
 function onceEach(sorted: readonly Timed[]): string[] {
   const lines: string[] = [];
   let start = 0;
@@ -261,7 +261,7 @@ function onceEach(sorted: readonly Timed[]): string[] {
   return lines;
 }
 
-/** Where an equal line is, or another count of the same hour; `null` for nowhere. */
+/** The index of an equal line, or of another count of the same hour; `null` if there is none. */
 function indexOfSame(lines: readonly string[], from: number, line: string): number | null {
   const hour = hourText(line);
   for (let index = from; index < lines.length; index += 1) {
@@ -273,31 +273,33 @@ function indexOfSame(lines: readonly string[], from: number, line: string): numb
 
 const COUNT = / readings=(\S+) /;
 
-/** The part that all counts of an hour of a device share; `null` for another line. */
+/** The part that all counts of an hour of a device share; `null` for any other line. */
 function hourText(line: string): string | null {
   return isHourLine(line) ? line.replace(COUNT, ' ') : null;
 }
 
-/** The later one of two counts of an hour, or of two equal lines: a late reading adds to it, and nothing reduces it. */
+/**
+ * The later one of two counts of an hour, or of two equal lines. A count never decreases: a late reading increases it.
+ */
 function laterCount(one: string, other: string): string {
   const [count, otherCount] = [one, other].map((line) => Number(COUNT.exec(line)?.[1]));
   return count !== undefined && otherCount !== undefined && count < otherCount ? other : one;
 }
 
-/** Points that were archived and are not any more. */
+/** Points that were archived and have been cleared. */
 export interface ClearedPoints {
   readonly points: number;
   readonly devices: number;
-  /** From the first of them to the end of the last. */
+  /** From the first cleared point to the end of the last. */
   readonly from: EpochNs;
   readonly to: EpochNs;
 }
 
-/** The archive, open for reading beside any other process. */
+/** The archive, open for reading while another process may use it. */
 export interface ArchiveView extends ArchiveReader {
   /** The number of devices in the inventory, for the progress. */
   deviceCount(): number;
-  /** The cleared points of a range, at most: only complete ranges are recorded; `null` for none. */
+  /** The maximum number of cleared points in a range, because only complete ranges are recorded; `null` for none. */
   cleared(range: ReadRange): ClearedPoints | null;
   close(): void;
 }
@@ -305,8 +307,8 @@ export interface ArchiveView extends ArchiveReader {
 /**
  * Opens the archive in a directory.
  *
- * @returns `null` where there is no state, or nothing in it yet.
- * @throws UserError (exit 1) where it cannot be read.
+ * @returns `null` if there is no state, or it is empty.
+ * @throws UserError (exit 1) if it cannot be read.
  */
 export function openArchiveView(directory: string): ArchiveView | null {
   return openReading(directory, (db, path) => {

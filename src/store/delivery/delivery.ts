@@ -1,5 +1,5 @@
 /**
- * The log as destinations read it: their position in each lane, and the lines they rejected.
+ * The log for its destinations: their position in each lane, and the lines they rejected.
  *
  * Promise: a position moves only together with the quarantine and the missing points of the lines below it, and never
  * past a line that is neither accepted nor in one of them. A destination is its identity (kind, URL, organisation,
@@ -20,7 +20,7 @@ interface LogParts {
   readonly quarantine: QuarantineTable;
   readonly missing: MissingTable;
   readonly cleared: Cleared;
-  /** Whether a device is being forgotten, or was. */
+  /** Whether a device is being removed, or was removed. */
   readonly isForgotten: (deviceId: string) => boolean;
 }
 
@@ -33,8 +33,8 @@ export function createLog(db: Database.Database, parts: LogParts): LogStore {
     ...register,
     useDestination: (name, identity) => {
       const destination = register.useDestination(name, identity);
-      // Clearing records missing points for the destinations of that time (`archive/clearing.ts`); new ones get them
-      // here.
+      // Clearing records missing points for the destinations that existed then (`archive/clearing.ts`); new ones get
+      // them here.
       if (destination.created) missing.add(destination.id, cleared.asMissing());
       return destination;
     },
@@ -55,7 +55,7 @@ export function createLog(db: Database.Database, parts: LogParts): LogStore {
     missing: missing.list,
     amendMissing: (destinationId, { found, missed, estimate }) => {
       const still = missed.filter(({ deviceId }) => !isForgotten(deviceId));
-      // New missing points replace the earlier record of them, so that none is counted twice.
+      // New missing points replace earlier records of the same points, so that none is counted twice.
       for (const points of [...found, ...still]) missing.take(destinationId, points);
       missing.add(destinationId, still);
       if (estimate !== undefined) missing.keepEstimate(destinationId, estimate);
@@ -124,7 +124,7 @@ export function createMovedSearch(db: Database.Database): FindMoved {
      WHERE written_ns IN (SELECT CAST(value AS INTEGER) FROM json_each(?))`,
   );
   return (writtenAt) =>
-    // As text: JSON's own numbers do not hold nanoseconds.
+    // As text, because JSON numbers cannot hold nanoseconds.
     find.all(JSON.stringify(writtenAt.map(String))).map((row) => ({
       deviceId: row.device_id,
       sensor: row.sensor,

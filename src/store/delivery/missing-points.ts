@@ -22,23 +22,26 @@ export interface MissingTable {
   /** Adds ranges; adjacent ones of one device and reason are joined. Needs a transaction. */
   add(destinationId: number, missing: readonly MissingPoints[]): void;
   /**
-   * Removes points that were found in the destination, of those that were skipped or cleared before it came. Needs a
-   * transaction.
+   * Removes points that were found in the destination, from those that were skipped or cleared before it got them.
+   * Needs a transaction.
    */
   take(destinationId: number, found: FoundPoints): void;
-  /** Removes a range from those that `among` names; their parts before and after it stay. Needs a transaction. */
+  /**
+   * Removes a range from the missing points that `among` selects; their parts before and after it stay. Needs a
+   * transaction.
+   */
   cut(destinationId: number, found: FoundPoints, among: (missing: MissingPoints) => boolean): void;
-  /** Removes all of a destination. Needs a transaction. */
+  /** Removes all missing points of a destination. Needs a transaction. */
   dropAll(destinationId: number): void;
-  /** The ranges of a device that overlap a range, by time. */
+  /** The missing points of a device that overlap a range, ordered by time. */
   across(destinationId: number, deviceId: string, range: Interval): MissingPoints[];
-  /** All of a destination, ordered by device, reason and time. */
+  /** All missing points of a destination, ordered by device, reason and time. */
   list(destinationId: number): MissingPoints[];
-  /** The sums of each reason, by reason. */
+  /** The sums of the missing points, ordered by reason. */
   sums(destinationId: number): MissingSum[];
-  /** Keeps what a comparison shows of a retention that the destination does not report. Needs a transaction. */
+  /** Stores the retention that a comparison shows and the destination does not report. Needs a transaction. */
   keepEstimate(destinationId: number, estimate: RetentionEstimate): void;
-  /** The last one kept; `null` for none. */
+  /** The last stored retention; `null` for none. */
   estimate(destinationId: number): RetentionEstimate | null;
 }
 
@@ -55,8 +58,8 @@ interface MissingRow {
 }
 
 /**
- * How far two ranges may lie apart to become one. A retention is an age: what lies between two points that were too
- * old is too old as well, and a year of history is not to become a row for every page. The other reasons are exact.
+ * The largest distance at which two ranges are joined. A retention is an age: points between two points that were too
+ * old were too old as well, and a year of history must not become a row for every page. The other reasons are exact.
  */
 const BRIDGE_NS: Readonly<Record<MissingReason, bigint>> = {
   beyond_retention: DAY_NS,
@@ -97,7 +100,7 @@ type Rows = ReturnType<typeof prepareRows>;
 
 function prepareRows(db: Database.Database) {
   const columns = 'SELECT device_id, reason, from_ns, to_ns, points FROM missing';
-  // By the identity: the number of a destination that is gone may be given again.
+  // Stored by the identity, because the number of a removed destination may be used again.
   const estimateKey = "'retention_estimate ' || name || ' ' || identity";
   return {
     keepEstimate: db.prepare<[string, number]>(
@@ -108,7 +111,8 @@ function prepareRows(db: Database.Database) {
         `SELECT value FROM fact WHERE key = (SELECT ${estimateKey} FROM destination WHERE id = ?)`,
       )
       .pluck(),
-    // No two of them overlap: of those that begin before, only the last one can reach so far.
+    // The ranges of a device and reason do not overlap, so of the ranges that begin before, only the last one can reach
+    // this far.
     near: db.prepare<{ id: number; device: string; reason: string; from: EpochNs; to: EpochNs }, MissingRow>(
       `${columns}
        WHERE destination_id = @id AND device_id = @device AND reason = @reason AND from_ns <= @to AND to_ns >= @from
@@ -134,7 +138,7 @@ function prepareRows(db: Database.Database) {
   };
 }
 
-/** Adds a range, as one with those of its device and reason that it touches. */
+/** Adds a range, joined with the ranges of its device and reason that it touches. */
 function addMissing({ near, remove, insert }: Rows, id: number, missing: MissingPoints): void {
   const { deviceId, reason, fromNs, toNs } = missing;
   if (fromNs >= toNs) return;
@@ -147,7 +151,7 @@ function addMissing({ near, remove, insert }: Rows, id: number, missing: Missing
   insert.run(id, deviceId, reason, merged.fromNs, merged.toNs, merged.points);
 }
 
-/** Removes a range from those that `among` names. */
+/** Removes a range from the missing points that `among` selects. */
 function cutMissing(
   rows: Rows,
   id: number,
@@ -161,13 +165,13 @@ function cutMissing(
       { from: missing.fromNs, to: fromNs },
       { from: toNs, to: missing.toNs },
     ].filter(({ from, to }) => from < to);
-    // How the points are spread over the range is not recorded: those that were found are removed, the rest may be
-    // missing.
+    // The distribution of the points over a range is not recorded. The points that were found are removed; the others
+    // may be missing.
     const left = Math.max(missing.points - points, rests.length);
     rests.forEach(({ from, to }, index) => {
       rows.insert.run(id, deviceId, reason, from, to, index === 0 ? left - (rests.length - 1) : 1);
     });
-    // Other ranges that may be missing keep their part of it, and no more.
+    // Other ranges that may be missing keep their part of the points, and no more.
     const others = reason === 'skipped_destination' ? Math.min(found.left ?? 0, missing.points) : 0;
     if (others === 0) continue;
     rows.insert.run(id, deviceId, reason, maxNs(missing.fromNs, fromNs), minNs(missing.toNs, toNs), others);

@@ -1,7 +1,7 @@
 /**
  * The position of each destination in each lane of the log: the first line that it has not acknowledged.
  *
- * Promise: all statements that change a position are here. A position moves forward only from where it is known to be.
+ * Promise: all statements that change a position are here. A position moves forward only from its known place.
  */
 import type Database from 'better-sqlite3';
 import type { LogLane, LogPosition } from '../../core/state/log.ts';
@@ -9,19 +9,19 @@ import { StaleStateError } from '../../core/state/telemetry.ts';
 
 /** The positions of an open database. Writing calls need a transaction. */
 export interface PositionTable {
-  /** The position of a destination; one that has none yet is at the beginning. */
+  /** The position of a destination; a destination without one is at the beginning. */
   read(destinationId: number, lane: LogLane): LogPosition;
-  /** All positions of a destination as one text, which changes whenever one of them does; empty for none. */
+  /** All positions of a destination as one text, which changes with each of them; empty for none. */
   text(destinationId: number): string;
   /**
    * Moves a position forward.
    *
-   * @throws StaleStateError where the position is not `from`.
+   * @throws StaleStateError if the position is not `from`.
    */
   advance(destinationId: number, lane: LogLane, move: { readonly from: LogPosition; readonly to: LogPosition }): void;
-  /** Moves the positions inside a block that has lost lines to where their line is now. */
+  /** Moves the positions inside a block that has lost lines to the new place of their line. */
   shift(lane: LogLane, block: bigint, lineNow: (line: number) => number): void;
-  /** Removes the positions after a block up to another: those destinations are at the beginning of the lane again. */
+  /** Removes the positions after one block up to another. Those destinations are at the beginning of the lane again. */
   dropBetween(lane: LogLane, after: number, upTo: number): void;
   /** Removes the positions of a destination. */
   dropAll(destinationId: number): void;

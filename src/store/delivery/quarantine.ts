@@ -11,7 +11,7 @@ import type { DroppedRecords, QuarantinedItem, QuarantineStore } from '../../cor
 import type { EpochMs } from '../../core/time.ts';
 import type { MissingTable } from './missing-points.ts';
 
-/** How many are read at a time: a few megabytes at the most. */
+/** How many items are read at a time: a few megabytes at most. */
 const PAGE = 500;
 
 interface Row {
@@ -39,7 +39,7 @@ interface DroppedRow {
 /** The reading part, which also works over a read-only connection. */
 export type QuarantineReader = Pick<QuarantineStore, 'page' | 'destinations' | 'dropped'>;
 
-/** Prepares the reading of an open database, whose numbers are bigints. */
+/** Prepares reading the quarantine of an open database, whose numbers are bigints. */
 export function createQuarantineReader(db: Database.Database): QuarantineReader {
   const page = db.prepare<[number], Row>(
     `SELECT id, destination_id, source, content, reason, at_ms FROM quarantine WHERE id > ? ORDER BY id LIMIT ${PAGE}`,
@@ -66,18 +66,18 @@ export function createQuarantineReader(db: Database.Database): QuarantineReader 
 
 /** The items of the quarantine: all statements that change them. Writing calls need a transaction. */
 export interface QuarantineTable {
-  /** Whether a line of a destination is there. */
+  /** Whether a line of a destination is in quarantine. */
   holds(destinationId: number, line: string): boolean;
-  /** How many lines of a destination are there. */
+  /** How many lines of a destination are in quarantine. */
   countOf(destinationId: number): number;
-  /** Adds a line that a destination rejected. @returns whether it was not there yet. */
+  /** Adds a line that a destination rejected. Returns whether the line is new. */
   addLine(destinationId: number, line: string, why: Why): boolean;
-  /** Adds a record of the API. @returns whether it was not there yet. */
+  /** Adds a record of the API. Returns whether the record is new. */
   addRecord(source: string, record: string, why: Why): boolean;
-  /** Notes why an item was rejected the last time. */
+  /** Stores why an item was last rejected. */
   reword(id: number, why: Why): void;
   remove(id: number): void;
-  /** Removes a line of a destination. @returns whether it was there. */
+  /** Removes a line of a destination. Returns whether the line was there. */
   removeLine(destinationId: number, line: string): boolean;
   /** Removes all lines of a destination. */
   dropAll(destinationId: number): void;
@@ -89,7 +89,7 @@ interface Why {
   readonly atMs: EpochMs;
 }
 
-/** The source of lines that a destination rejected; that of a record is its device or its list. */
+/** The source of lines that a destination rejected. The source of a record is its device or its list. */
 const OF_DESTINATION = 'destination';
 
 /** Prepares the items of an open database. */

@@ -17,13 +17,13 @@ import { createArchiveReader } from '../archive/reader.ts';
 import type { MissingTable } from './missing-points.ts';
 import type { QuarantineTable } from './quarantine.ts';
 
-/** The other tables, as far as the replays use them. */
+/** The functions of other tables that the replays use. */
 interface ReplayTables {
   readonly archive: Pick<Archive, 'linesAfter'>;
   readonly position: (destinationId: number, lane: LogLane) => LogPosition;
-  /** Whether a device was removed, by its tag: work under way about it leaves nothing behind. */
+  /** Whether a device was removed, by its tag. Work in progress about it leaves nothing in the state. */
   readonly isForgottenTag: (tag: string) => boolean;
-  /** For the inside of a transaction, as `missing`. */
+  /** Call it only inside a transaction, like `missing`. */
   readonly quarantine: Pick<QuarantineTable, 'addLine' | 'removeLine'>;
   readonly missing: Pick<MissingTable, 'add' | 'cut'>;
 }
@@ -35,7 +35,7 @@ interface ReplayRow {
   readonly started_ms: bigint;
 }
 
-/** Prepares it for an open database. `resolve` only inside a transaction. */
+/** Prepares the replays of an open database. Call `resolve` only inside a transaction. */
 export function createReplays(db: Database.Database, parts: ReplayTables): ReplayStore {
   const read = db.prepare<[number], ReplayRow>('SELECT * FROM replay WHERE destination_id = ?');
   const write = db.prepare(
@@ -46,7 +46,7 @@ export function createReplays(db: Database.Database, parts: ReplayTables): Repla
     .prepare<[number, number], string>('SELECT content FROM quarantine WHERE destination_id = ? LIMIT ?')
     .pluck();
   const { archive, position, quarantine, isForgottenTag } = parts;
-  // An id that is no longer known is replaced by its tag.
+  // The tag replaces an id that is no longer known.
   const isOfForgotten = ({ deviceId }: MissingPoints): boolean =>
     [deviceId, identityTag(deviceId)].some(isForgottenTag);
   const isForgotten = (line: string): boolean =>
@@ -83,7 +83,7 @@ export function createReplays(db: Database.Database, parts: ReplayTables): Repla
   };
 }
 
-/** @returns `null` for what another version may have left. */
+/** Converts a row; `null` if another version may have written it. */
 function toState(row: ReplayRow): ReplayState | null {
   const args = parseAs(row.args, isReplayArgs);
   const at = parseAs(row.position, isPosition);
@@ -96,7 +96,7 @@ function toState(row: ReplayRow): ReplayState | null {
 
 const isNs = (value: unknown): value is string => isText(value) && /^-?\d{1,19}$/.test(value);
 
-/** A position in the archive, and where the lines end that were too old. */
+/** A position in the archive, and the end of the lines that were too old. */
 const isPosition = shapeOf<{
   readonly deviceId: string | null;
   readonly from: string;
@@ -124,7 +124,7 @@ function prepareMissing(db: Database.Database, { cut }: Pick<MissingTable, 'cut'
     )
     .pluck();
   return {
-    /** Whether all of it is known to be missing already, for that reason. */
+    /** Whether all of these points are already recorded as missing for that reason. */
     has: (id: number, { deviceId, reason, fromNs, toNs }: MissingPoints): boolean =>
       within.get(id, deviceId, reason, fromNs, toNs) !== undefined,
     takeOut: (id: number, { deviceId, from, to, lines }: SentRange, tooOldTo: EpochNs | null): void => {
@@ -132,7 +132,8 @@ function prepareMissing(db: Database.Database, { cut }: Pick<MissingTable, 'cut'
         cleared.get(deviceId, minNs(points.toNs, to), maxNs(points.fromNs, from)) === undefined;
       const found = { deviceId, fromNs: from, toNs: to, points: lines };
       cut(id, found, (points) => points.reason !== 'beyond_retention' && isKept(points));
-      // Facts of a device are in blocks with those of others: its rejected facts are older than all its accepted ones.
+      // Facts of a device share blocks with facts of others, and its rejected facts are older than all its accepted
+      // ones.
       const young = { ...found, fromNs: maxNs(from, tooOldTo ?? from) };
       if (young.fromNs < to) cut(id, young, (points) => points.reason === 'beyond_retention' && isKept(points));
     },

@@ -19,27 +19,27 @@ interface BlockRow {
   readonly bytes: bigint;
 }
 
-/** How far the scan of the log is after one step, and the lines that it removed. */
+/** The progress of the scan of the log after one step, and the lines that it removed. */
 interface LineStep {
   /** The last block that was checked; `null` after the end of the log. */
   readonly at: number | null;
   readonly removed: number;
-  /** Whether some of the device's lines wait for a destination. Set by the last step only. */
+  /** Whether some of the device's lines wait for a destination. Only the last step sets it. */
   readonly isWaiting: boolean;
   /** How much of the log is done, 0 to 1. */
   readonly share: number;
 }
 
-/** Which lines to remove, and from where on. */
+/** Which lines to remove, and where to start. */
 interface LineOrder {
   readonly deviceId: string;
   /** The last block that earlier steps have checked; 0 to start. */
   readonly after: number;
-  /** The destinations that must have acknowledged a line before it goes. */
+  /** The destinations that must have acknowledged a line before it is removed. */
   readonly configured: readonly number[];
 }
 
-/** The indexes of the lines that have a device's tag. */
+/** The indexes of the lines with a device's tag. */
 export function lineIndexes(lines: readonly string[], tag: string): number[] {
   const indexes: number[] = [];
   lines.forEach((line, index) => {
@@ -49,7 +49,7 @@ export function lineIndexes(lines: readonly string[], tag: string): number[] {
   return indexes;
 }
 
-/** The prepared statements of the removal, and its memory between steps. */
+/** The prepared statements of the removal, and its state between steps. */
 export interface LineRemoval {
   readonly limits: { readonly rows: number; readonly bytes: number };
   readonly next: Database.Statement<[number], BlockRow>;
@@ -60,8 +60,8 @@ export interface LineRemoval {
   readonly own: Database.Statement<[string], bigint>;
   readonly positions: PositionTable;
   /**
-   * The devices of which this scan has found lines that a destination has not acknowledged. A scan that continues after
-   * a restart finds such lines at its end in any case.
+   * The devices with lines that a destination has not acknowledged, as far as this scan has found any. A scan that
+   * continues after a restart finds such lines at its end in any case.
    */
   readonly waiting: Set<string>;
 }
@@ -88,7 +88,7 @@ export function createLineRemoval(
 }
 
 /**
- * Removes the lines of a device from the next blocks. Call it inside a transaction only.
+ * Removes the lines of a device from the next blocks. Call it only inside a transaction.
  *
  * @param tag the `device_id` tag of the device's lines
  */
@@ -104,7 +104,7 @@ export function removeLines(removal: LineRemoval, tag: string, { deviceId, after
   const candidates = rows.filter(({ device_id }) => device_id === null || device_id === deviceId);
   const { at, removed, isWaiting } = removeFromBlocks(removal, candidates, tag, configured);
   if (isWaiting) waiting.add(deviceId);
-  // After the last candidate, none of these rows is left to check.
+  // After the last candidate no row is left to check.
   const reached = at === null || at === Number(candidates.at(-1)?.seq) ? Number(last.seq) : at;
   return { at: reached, removed, isWaiting: false, share: reached / Math.max(reached, Number(end.get() ?? 0n)) };
 }

@@ -1,5 +1,5 @@
 /**
- * Removes a device in small steps beside other work. It can be resumed, so the removal is completed after any crash.
+ * Removes a device in small steps between other work. It can be resumed, so the removal is completed after any crash.
  *
  * Promises: from `begin` on, no data of the device can be committed (`guard`). A line that a configured destination has
  * not acknowledged stays until it has. Removed data does not remain in the file: deleted cells are overwritten
@@ -34,7 +34,7 @@ const STEP_PAGES = 2048;
 
 const NOTHING: ForgottenCounts = { points: 0, quarantined: 0, alerts: 0 };
 
-/** How far the forgetting of a device is: the last block and the last item of the quarantine that were checked. */
+/** The progress of a removal: the last block and the last item of the quarantine that were checked. */
 interface Marker {
   readonly tag: string;
   readonly block: bigint;
@@ -43,14 +43,14 @@ interface Marker {
 
 /** The removal of devices, for the other parts of the store. */
 export interface Forgetting extends ForgetStore {
-  /** @throws ForgottenError for a device that is being removed, or was removed and has not been listed since. */
+  /** Throws ForgottenError for a device that is being removed, or was removed and has not been listed since. */
   guard(deviceId: string): void;
   isForgotten(deviceId: string): boolean;
   /** Whether a device is being or was removed, by the `device_id` tag of a line. */
   isForgottenTag(tag: string): boolean;
   /** Records that a device is listed: it may be synced, unless its removal is under way. */
   noteListed(deviceId: string): void;
-  /** Starts the scans again: lines that the last process skipped were recorded nowhere. */
+  /** Restarts the scans, because lines that the last process skipped were recorded nowhere. */
   startOver(): void;
 }
 
@@ -59,7 +59,7 @@ interface ForgettingParts {
   readonly quarantine: QuarantineReader;
   readonly items: Pick<QuarantineTable, 'remove'>;
   readonly facts: Facts;
-  /** Has the other parts remove their rows of a device, and what they remember of it. */
+  /** Removes the rows of a device, and the cached data about it, in the other parts of the store. */
   readonly dropDevice: (deviceId: string) => void;
 }
 
@@ -72,7 +72,7 @@ interface Work {
   readonly quarantine: QuarantineReader;
   readonly removeItem: QuarantineTable['remove'];
   readonly isListed: Database.Statement<[string], bigint>;
-  /** Devices of which nothing may be committed. */
+  /** Devices about which nothing may be committed. */
   readonly forgotten: Set<string>;
 }
 
@@ -127,7 +127,7 @@ function prepareMarkers(db: Database.Database) {
   };
 }
 
-/** Goes on with a device: first its lines, then the quarantine, then the pages that became free. */
+/** Continues the removal of a device: first its lines, then the quarantine, then the pages that became free. */
 function step(work: Work, deviceId: string, configured: readonly number[]): ForgetStep {
   const { markers, lines } = work;
   const at = markers.get.get(deviceId);
@@ -145,7 +145,7 @@ function step(work: Work, deviceId: string, configured: readonly number[]): Forg
   if (quarantined !== null) return { removed: { ...NOTHING, quarantined }, state: 'going-on', share: 1 };
   if (giveBackPages(work.db)) return { removed: NOTHING, state: 'going-on', share: 1 };
   markers.remove.run(deviceId);
-  // It was listed meanwhile: from here on it is a new device.
+  // The device was listed in the meantime: from here on it is a new device.
   if (work.isListed.get(deviceId) !== undefined) work.forgotten.delete(deviceId);
   return { removed: NOTHING, state: 'done', share: 1 };
 }
@@ -172,7 +172,7 @@ function stepQuarantine({ quarantine, removeItem, markers }: Work, deviceId: str
 }
 
 /**
- * Gives free pages back to the file system.
+ * Returns free pages to the file system.
  *
  * @returns whether there may be more.
  */
@@ -186,10 +186,10 @@ function giveBackPages(db: Database.Database): boolean {
 /**
  * Empties the write-ahead log.
  *
- * @returns whether no one was reading it.
+ * @returns whether no connection was reading it.
  */
 function emptyLog(db: Database.Database): boolean {
-  // Without waiting: a reader may take long, and everything else would wait for it.
+  // Without waiting: a reader may take long, and all other work would wait for it.
   const patience = db.pragma('busy_timeout', { simple: true });
   db.pragma('busy_timeout = 0');
   try {
@@ -206,7 +206,9 @@ interface PendingRow {
   readonly lines: bigint;
 }
 
-/** How many blocks are checked for what waits: those of no device have to be unpacked. */
+/**
+ * How many blocks are checked for pending lines in one step. Blocks that belong to no device have to be decompressed.
+ */
 const PENDING_ROWS = 500;
 
 function createPending(db: Database.Database, positions: PositionTable): ForgetStore['pending'] {
@@ -214,7 +216,7 @@ function createPending(db: Database.Database, positions: PositionTable): ForgetS
     `SELECT seq, device_id, lines FROM block WHERE lane = ? AND seq >= ? ORDER BY seq LIMIT ${PENDING_ROWS}`,
   );
   const data = db.prepare<[bigint], Buffer>('SELECT data FROM block WHERE seq = ?').pluck();
-  /** How many lines of a block are of the device, from one on. */
+  /** How many lines of a block, from a given one on, belong to the device. */
   const pendingLines = (row: PendingRow, tag: string, from: number): number => {
     if (row.device_id !== null) return Number(row.lines) - from;
     const packed = data.get(row.seq);
@@ -253,13 +255,13 @@ const TABLES = [
   'device',
 ] as const;
 
-/** The data about a device outside of the archive and the quarantine. */
+/** The data about a device outside the archive and the quarantine. */
 interface FactsRemoval {
   hasTraces(deviceId: string): boolean;
   /**
-   * Only inside a transaction.
+   * Removes the data. Call it only inside a transaction.
    *
-   * @returns how many alerts that were.
+   * @returns the number of alerts that were removed.
    */
   remove(deviceId: string, keepsAlerts: boolean): number;
 }
@@ -268,7 +270,7 @@ function createFactsRemoval(db: Database.Database, facts: Facts): FactsRemoval {
   const removals = TABLES.map((table) => db.prepare(`DELETE FROM ${table} WHERE device_id = ?`));
   const isCovered = db.prepare('SELECT 1 FROM coverage WHERE device_id = ? LIMIT 1').pluck();
   const known = TABLES.map((table) =>
-    // Missing points are indexed by destination first; their points are in one of the other tables too.
+    // Missing points are indexed by destination first. Their points are in one of the other tables too.
     table === 'missing' ? null : db.prepare(`SELECT 1 FROM ${table} WHERE device_id = ? LIMIT 1`).pluck(),
   );
   const removeAlerts = db.prepare('DELETE FROM alert WHERE device_id = ?');
@@ -277,13 +279,13 @@ function createFactsRemoval(db: Database.Database, facts: Facts): FactsRemoval {
   );
   const removeRecords = db.prepare('DELETE FROM dropped_record WHERE source = ?');
   const nameless = db.prepare('UPDATE request SET device_id = NULL WHERE device_id = ?');
-  // The arguments of jobs name devices; a running job has read them already.
+  // The arguments of jobs name devices. A running job has read them already.
   const jobs = db.prepare(
     `UPDATE job SET args = '{}', progress = NULL, summary = NULL, message = NULL
      WHERE (ended_ms IS NOT NULL AND instr(args || ifnull(summary, '') || ifnull(message, ''), ?) > 0)
         OR (kind = 'forget' AND state = 'running')`,
   );
-  // A replay that was broken off over it starts again.
+  // An interrupted replay with this device starts again.
   const replays = db.prepare('DELETE FROM replay WHERE instr(args, @quoted) > 0 OR instr(position, @quoted) > 0');
   return {
     hasTraces: (deviceId) => [isCovered, ...known].some((view) => view?.get(deviceId) !== undefined),
@@ -302,7 +304,7 @@ function createFactsRemoval(db: Database.Database, facts: Facts): FactsRemoval {
   };
 }
 
-/** Removes a device from those whose alerts were left out, or keeps it if it still is one. */
+/** Removes a device from the list of devices whose alerts were excluded, unless its alerts are still excluded. */
 function forgetLeftOut(
   facts: Facts,
   deviceId: string,
@@ -326,14 +328,12 @@ function forgetApart(facts: Facts, deviceId: string): void {
       devices: each.devices?.filter(isOther) ?? null,
       except: each.except?.filter(isOther),
     }))
-    // Without any device it would be one of all.
+    // A range without any device would mean all devices.
     .filter(({ devices }) => devices === null || devices.length > 0);
   facts.write(BACKFILLED_APART, JSON.stringify(after));
 }
 
-/**
- * Recent events of an earlier process that name the device are dropped completely: the log has them.
- */
+/** Recent events of an earlier process that name the device are dropped completely; the log has them. */
 function forgetEvents(facts: Facts, deviceId: string): void {
   const text = facts.read(RECENT_EVENTS);
   if (text?.includes(JSON.stringify(deviceId).slice(1, -1)) === true) facts.write(RECENT_EVENTS, '[]');

@@ -1,6 +1,7 @@
 /**
  * The gaps of a device and related records: gaps with a reason, stored readings that answers no longer contain, the
- * unverified empty range, the empty windows of history, the day that was last read again, and how far a recheck is.
+ * unverified empty range, the empty windows of history, the day that was last read again, and the progress of a
+ * recheck.
  */
 import type Database from 'better-sqlite3';
 import { normalize } from '../../core/intervals.ts';
@@ -16,7 +17,7 @@ import type {
 import { DAY_MS, type EpochNs } from '../../core/time.ts';
 import { createCache } from '../transactions.ts';
 
-/** Devices of which rows are remembered: they are looked for again and again, and seldom there. */
+/** How many devices are cached: their rows are requested often and rarely exist. */
 const REMEMBERED = 16_384;
 
 interface GapRow {
@@ -27,7 +28,7 @@ interface GapRow {
   readonly retry_at_ms: bigint;
 }
 
-/** Prepares the gaps of an open database. The writing calls are for the inside of a transaction. */
+/** Prepares the gaps of an open database. Writing calls need a transaction. */
 export function createGaps(db: Database.Database): Pick<TelemetryStore, 'gaps' | 'nameGap' | 'clearGaps'> {
   const columns = 'SELECT device_id, from_ns, to_ns, reason, retry_at_ms FROM gap';
   const all = db.prepare<[], GapRow>(`${columns} ORDER BY device_id, from_ns`);
@@ -42,7 +43,7 @@ export function createGaps(db: Database.Database): Pick<TelemetryStore, 'gaps' |
     void name.run(deviceId, fromNs, toNs, reason, Math.ceil(retryAtMs));
   return {
     gaps: (deviceId) => (deviceId === undefined ? all.all().map(toGap) : known.get(deviceId)),
-    // The newest name of a time counts: older ones keep what it does not name.
+    // The newest name for a time counts. Older ones keep the parts that it does not include.
     nameGap: (gap) => {
       const { deviceId, fromNs, toNs } = gap;
       const older = known.get(deviceId).filter((each) => each.fromNs < toNs && fromNs < each.toNs);
@@ -80,11 +81,11 @@ interface OverlapRow {
 
 interface MissedOverlapTable
   extends Pick<TelemetryStore, 'missedOverlaps' | 'saveMissedOverlap' | 'dropMissedOverlaps'> {
-  /** Removes the cached data of a device whose rows are removed. */
+  /** Drops the cached data of a device whose rows are removed. */
   dropMemory(deviceId: string): void;
 }
 
-/** Prepares the missed overlap readings of an open database. The writing calls are for the inside of a transaction. */
+/** Prepares the missed overlap readings of an open database. Writing calls need a transaction. */
 export function createMissedOverlaps(db: Database.Database): MissedOverlapTable {
   const ofDevice = db.prepare<[string], OverlapRow>(
     'SELECT at_ns, since_ms, is_gone FROM missed_overlap WHERE device_id = +? ORDER BY at_ns',
@@ -127,7 +128,7 @@ interface EmptyRangeRow {
 }
 
 interface EmptyRangeTable extends Pick<TelemetryStore, 'emptyRange' | 'dueEmptyRanges' | 'saveEmptyRange'> {
-  /** Removes the cached data of a device whose row is removed. */
+  /** Drops the cached data of a device whose row is removed. */
   dropMemory(deviceId: string): void;
 }
 
@@ -158,7 +159,7 @@ export function createEmptyRanges(db: Database.Database): EmptyRangeTable {
   );
   return {
     emptyRange: known.get,
-    // A range that is due more than a day later was recorded by a clock that was ahead.
+    // A due time more than a day away was recorded by a clock that was ahead.
     dueEmptyRanges: (nowMs) => due.all(Math.floor(nowMs), Math.floor(nowMs + DAY_MS)),
     saveEmptyRange: (deviceId, range) => {
       known.drop(deviceId);
@@ -187,9 +188,7 @@ interface EmptyWindowRow extends Pick<EmptyRangeRow, 'from_ns' | 'to_ns' | 'sinc
   readonly due_ms: bigint;
 }
 
-/**
- * Prepares the windows of history that only empty answers cover. The writing calls are for the inside of a transaction.
- */
+/** Prepares the windows of history that only empty answers cover. Writing calls need a transaction. */
 export function createEmptyWindows(
   db: Database.Database,
 ): Pick<TelemetryStore, 'emptyWindows' | 'saveEmptyWindow' | 'dropEmptyWindow'> {
@@ -219,7 +218,7 @@ interface RecheckRow {
   readonly at_ms: bigint;
 }
 
-/** Prepares the days that were read again, and the rechecks. The writing calls are for the inside of a transaction. */
+/** Prepares the days that were read again, and the rechecks. Writing calls need a transaction. */
 export function createRereads(
   db: Database.Database,
 ): Pick<TelemetryStore, 'rereadDays' | 'saveReread' | 'recheck' | 'saveRecheck'> {

@@ -2,8 +2,8 @@
  * The devices of the workspace as they were listed, when each was last seen, and the alerts that were seen.
  *
  * A device is gone after two complete listings without it, or after a 404 of its own; a partial listing does not count.
- * In the first case a listing that contains it brings it back, in the second only an answer does: a device may be
- * listed and answer 404 anyway. A device that is gone keeps everything that is stored of it.
+ * In the first case a listing that contains it brings it back; in the second only an answer does, because a listed
+ * device may still answer 404. All stored data of a device that is gone stays.
  */
 import type Database from 'better-sqlite3';
 import type { KnownAlert } from '../../core/lines/fact-lines.ts';
@@ -14,7 +14,7 @@ import type { Archive } from '../archive/archive.ts';
 import { createRareRead } from '../transactions.ts';
 import { pinDeviceName, type TelemetryTables } from './telemetry.ts';
 
-/** Complete listings in a row without a device before it counts as gone. */
+/** How many complete listings in a row without a device make it count as gone. */
 const LISTINGS_TO_BE_GONE = 2;
 
 interface DeviceRow {
@@ -128,7 +128,7 @@ function toKnownDevice(row: DeviceRow): KnownDevice {
   };
 }
 
-/** Nanoseconds are bigints, which JSON has no word for: they are kept as digits. */
+/** Converts nanoseconds to digits, because JSON has no bigints. */
 function writeBigint(_: string, value: unknown): unknown {
   return typeof value === 'bigint' ? value.toString() : value;
 }

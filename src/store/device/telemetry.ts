@@ -24,10 +24,12 @@ import type { EpochNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
 import { createCache, type Remembered } from '../transactions.ts';
 
-/** Devices of which the state is remembered at most: callers that read all of them repeatedly read that many. */
+/**
+ * The maximum number of devices whose state is cached. Callers that read all devices repeatedly read up to this many.
+ */
 const REMEMBERED = 4096;
 
-/** The tables of an open database, prepared, and what is remembered of them by the revision of a device. */
+/** The prepared tables of an open database, and the rows that are cached by the revision of a device. */
 export interface TelemetryTables {
   readonly db: Database.Database;
   readonly archive: Archive;
@@ -65,12 +67,12 @@ export function telemetryState(tables: TelemetryTables, deviceId: string): Telem
   const known = stateAt(tables, deviceId, revision);
   if (known !== null) return known;
   const state = readState(tables, deviceId, revision);
-  // A transaction may be rolled back, and another change may come to the same revision.
+  // A transaction may be rolled back, and another change may lead to the same revision.
   if (!tables.db.inTransaction) cacheState(tables, state);
   return state;
 }
 
-/** The time of the newest telemetry line of a device, cleared ones included; `null` where there is none. */
+/** The time of the newest telemetry line of a device, including cleared ones; `null` if there is none. */
 export function newestNs({ db, archive, revisions, newest }: TelemetryTables, deviceId: string): EpochNs | null {
   // Only a page commit adds lines.
   const revision = revisions.read(deviceId);
@@ -82,7 +84,7 @@ export function newestNs({ db, archive, revisions, newest }: TelemetryTables, de
 }
 
 /**
- * Writes what a page commit changes. Only inside a transaction.
+ * Writes the changes of a page commit. Call it only inside a transaction.
  *
  * @throws StaleStateError
  */
@@ -101,8 +103,8 @@ export function writePage(tables: TelemetryTables, page: PageCommit): void {
 }
 
 /**
- * Archives the lines of a page. The counts of hours are always history, which is delivered after all live lines: so the
- * newest count of an hour comes last, and never before the readings that it counts.
+ * Archives the lines of a page. The counts of hours always go to the history lane, which is delivered after all live
+ * lines. So the newest count of an hour comes last, and never before the readings that it counts.
  */
 function appendLines(archive: Archive, { deviceId, lane, firstNs, lastNs, lines, sideLines }: PageCommit): void {
   const side = { deviceId, lane: 'history', firstNs: null, lastNs: null, lines: sideLines } as const;
@@ -114,7 +116,7 @@ function appendLines(archive: Archive, { deviceId, lane, firstNs, lastNs, lines,
   archive.append(side);
 }
 
-/** Remembers what a page commit that is on the disk has come to, so that it need not be read. */
+/** Caches the state after a page commit that is on disk, so that it need not be read again. */
 export function rememberCommit(tables: TelemetryTables, page: PageCommit): void {
   const { deviceId, revision, covered, hourReadings, hoursWritten, late, lastPage } = page;
   const before = stateAt(tables, deviceId, revision);
@@ -130,7 +132,7 @@ export function rememberCommit(tables: TelemetryTables, page: PageCommit): void 
   });
 }
 
-/** Pins the name that a device was seen under. Only inside a transaction. */
+/** Stores the name that a device was seen under. Call it only inside a transaction. */
 export function pinDeviceName(tables: TelemetryTables, deviceId: string, name: string, atNs: EpochNs): void {
   const { names, archive, revisions } = tables;
   const before = names.read(deviceId);
@@ -139,11 +141,13 @@ export function pinDeviceName(tables: TelemetryTables, deviceId: string, name: s
   const added = pinned.at(-1);
   if (added === undefined) return;
   names.add(deviceId, added);
-  // Lines that were computed under the old name must not be committed any more.
+  // Lines that were computed under the old name must no longer be committed.
   revisions.advance(deviceId, revisions.read(deviceId));
 }
 
-/** Removes the coverage of a device, and drops all that is remembered of it. Only inside a transaction. */
+/**
+ * Removes the coverage of a device, and drops everything that is cached about it. Call it only inside a transaction.
+ */
 export function dropTelemetry({ coverage, states, newest, revisions }: TelemetryTables, deviceId: string): void {
   coverage.dropAll(deviceId);
   states.delete(deviceId);
@@ -163,7 +167,7 @@ function readState(tables: TelemetryTables, deviceId: string, revision: number):
   };
 }
 
-/** The remembered state of a device, where it is of that revision, which moves with every change of it. */
+/** The cached state of a device, if it has that revision. Every change of the state changes the revision. */
 function stateAt({ states }: TelemetryTables, deviceId: string, revision: number): TelemetryState | null {
   const state = states.get(deviceId);
   return state?.revision === revision ? state : null;
@@ -178,9 +182,9 @@ interface Revisions {
   read(deviceId: string): number;
   drop(deviceId: string): void;
   /**
-   * Moves the revision of a device on.
+   * Increases the revision of a device.
    *
-   * @throws StaleStateError where it is not the one to start from.
+   * @throws StaleStateError if it is not the expected one.
    */
   advance(deviceId: string, from: number): void;
 }
@@ -240,7 +244,7 @@ function createDaySums(db: Database.Database) {
   };
 }
 
-/** A covered range as it is stored. */
+/** A covered range in its stored form. */
 interface CoverageRow {
   readonly from_ns: bigint;
   readonly to_ns: bigint;
@@ -264,7 +268,11 @@ function createCoverage(db: Database.Database) {
     /** The covered ranges of a device, ascending. */
     read: (deviceId: string): CoveredRange[] => read.all(deviceId).map(toCoveredRange),
     dropAll: (deviceId: string): void => void dropAll.run(deviceId),
-    /** @param before the stored rows; only differences are written. */
+    /**
+     * Stores the covered ranges.
+     *
+     * @param before the stored rows; only differences are written.
+     */
     replace: (deviceId: string, before: readonly CoveredRange[], covered: readonly CoveredRange[]): void => {
       const stands = new Map(before.map((range) => [range.from, range]));
       const wanted = new Map(covered.map((range) => [range.from, range]));
@@ -321,7 +329,11 @@ function createHours(db: Database.Database) {
       hourReadings: new Map(readings.all(deviceId).map((row) => [Number(row.hour), Number(row.readings)])),
       hoursWritten: written.all(deviceId).map((row) => ({ from: row.from_hour, to: row.to_hour })),
     }),
-    /** @param before the stored rows; only differences are written. */
+    /**
+     * Stores the hours.
+     *
+     * @param before the stored rows; only differences are written.
+     */
     replace: (deviceId: string, before: Hours, { hourReadings, hoursWritten }: Hours): void => {
       const wasWritten = new Map(before.hoursWritten.map(({ from, to }) => [from, to]));
       const isWritten = new Map(hoursWritten.map(({ from, to }) => [from, to]));
@@ -364,7 +376,7 @@ function createLateness(db: Database.Database) {
   };
 }
 
-/** A device while it is being put together. */
+/** The coverage of a device while it is being composed. */
 interface Growing {
   readonly covered: CoveredRange[];
   readonly gaps: Gap[];
@@ -377,7 +389,7 @@ interface Growing {
  * Prepares reading the coverage of all devices at once: a few scans instead of many reads, for reports over thousands
  * of devices.
  *
- * @param gaps all named gaps.
+ * @param gaps returns all named gaps.
  */
 export function createCoverageOfAll(
   db: Database.Database,
@@ -390,7 +402,7 @@ export function createCoverageOfAll(
   const lateness = db.prepare<[], { device_id: string; readings: bigint; worst_ms: bigint; grace_period_ms: bigint }>(
     'SELECT device_id, readings, worst_ms, grace_period_ms FROM lateness',
   );
-  // As `newestNs` of the archive: what was cleared counts as well.
+  // As `newestNs` of the archive: cleared lines count as well.
   const newest = db.prepare<[], { device_id: string; at: EpochNs | null }>(
     `SELECT device_id, max(last_ns) AS at FROM block WHERE first_ns IS NOT NULL GROUP BY device_id
      UNION ALL SELECT device_id, max(to_ns) - 1 FROM cleared WHERE kind = 'telemetry' GROUP BY device_id`,

@@ -34,22 +34,22 @@ import { SHAPE } from './shape.ts';
 /** SQLite 3.7.0 to 3.51.2 can damage a WAL database that two connections checkpoint at once. */
 const OLDEST_SQLITE: readonly number[] = [3, 51, 3];
 
-/** Both below the data directory. */
+/** Both files are in the data directory. */
 export const STATE_FILE = 'tidemark.db';
 const LOCK_FILE = 'tidemark.lock';
 
-/** Where the state of a directory is: elsewhere if the file there is a link. */
+/** The path of the state in a directory. If the file there is a link, its target. */
 export function statePath(directory: string): string {
   const path = join(directory, STATE_FILE);
   try {
     return lstatSync(path).isSymbolicLink() ? realpathSync(path) : path;
   } catch {
-    // There is none, or the open call reports what this user may not see.
+    // The file does not exist, or the open call reports that this user may not see it.
     return path;
   }
 }
 
-/** Where its lock is: beside the state itself, so that all links to a state lead to one lock. */
+/** The path of the lock: next to the state itself, so that all links to a state lead to one lock. */
 export function lockPath(directory: string): string {
   const path = statePath(directory);
   return join(dirname(path), `${parse(path).name}${extname(LOCK_FILE)}`);
@@ -58,16 +58,16 @@ export function lockPath(directory: string): string {
 interface OpenDatabase {
   readonly db: Database.Database;
   readonly path: string;
-  /** The upgrade that opening it made; `null` if it had the newest shape. */
+  /** The upgrade that opening the state made; `null` if it had the newest shape. */
   readonly upgrade: StateUpgrade | null;
   close(): void;
 }
 
 /**
- * Opens (or makes) the state in a directory for writing, and locks it.
+ * Opens (or creates) the state in a directory for writing, and locks it.
  *
- * @param maxBytes how large the file may grow; a larger one is opened and may not grow any more. `null`: no limit.
- * @throws UserError (exit 1) where the directory or the file cannot be used, with what to do.
+ * @param maxBytes how large the file may grow; a larger one is opened and must not grow further. `null`: no limit.
+ * @throws UserError (exit 1) with a remedy, if the directory or the file cannot be used.
  */
 export function openDatabase(directory: string, maxBytes: number | null = null): OpenDatabase {
   const path = statePath(directory);
@@ -86,8 +86,8 @@ export function openDatabase(directory: string, maxBytes: number | null = null):
 }
 
 /**
- * Makes a directory and those above it. Not by the recursive call of Node: where a file system accepts no directory,
- * such as /proc, that one tries forever.
+ * Creates a directory and those above it. Node's recursive call is not used, because it tries forever on a file system
+ * that accepts no directory, such as /proc.
  */
 function makeDirectory(directory: string): void {
   const missing: string[] = [];
@@ -100,7 +100,7 @@ function makeDirectory(directory: string): void {
     try {
       mkdirSync(each, { mode: 0o700 });
     } catch (error) {
-      // Another process may have made it just now.
+      // Another process may have created it just now.
       if (statSync(each, { throwIfNoEntry: false })?.isDirectory() !== true) throw error;
     }
   }
@@ -139,8 +139,8 @@ function openLocked(
 }
 
 /**
- * A state that is gone does not count as one that was never there: its archive, its coverage and its names would be
- * lost without a message.
+ * A state that has disappeared must not count as one that never existed: its archive, coverage and names would be lost
+ * without a message.
  */
 function requireNotLost(path: string, { isMarked }: Lock): void {
   const bytes = statSync(path, { throwIfNoEntry: false })?.size;
@@ -155,10 +155,10 @@ function requireNotLost(path: string, { isMarked }: Lock): void {
 
 /**
  * Checks, with a read-only connection, the files that a process left when it died. A writing connection would merge the
- * log into the file when it closes, even into a file that is another program's, newer or damaged.
+ * log into the file when it closes, even if the file is damaged, newer, or belongs to another program.
  */
 function inspectLeftovers(path: string): void {
-  // A mere check leaves an empty one.
+  // A read-only check leaves an empty log.
   const isLogged = (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0;
   if (!existsSync(path) || !(isLogged || existsSync(`${path}-journal`))) return;
   const db = new Database(path, { readonly: true });
@@ -166,7 +166,7 @@ function inspectLeftovers(path: string): void {
     requireOurs(db, path);
     if (isLogged) requireSound(db);
   } catch (error) {
-    // A first start that died before anything but the first page was written can only start again.
+    // A first start that died before more than the first page was written can only start again.
     if (isRollback(error) && statSync(path).size <= FIRST_PAGE_BYTES) return;
     throw isRollback(error) ? strayJournal(path) : error;
   } finally {
@@ -220,7 +220,7 @@ export function newerState(path: string, version: number): UserError {
 }
 
 /**
- * Whether there is a file in the place of the state.
+ * Whether there is a file at the path of the state.
  *
  * @throws UserError (exit 1) for a directory, or anything else that is not a file.
  */
@@ -246,16 +246,16 @@ function requireSound(db: Database.Database): void {
   if (verdict !== 'ok') throw new DamageError(verdict);
 }
 
-/** WAL and FULL, read back after a write: better-sqlite3 falls back to NORMAL with the first one. */
+/** Sets WAL and FULL, and reads them back: better-sqlite3 falls back to NORMAL when WAL is set. */
 function requireDurable(db: Database.Database): void {
   db.pragma('auto_vacuum = INCREMENTAL');
   const mode = db.pragma('journal_mode = WAL', { simple: true });
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
-  // Commits append: a small cache serves them as well as a large one, for memory that others need.
+  // Commits only append, so a small cache serves them as well as a large one and leaves memory to others.
   db.pragma('cache_size = -1024');
   db.pragma('journal_size_limit = 67108864');
-  // Overwritten data inside of a page is zeroed: that costs nothing, and `--forget` relies on it.
+  // Overwritten data inside a page is zeroed. That costs nothing, and `--forget` relies on it.
   db.pragma('secure_delete = FAST');
   db.transaction(() => db.pragma(`application_id = ${APPLICATION_ID}`))();
   db.pragma('synchronous = FULL');
@@ -267,24 +267,27 @@ function requireDurable(db: Database.Database): void {
   }
 }
 
-/** The limit belongs to the connection, not to the file: deletes and what fits into free pages work at it. */
+/**
+ * Limits the size of the file. The limit belongs to the connection, not to the file. At the limit, deletes and writes
+ * into free pages still work.
+ */
 function limit(db: Database.Database, maxBytes: number | null): void {
   if (maxBytes === null) return;
   const pages = Math.ceil(maxBytes / Number(db.pragma('page_size', { simple: true })));
   db.pragma(`max_page_count = ${Math.max(pages, 1)}`);
 }
 
-/** The copy of a state before a migration, to go back to. */
+/** The path of the copy that is made of a state before a migration. */
 export const copyBefore = (path: string, version: number): string => `${path}.version-${version}`;
 
-/** The upgrade that a state needs; `null` for none. */
+/** The upgrade that a state needs; `null` if it needs none. */
 function neededUpgrade(db: Database.Database, path: string): StateUpgrade | null {
   const from = versionOf(db);
   if (from === 0 || from >= MIGRATIONS.length) return null;
   return { from, to: MIGRATIONS.length, copy: copyBefore(path, from) };
 }
 
-/** The copies of earlier upgrades: there is room for one. */
+/** The copies of earlier upgrades. Only one copy is kept. */
 function olderCopies(path: string, version: number): string[] {
   const copies = Array.from({ length: version - 1 }, (_, index) => copyBefore(path, index + 1));
   return copies.filter((copy) => existsSync(copy));
@@ -315,7 +318,7 @@ function copyBeforeMigration(db: Database.Database, path: string, upgrade: State
     for (const older of olderCopies(path, version)) rmSync(older, { force: true });
   } catch (error) {
     rmSync(part, { recursive: true, force: true });
-    // A copy of this version that is there already, made elsewhere and linked, will do.
+    // An existing copy of this version, which may be a link to another place, is enough.
     if (existsSync(copy)) return;
     throw new UserError(
       `${path}: the backup before the upgrade could not be written (${codeOf(error)}); nothing was changed`,
@@ -325,7 +328,7 @@ function copyBeforeMigration(db: Database.Database, path: string, upgrade: State
   }
 }
 
-/** Returns the remedy for a copy that cannot be written. Where no file can be made, no link to another copy can either. */
+/** Returns the remedy for a copy that cannot be written. If no file can be created, no link can be created either. */
 export function copyRemedy(path: string, copy: string, error: unknown): string {
   const found = adviceOn(path, error);
   if (found !== null && ['read-only', 'unwritable', 'io'].includes(found.problem)) return found.remedy;
@@ -335,7 +338,7 @@ export function copyRemedy(path: string, copy: string, error: unknown): string {
     : `Write the copy to another directory (--backup FILE), ${link}`;
 }
 
-/** Brings a state to the newest shape: a new one at once, one of an older version step by step. */
+/** Brings a state to the newest shape: a new state at once, an older one step by step. */
 function migrate(db: Database.Database, path: string): void {
   const done = versionOf(db);
   const steps = MIGRATIONS.map((sql, index) => ({ sql, version: index + 1 })).slice(done);

@@ -168,7 +168,7 @@ export const STEP_1 = `
   CREATE INDEX alert_opened ON alert (opened_ns);
   `;
 
-/** The archive: merged blocks, what was cleared away. */
+/** The archive: merged blocks, and the record of cleared lines. */
 const ARCHIVE = `
   -- When a block was archived (its newest line, once merged), and how far it is merged: 0 as its page came, 1 with
   -- others of its day, 2 for good. Blocks from before this step count from now.
@@ -246,7 +246,7 @@ const ARCHIVE = `
   );
 `;
 
-/** Telemetry: how late readings of a device were seen to come, when a day was read again, texts. */
+/** Telemetry: how late readings of a device came, when a day was read again, texts. */
 const TELEMETRY = `
   -- Readings that came inside covered ranges; settle_ms: the least grace period of the device since then.
   CREATE TABLE lateness (
@@ -270,7 +270,7 @@ const TELEMETRY = `
 
 /**
  * Delivery: the missing points of a destination (a range can be missing for several reasons); which identity has a
- * destination's name now; the offsets of duplicate timestamps by where they are written.
+ * destination's name now; the offsets of duplicate timestamps, by the time at which they are written.
  */
 const DELIVERY = `
   ALTER TABLE destination ADD COLUMN is_current INTEGER NOT NULL DEFAULT 0;
@@ -290,8 +290,8 @@ const DELIVERY = `
 `;
 
 /**
- * Jobs: what commands have requested of the daemon. Arguments, progress and summary are JSON; times are local ones. The
- * command and the daemon each increase their beat while they run.
+ * Jobs: the work that commands have requested from the daemon. Arguments, progress and summary are JSON; times are
+ * local ones. The command and the daemon each increase their beat while they run.
  */
 const JOBS = `
   CREATE TABLE job (
@@ -316,8 +316,8 @@ const JOBS = `
 `;
 
 /**
- * Reading the archive by time, and replays. side_*: the times of the first and the last line of a block that is no
- * telemetry, NULL where it has none; unknown for blocks that were archived before this step.
+ * Reading the archive by time, and replays. side_*: the times of the first and the last line of a block that is not
+ * telemetry, NULL if it has none; unknown for blocks that were archived before this step.
  */
 const REPLAYS = `
   ALTER TABLE block ADD COLUMN side_from_ns INTEGER;
@@ -336,8 +336,8 @@ const REPLAYS = `
 `;
 
 /**
- * Records of the API that were dropped from the quarantine (a digest each, by which a repetition is recognized), and
- * devices that are being removed: up to which block and which number of the quarantine.
+ * Records of the API that were dropped from the quarantine (a digest each, which identifies a repetition), and devices
+ * that are being removed: up to which block and which item of the quarantine.
  */
 const REMOVALS = `
   CREATE TABLE dropped_record (
@@ -355,5 +355,5 @@ const REMOVALS = `
   ALTER TABLE standing ADD COLUMN held TEXT;
 `;
 
-/** Its form in the second version. */
+/** The second version of the shape. */
 export const STEP_2 = [ARCHIVE, TELEMETRY, DELIVERY, JOBS, REPLAYS, REMOVALS].join('\n');

@@ -11,13 +11,13 @@ import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { createPrivate } from './new-file.ts';
 
-/** The lock that keeps a second process from writing the same state. */
+/** The lock that prevents a second process from writing the same state. */
 export interface Lock {
-  /** Whether a state was once complete beside this file. */
+  /** Whether there was once a complete state next to this file. */
   readonly isMarked: boolean;
-  /** Records that a state is complete beside this file. */
+  /** Records that there is a complete state next to this file. */
   mark(): void;
-  /** @throws UserError (exit 1) where the file was deleted or replaced: another process may hold its lock by now. */
+  /** Throws UserError (exit 1) if the file was deleted or replaced: another process may hold its lock by now. */
   requireOwn(): void;
   release(): void;
 }
@@ -33,7 +33,7 @@ export class StateInUseError extends UserError {
   }
 }
 
-/** Longer than a process needs that only checks the lock (`isLocked`). */
+/** Longer than the time for which a process that only checks the lock holds it (`isLocked`). */
 const WAIT_MS = 200;
 
 /**
@@ -79,7 +79,8 @@ export function takeLock(file: string): Lock {
 }
 
 /**
- * Whether a process holds the lock. The check does not take it, so that a process that starts meanwhile is not refused.
+ * Whether a process holds the lock. The check does not take it, so that a process that starts in the meantime is not
+ * refused.
  */
 export function isLocked(file: string): boolean {
   const found = statSync(file, { throwIfNoEntry: false });
@@ -97,7 +98,7 @@ export function isLocked(file: string): boolean {
   }
 }
 
-/** The version that a lock file has from when the state beside it is complete. */
+/** The version of a lock file once the state next to it is complete. */
 const MARK = 1;
 
 function openLockFile(file: string): Database.Database {

@@ -52,7 +52,7 @@ const STEP_6 = `
     WHEN 'beyond retention' THEN 'beyond_retention' WHEN 'set aside' THEN 'skipped_destination' ELSE reason END;
 `;
 
-/** The names of a lane and of a kind of job. */
+/** The stored names of a lane and of a kind of job. */
 const STEP_7 = `
   UPDATE request SET lane = 'idle-poll' WHERE lane = 'sweep';
   UPDATE job SET kind = 'repair' WHERE kind = 'mend';

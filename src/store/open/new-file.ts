@@ -23,9 +23,9 @@ import { plainText } from '../../core/text.ts';
 import { type EpochMs, MINUTE_MS } from '../../core/time.ts';
 
 /**
- * Checks whether a file can be made there, before anything else is done.
+ * Checks whether a file can be created there, before any other work is done.
  *
- * @param option the one that names it: `--backup`.
+ * @param option the option that names the file: `--backup`.
  * @throws UserError (exit 1)
  */
 export function requireNewFile(option: string, given: string): void {
@@ -59,7 +59,10 @@ export function requireNewFile(option: string, given: string): void {
   }
 }
 
-/** A path in an error text, and where it starts if it was given relative: under systemd not where it was typed. */
+/**
+ * A path in an error text. If it was given relative, the directory that it starts from, because under systemd that is
+ * not where it was typed.
+ */
 export function placeText(directory: string, given: string): string {
   const start = isAbsolute(given)
     ? ''
@@ -67,24 +70,24 @@ export function placeText(directory: string, given: string): string {
   return `${plainText(directory)}${start}`;
 }
 
-/** The name of the file beside it that it is written into first. */
+/** The name of the temporary file, in the same directory, that is written first. */
 export function newPartPath(file: string, random: Random): string {
   return `${file}.${Math.floor(random() * 2 ** 32).toString(16)}${PART}`;
 }
 
 const PART = '.tidemark-part';
 
-/** The name of such a file, and of SQLite's files beside it. */
+/** The name of a temporary file, and of SQLite's files for it. */
 const PART_NAME = /^((.+)\.[\da-f]{1,8}\.(?:tidemark-)?part)(?:-journal|-wal|-shm)?$/;
 
 /** A file that is still being written has changed within this time. */
 const STILL_WRITTEN_MS = MINUTE_MS;
 
 /**
- * Removes the parts that a killed process left: those for the same file, and those for others in the same directory
- * that have not changed for a minute.
+ * Removes the temporary files that a killed process left: those for the same file, and those for others in the same
+ * directory that have not changed for a minute.
  *
- * @param isInUse whether a process is writing a part.
+ * @param isInUse whether a process is writing a temporary file.
  */
 export function removeOldParts(file: string, nowMs: EpochMs, isInUse: (part: string) => boolean): void {
   const directory = dirname(file);
@@ -98,7 +101,7 @@ export function removeOldParts(file: string, nowMs: EpochMs, isInUse: (part: str
   }
 }
 
-/** Removes a part, and SQLite's files beside it. */
+/** Removes a temporary file, and SQLite's files for it. */
 export function removePart(part: string): void {
   for (const end of ['', '-journal', '-wal', '-shm']) rmSync(`${part}${end}`, { force: true });
 }
@@ -111,23 +114,23 @@ export function removePart(part: string): void {
 export function takeName(option: string, part: string, given: string): void {
   const file = resolve(given);
   try {
-    // A link fails if the name exists, a rename does not.
+    // A link fails if the name exists; a rename does not.
     linkSync(part, file);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') requireNewFile(option, given);
-    // File systems without links.
+    // For file systems without links.
     renameSync(part, file);
   }
 }
 
-/** Whether a path is where Linux shows itself as files: no user can create one there, not even root. */
+/** Whether a path lies in a file system of the Linux kernel. No user can create a file there, not even root. */
 export function isOfKernel(path: string): boolean {
   return /^\/(?:proc|sys)(?:\/|$)/.test(path);
 }
 
 /**
- * Refuses a path that leads through a link to nowhere, such as a disk that is not mounted: SQLite would make the file
- * at the far end of the link, outside the data directory. It also refuses one in which no file can be made.
+ * Rejects a path that leads through a dangling link, such as one to a disk that is not mounted: SQLite would create the
+ * file at the target of the link, outside the data directory. It also rejects a path in which no file can be created.
  *
  * @throws UserError (exit 1)
  */
@@ -150,21 +153,21 @@ export function requireTarget(path: string): void {
   if (path !== dirname(path)) requireTarget(dirname(path));
 }
 
-/** Where a link leads that leads nowhere; `null` for any other path. */
+/** The target of a dangling link; `null` for any other path. */
 function danglingTarget(path: string): string | null {
   try {
     if (!lstatSync(path).isSymbolicLink() || statSync(path, { throwIfNoEntry: false }) !== undefined) return null;
     return readlinkSync(path);
   } catch {
-    // The open call reports what this user may not see.
+    // The open call reports that this user may not see it.
     return null;
   }
 }
 
 /**
- * Makes an empty file with mode 0600 where there is none, so that at no moment anybody else can open it.
+ * Creates an empty file with mode 0600 if there is none, so that other users can never open it.
  *
- * One that exists is not even opened: closing it would take SQLite's locks on it away, as POSIX has it.
+ * An existing file is not even opened: by the rules of POSIX, closing it would release SQLite's locks on it.
  */
 export function createPrivate(path: string): void {
   try {
@@ -174,17 +177,16 @@ export function createPrivate(path: string): void {
   }
 }
 
-/** A path that this user may write to, for an error text: under systemd and in a container, few others are. */
+/** A path that this user may write to, for an error text: under systemd and in a container there are few others. */
 export function alternativeText(file: string, dataDir: string | null): string {
   const other = dataDir === null ? file : join(resolve(dataDir), basename(file));
   return other === file ? '' : `, such as ${plainText(other)}`;
 }
 
 /**
- * Writes it.
+ * Writes a file.
  *
- *
- * @throws UserError (exit 1) where that cannot be done; nothing is left then.
+ * @throws UserError (exit 1) if that fails; then no file is left.
  */
 export function writeBundle(
   given: string,

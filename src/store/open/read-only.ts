@@ -1,6 +1,6 @@
 /**
- * Opens a state beside any other process, without a lock and without writing. It checks whether this version can read
- * the shape and whether this user may read the file, and explains failures.
+ * Opens a state while another process may use it, without a lock and without writing. It checks whether this version
+ * can read the shape and whether this user may read the file, and explains failures.
  */
 import { resolve } from 'node:path';
 import Database from 'better-sqlite3';
@@ -15,7 +15,7 @@ import { SHAPE } from './shape.ts';
 /**
  * Opens the state in a directory. Integers are read as `bigint`.
  *
- * @param use returns the object that keeps and closes the connection; if it returns `null` or throws, the connection is
+ * @param use returns the object that owns and closes the connection; if it returns `null` or throws, the connection is
  * closed here.
  * @returns `null` also if there is no state.
  * @throws UserError (exit 1) if it cannot be read.
@@ -46,7 +46,7 @@ export function readOnce<T>(directory: string, read: (db: Database.Database, pat
   return seen;
 }
 
-/** @throws UserError (exit 1) where there is no state in a directory. */
+/** Throws UserError (exit 1) if there is no state in a directory. */
 export function requireState(directory: string): void {
   if (!isThere(statePath(directory))) throw noState(directory);
 }
@@ -64,13 +64,13 @@ export function noState(directory: string): UserError {
  * Checks the shape of an open state.
  *
  * @param oldest the oldest state version that the caller can read; the present one by default.
- * @returns whether it contains anything yet.
+ * @returns whether it contains data.
  * @throws UserError (exit 1) if it is of another program, newer, or older.
  */
 export function hasShape(db: Database.Database, path: string, oldest: number = MIGRATIONS.length): boolean {
   const version = Number(db.pragma('user_version', { simple: true }));
   const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
-  // The process that creates it is not done yet.
+  // The process that creates it has not finished yet.
   if (version === 0 && (isOurs || isEmpty(db))) return false;
   if (!isOurs) throw foreignDatabase(path);
   if (version > MIGRATIONS.length) throw newerState(path, version);
@@ -91,8 +91,8 @@ function isEmpty(db: Database.Database): boolean {
 /**
  * Whether there is a state file.
  *
- * @throws UserError (exit 1) if that is unknown: a state that this user may not see, or one behind a dangling link, is
- * not missing.
+ * @throws UserError (exit 1) if that is unknown: a state that this user may not see, or one behind a dangling link,
+ * does not count as missing.
  */
 export function isThere(path: string): boolean {
   return explainedReading(path, () => {
@@ -101,7 +101,7 @@ export function isThere(path: string): boolean {
   });
 }
 
-/** The error text if this user may not read; otherwise as for a writer. */
+/** The error text if this user may not read; otherwise the same as for a writer. */
 export function explainedReading<T>(path: string, work: () => T): T {
   return explained(path, () => {
     try {
@@ -133,7 +133,9 @@ function isAboutSchema(error: unknown): error is Error {
   return error instanceof Database.SqliteError && error.code === 'SQLITE_ERROR';
 }
 
-/** Whether a state has another schema than this build makes: during development the version number does not show it. */
+/**
+ * Whether a state has another schema than this build creates. During development the version number does not show that.
+ */
 function hasOtherSchema(path: string): boolean {
   const made = new Database(':memory:');
   const db = new Database(path, { readonly: true, fileMustExist: true });

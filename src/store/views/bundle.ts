@@ -1,7 +1,7 @@
 /**
  * The part of a support bundle that comes from the state: shape and sizes, the last requests, rejections and jobs. It
- * reads without the lock beside any other process. Of a damaged state, or one of another version, it reads as much as
- * possible.
+ * reads without the lock while another process may use the state. If the state is damaged or of another version, it
+ * reads as much as possible.
  *
  * Its result is not ready to be shown: device ids, reasons and messages are unchanged.
  */
@@ -40,12 +40,12 @@ interface BundleState {
   };
 }
 
-/** Beyond this the pages of each table are not counted: that would need a read of the complete file. */
+/** Above this size the pages of each table are not counted, because that would need a read of the complete file. */
 const SIZES_UP_TO_BYTES = 512 * 1024 ** 2;
 
 const LAST = { requests: 50, jobs: 20, reasons: 30 };
 
-/** The parts that are questions to the database. */
+/** The parts that are queries to the database. */
 const QUESTIONS = {
   requests: `SELECT at_ms, lane, stream, device_id, status, fault, new_readings FROM request ORDER BY id DESC LIMIT ${LAST.requests}`,
   requestsByHour: `SELECT at_ms / 3600000 AS hour, count(*) AS requests, sum(fault IS NOT NULL) AS failed, sum(new_readings) AS new_readings
@@ -62,9 +62,9 @@ const QUESTIONS = {
 } as const;
 
 /**
- * Checks the state in a directory.
+ * Reads the state in a directory.
  *
- * @returns `null` where there is none. Never throws.
+ * @returns `null` if there is none. Never throws.
  */
 export function readForBundle(directory: string): BundleState | null {
   const path = statePath(directory);
@@ -88,7 +88,7 @@ export function readForBundle(directory: string): BundleState | null {
 
 type Questions = Pick<BundleState, keyof typeof QUESTIONS>;
 
-/** A file that cannot be inspected counts as present: opening it shows the reason. */
+/** A file that cannot be inspected counts as present. Opening it shows the reason. */
 function isThere(path: string): boolean {
   const stat = attempt(() => statSync(path, { throwIfNoEntry: false }) ?? null);
   return stat !== null;
@@ -150,7 +150,7 @@ function namedIn(db: Database.Database): BundleState['named'] {
   const rows = [
     ...texts('SELECT device_id AS id, name FROM device'),
     ...texts('SELECT device_id AS id, name FROM device_name'),
-    // Devices that are not listed any more, and are still named.
+    // Devices that are no longer listed, but are still named in other tables.
     ...texts('SELECT DISTINCT device_id AS id, device_id AS name FROM gap'),
     ...texts('SELECT DISTINCT device_id AS id, device_id AS name FROM request WHERE device_id IS NOT NULL'),
     ...texts(

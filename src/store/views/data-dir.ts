@@ -28,20 +28,20 @@ export interface OwnedPath {
   readonly mode: number;
   readonly ownerUid: number;
   readonly groupGid: number;
-  /** Why this user cannot write it, as an error code; `null` where it can. */
+  /** Why this user cannot write it, as an error code; `null` if it can. */
   readonly refusal: string | null;
 }
 
-/** The place of a state, as the file system shows it. */
+/** The location of a state, as the file system shows it. */
 export interface DataDirFacts {
-  /** Absolute. */
+  /** An absolute path. */
   readonly directory: string;
   /**
    * `there`: a directory; `missing`: it does not exist, and `nearest` is where it would be created; `other`: it, or a
    * part of its path, is no directory, or no file can be made in it.
    */
   readonly kind: 'there' | 'missing' | 'other';
-  /** The directory, or the nearest one above it that is there; `null` where it cannot be checked. */
+  /** The directory, or the nearest existing one above it; `null` if it cannot be checked. */
   readonly nearest: OwnedPath | null;
   /** The files of a state that exist. */
   readonly files: readonly OwnedPath[];
@@ -49,13 +49,13 @@ export interface DataDirFacts {
   readonly uid: number;
 }
 
-/** Checks the place of a state. Never throws. */
+/** Checks the location of a state. Never throws. */
 export function inspectDataDir(dataDir: string): DataDirFacts {
   const directory = resolve(dataDir);
   const { uid } = userInfo();
   const { path, isDirectory, code } = findNearest(directory);
   const found = placed(path);
-  // Where this user may not look, `nearest` has the refusal.
+  // If this user may not look there, `nearest` has the refusal.
   const isOther = !isDirectory || !(code === null || code === 'ENOENT' || code === 'EACCES') || isOfKernel(directory);
   if (found === null || isOther) return { directory, kind: 'other', nearest: found, files: [], uid };
   const nearest = { ...found, refusal: found.refusal ?? creationRefusal(path, relative(path, directory)) };
@@ -74,17 +74,17 @@ function findNearest(whole: string): { path: string; isDirectory: boolean; code:
     const { stats, code } = statOf(path);
     if (stats !== null) return { path, isDirectory: stats.isDirectory(), code: failed };
     failed ??= code;
-    // A link that leads nowhere is in the way of a directory.
+    // A dangling link prevents the creation of a directory with its name.
     if (isLink(path)) failed = 'ENOTDIR';
     if (path === dirname(path)) return { path, isDirectory: true, code };
   }
 }
 
 /**
- * Creates the missing part of a path below a temporary directory and removes it again: permissions do not show whether
- * a file system accepts more directories, and these names.
+ * Creates the missing part of a path below a temporary directory and removes it again, because permissions do not show
+ * whether a file system accepts more directories and these names.
  *
- * @returns why it cannot be created, as an error code; `null` where it can
+ * @returns why it cannot be created, as an error code; `null` if it can
  */
 function creationRefusal(directory: string, missing: string): string | null {
   let temporary: string | null = null;
@@ -107,14 +107,15 @@ function isLink(path: string): boolean {
   }
 }
 
-/** The permission bits of a file; `null` where it cannot be checked. Follows links. */
+/** The permission bits of a file; `null` if it cannot be checked. Follows links. */
 export function modeOf(path: string): number | null {
   const { stats } = statOf(path);
   return stats === null ? null : stats.mode & 0o777;
 }
 
 /**
- * Whether a directory above a file keeps other users from it; `false` for a file that cannot be found. Follows links.
+ * Whether a directory above a file denies other users access to it; `false` for a file that cannot be found. Follows
+ * links.
  */
 export function isEnclosed(path: string): boolean {
   try {
@@ -122,7 +123,7 @@ export function isEnclosed(path: string): boolean {
       if (((modeOf(dirname(at)) ?? 0o001) & 0o001) === 0) return true;
     }
   } catch {
-    // Nothing is known of a file that cannot be found.
+    // Nothing is known about a file that cannot be found.
   }
   return false;
 }
@@ -156,14 +157,18 @@ function statOf(path: string): { readonly stats: Stats | null; readonly code: st
   }
 }
 
-/** @param directory may not exist yet. */
+/**
+ * Creates the disk of a directory.
+ *
+ * @param directory may not exist yet.
+ */
 export function createDisk(directory: string): Disk {
   return {
     directory,
     freeBytes: () => {
       try {
         const { bavail, bsize, blocks } = statfsSync(directory);
-        // Unlimited file systems, some of them network ones, report 0 of 0.
+        // File systems without a limit, among them network file systems, report 0 of 0.
         return blocks === 0 ? null : bavail * bsize;
       } catch {
         return null;

@@ -1,5 +1,5 @@
 /**
- * Inspects the state thoroughly, beside any other process: read-only and without the lock.
+ * Inspects the state thoroughly, read-only and without the lock, while another process may use it.
  *
  * In addition to SQLite's own check of the file, it checks the rules of the program that do not require reading every
  * block: ranges do not overlap, no position lies beyond the log, the sums are right, the newest block can be unpacked.
@@ -24,17 +24,17 @@ export interface StateFindings {
   readonly version: number;
   readonly newestVersion: number;
   readonly size: StateSize;
-  /** The broken rules, each in a few words; empty if none is. */
+  /** The broken rules, each in a few words; empty if all rules hold. */
   readonly broken: readonly string[];
-  /** The workspace that it belongs to, by its id and by the tag of its points; `null` where it belongs to none yet. */
+  /** The workspace that it belongs to, by its id and by the tag of its points; `null` if it belongs to none yet. */
   readonly workspaceId: string | null;
   readonly workspaceTag: string | null;
 }
 
-/** Beyond this the pages of the blocks are left out: reading them all would take minutes. */
+/** Above this size the pages of the blocks are not checked, because reading all of them would take minutes. */
 const WHOLE_UP_TO_BYTES = 4 * 1024 ** 3;
 
-/** The size of the state file; 0 where there is none, or this user may not see it. */
+/** The size of the state file; 0 if there is none, or if this user may not see it. */
 export function stateBytes(directory: string): number {
   try {
     return statSync(statePath(directory), { throwIfNoEntry: false })?.size ?? 0;
@@ -52,7 +52,7 @@ export function isStateLocked(directory: string): boolean {
   const lock = lockPath(directory);
   return explainedReading(lock, () => {
     requireTarget(resolve(lock));
-    // A lock that this user may not see is none that is missing.
+    // A lock that this user may not see does not count as missing.
     statSync(lock, { throwIfNoEntry: false });
     return isLocked(lock);
   });
@@ -61,14 +61,14 @@ export function isStateLocked(directory: string): boolean {
 /**
  * Checks the state in a directory.
  *
- * @returns `null` where there is none, or nothing in it yet.
- * @throws UserError (exit 1) where it cannot be used.
+ * @returns `null` if there is none, or it is empty.
+ * @throws UserError (exit 1) if it cannot be used.
  */
 export function inspectState(directory: string): StateFindings | null {
   const path = statePath(directory);
   if (!isThere(path)) return null;
   return explainedReading(path, () => {
-    // Read-only if a dead process left a log: only a writing connection would remove the log that the check needs.
+    // Read-only if a dead process left a log: a writing connection would remove the log that the check needs.
     const isLeft = existsSync(`${path}-wal`) || existsSync(`${path}-journal`);
     const db = new Database(path, { readonly: isLeft, fileMustExist: true });
     try {
@@ -84,7 +84,7 @@ function inspect(db: Database.Database, path: string): StateFindings | null {
   const version = Number(db.pragma('user_version', { simple: true }));
   const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
   const isEmpty = db.prepare('SELECT 1 FROM sqlite_master').get() === undefined;
-  // The process that creates it is not done yet.
+  // The process that creates it has not finished yet.
   if (version === 0 && isEmpty) return null;
   if (!isOurs) throw foreignDatabase(path);
   if (version > MIGRATIONS.length) throw newerState(path, version);
@@ -117,7 +117,7 @@ function findDamage(db: Database.Database, usedBytes: number): string[] {
     : [];
 }
 
-/** A rule, as a question that counts what breaks it, and the version of the state that it holds from. */
+/** A rule, as a query that counts the violations, and the version of the state from which it applies. */
 const RULES: readonly (readonly [text: string, since: number, sql: string])[] = [
   [
     'covered ranges overlap',

@@ -1,6 +1,6 @@
 /**
- * Reads the state as of one moment, beside any other process: without a lock and without writing. Callers get the
- * complete store, the facts for `--plan`, or the quarantine.
+ * Reads the state as of one moment, without a lock and without writing, while another process may use it. Callers get
+ * the complete store, the facts for `--plan`, or the quarantine.
  *
  * The complete store is the usual one over a read-only connection, so the same rules apply. A state of another version
  * has other tables and is reported as such. The facts for `--plan` exist since the first version, so older states work
@@ -29,22 +29,22 @@ export interface ReadState extends Disposable {
   readonly maintenance: Pick<OpenStore['maintenance'], 'size' | 'stall'>;
   readonly ledger: Pick<Ledger, 'sentSince' | 'blockedUntilMs'>;
   readonly destinations: readonly KnownDestination[];
-  /** The newest time that the state has seen, by the server's clock; 0 where it has seen none. */
+  /** The newest server time that the state contains; 0 if it has none. */
   readonly newestMs: EpochMs;
-  /** Whether a process works with it. */
+  /** Whether a process uses the state. */
   readonly isLocked: boolean;
   readonly path: string;
 }
 
 /**
- * Opens the state in a directory to be checked.
+ * Opens the state in a directory for reading.
  *
- * @returns `null` where there is none, or nothing in it yet.
- * @throws UserError (exit 1) where it cannot be read.
+ * @returns `null` if there is none, or it is empty.
+ * @throws UserError (exit 1) if it cannot be read.
  */
 export function openToRead(directory: string): ReadState | null {
   return openReading(directory, (db, path) => {
-    // Each page is checked once: a large cache would be memory for nothing.
+    // Each page is read once, so a large cache would waste memory.
     db.pragma('cache_size = -4096');
     // One read transaction for everything; it does not block a writer.
     db.exec('BEGIN');
@@ -79,13 +79,13 @@ type CoveredTelemetry = Pick<DeviceFacts, 'covered' | 'newestMs' | 'beginsNs' | 
 
 /** The parts of a state that a plan is computed from. */
 export interface StateView {
-  /** As last read; `null` where it never was. */
+  /** As it was last read; `null` if it never was. */
   readonly account: Account | null;
-  /** The devices that are there, as last listed. */
+  /** The present devices, as they were last listed. */
   readonly devices: readonly { readonly record: DeviceRecord; readonly lastListedMs: EpochMs }[];
   readonly telemetry: ReadonlyMap<string, CoveredTelemetry>;
   readonly openAlerts: OpenAlerts;
-  /** The times of the requests that were booked later than the time that was requested, ascending. */
+  /** The times of the requests that were booked after the requested time, ascending. */
   readonly sentMs: readonly EpochMs[];
   /** The requests that were neither for history nor for a backfill. */
   readonly liveSentMs: readonly EpochMs[];
@@ -149,9 +149,9 @@ function openAlertsIn(db: Database.Database): OpenAlerts {
 /**
  * Reads the names of the devices in a directory.
  *
- * @param alsoIds ids that are included if anything is stored of them, though no list has such a device
- * @returns `null` where there is no state, or nothing in it yet.
- * @throws UserError (exit 1) where it cannot be read.
+ * @param alsoIds ids that are included if any data about them is stored, even though no list has such a device
+ * @returns `null` if there is no state, or it is empty.
+ * @throws UserError (exit 1) if it cannot be read.
  */
 export function readDeviceNames(directory: string, alsoIds: readonly string[]): NamedDevice[] | null {
   return readOnce(directory, (db, path) => {
@@ -221,7 +221,7 @@ function readTelemetry(db: Database.Database, sinceDay: number): Map<string, Cov
 /**
  * Reads the quarantine of the state in a directory.
  *
- * @throws UserError (exit 1) where there is none, or one of another version.
+ * @throws UserError (exit 1) if there is no state, or one of another version.
  */
 export function readQuarantine<T>(directory: string, read: (quarantine: QuarantineReader) => T): T {
   const seen = readOnce(directory, (db, path) =>

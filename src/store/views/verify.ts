@@ -1,6 +1,6 @@
 /**
- * Reads the state for `--verify`, beside any other process: without a lock and without writing, each read as of one
- * moment.
+ * Reads the state for `--verify`, without a lock and without writing, while another process may use it. Each read is as
+ * of one moment.
  */
 
 import type Database from 'better-sqlite3';
@@ -20,8 +20,8 @@ import { hasShape, openReading } from '../open/read-only.ts';
 /**
  * Opens the state in a directory for reading.
  *
- * @returns `null` where there is none, or nothing in it yet.
- * @throws UserError (exit 1) where it cannot be read.
+ * @returns `null` if there is none, or it is empty.
+ * @throws UserError (exit 1) if it cannot be read.
  */
 export function openVerifyState(directory: string): VerifyState | null {
   return openReading(directory, (db, path) =>
@@ -109,7 +109,7 @@ function createPositions(db: Database.Database): VerifyState['positions'] {
       'SELECT at_ms FROM block INDEXED BY block_age WHERE lane = ? AND seq < ? ORDER BY at_ms DESC LIMIT 1',
     )
     .pluck();
-  // As one moment shows it: nothing is merged between two of these reads.
+  // In one transaction, so that nothing is merged between two of these reads.
   return db.transaction((destinationId: number) => {
     const start = { block: 0, line: 0, newestMs: 0 };
     const positions = { live: start, history: start };
@@ -152,7 +152,7 @@ function createRangeReader(db: Database.Database, workspaceTag: string): VerifyS
       const isWithin = createWithin(wanted);
       for (const { seq, lane, at_ms, data } of blocks.iterate(deviceId, to, from)) {
         const position = at[lane];
-        // For a block that was merged since, it is unknown which lines were acknowledged then.
+        // If a block was merged since, it is unknown which of its lines were acknowledged then.
         const isBefore = seq < position.block && at_ms <= position.newestMs;
         unpack(data).forEach((line, index) => {
           if (!isTelemetryLine(line) || !isWithin(line)) return;
@@ -170,7 +170,7 @@ function createRangeReader(db: Database.Database, workspaceTag: string): VerifyS
     })();
 }
 
-/** Whether a line's time lies in a range, by its last word. */
+/** Whether a line's time, which is its last word, lies in a range. */
 function createWithin({ from, to }: Interval): (line: string) => boolean {
   const [low, high] = [`${from}`, `${to}`];
   return (line) => {
@@ -188,7 +188,7 @@ interface OffsetRow {
   readonly written_ns: EpochNs;
 }
 
-/** Offsets are stored forever: their lines can be made again after their blocks are gone. */
+/** Offsets are stored forever, so their lines can be made again after their blocks were cleared. */
 function createMovedLines(db: Database.Database, workspaceTag: string) {
   const offsets = db.prepare<[string, EpochNs, EpochNs], OffsetRow>(
     'SELECT recorded_ns, sensor, field, written_ns FROM time_offset WHERE device_id = ? AND written_ns >= ? AND written_ns < ?',
