@@ -418,9 +418,9 @@ export function createReports(
       return { waiting_until, history_waiting_until };
     },
     report: () => reportNow(reported),
-    overview: () => overviewNow(reported, fleet.scan()?.sums ?? null),
+    overview: () => overviewNow(reported, fleet.latest()?.sums ?? null),
     pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),
     ready: () =>
-      readyNow({ deliverers, streams, room, store, serverClock, fleet: () => fleet.scan()?.figures ?? null }),
+      readyNow({ deliverers, streams, room, store, serverClock, fleet: () => fleet.latest()?.figures ?? null }),
   };
 }

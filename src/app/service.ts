@@ -109,7 +109,7 @@ async function runTicks({ progress, sync, terminal, saveEvents }: TickParts, sig
   const tick = (): number => {
     sync.heartbeats.tick();
     pulse.beat(TICK_MS);
-    terminal.show(sync.measureProgress);
+    terminal.show(afterScan(sync, sync.measureProgress));
     progress();
     if (realClock.monoMs() - savedMs >= SAVE_EVENTS_MS) {
       saveEvents();
@@ -120,19 +120,31 @@ async function runTicks({ progress, sync, terminal, saveEvents }: TickParts, sig
   return await repeat(realClock, tick, signal);
 }
 
+/** A measurement of the devices as they are now, where a scan of them is quick. */
+function afterScan<A extends readonly unknown[], T>(
+  { fleet }: Pick<Sync, 'fleet'>,
+  measure: (...args: A) => T,
+): (...args: A) => T {
+  return (...args) => {
+    fleet.request();
+    return measure(...args);
+  };
+}
+
 /** Serves the status page, and counts for its metrics from now on. */
 async function servePage(options: ServiceOptions, facts: PageFacts): Promise<StatusServer> {
   const { listen, statusPage, sync, perDevice } = options;
   const { scrub, logger } = options.terminal;
-  const { report, overview, measureFigures, deliverers, fleet, heartbeats } = sync;
+  const { report, deliverers, fleet, heartbeats } = sync;
   const health = (): HealthReport => healthOf(heartbeats.loops());
-  const ready = (): ReadyReport => {
+  const ready = afterScan(sync, (): ReadyReport => {
     const now = sync.ready();
     return { ...now, reasons: now.reasons.map(scrub) };
-  };
+  });
+  const overview = afterScan(sync, sync.overview);
   if (perDevice) fleet.setListed(MOST_DEVICES);
   const metrics = createMetrics({
-    figures: measureFigures,
+    figures: afterScan(sync, sync.measureFigures),
     health,
     ready,
     loops: heartbeats.loops,
@@ -226,7 +238,7 @@ interface ShownFacts {
 
 /** Collects what the status page shows. Listens to the events from now on. */
 export function subscribeShownFacts(
-  sync: Pick<Sync, 'listen' | 'onForgotten' | 'pageFacts' | 'context'>,
+  sync: Pick<Sync, 'listen' | 'onForgotten' | 'pageFacts' | 'context' | 'fleet'>,
   scrub: Scrub,
 ): ShownFacts {
   const { store } = sync.context;
@@ -234,9 +246,10 @@ export function subscribeShownFacts(
   sync.listen(recent.observe);
   sync.onForgotten(recent.forget);
   const { devices, device, alerts } = sync.pageFacts(recent.latest);
+  const devicesNow = afterScan(sync, devices);
   return {
     facts: {
-      devices: (query) => scrubbed(devices(query), scrub),
+      devices: (query) => scrubbed(devicesNow(query), scrub),
       device: async (deviceId, rangeSeconds) => scrubbed(await device(deviceId, rangeSeconds), scrub),
       alerts: () => scrubbed(alerts(), scrub),
       events: recent.latest,

@@ -30,7 +30,7 @@ interface FiguresParts {
   readonly planning: Pick<Planning, 'planner' | 'demand'>;
   readonly streams: Pick<StreamReport, 'list'>;
   readonly room: Pick<Room, 'status'>;
-  readonly fleet: Pick<FleetScanner, 'scan' | 'ageMs'>;
+  readonly fleet: Pick<FleetScanner, 'latest' | 'ageMs'>;
   readonly jobs: Pick<JobQueue, 'open'>;
   readonly facts: Pick<StateFacts, 'oldestPendingMs'>;
   /** How long until all gaps are closed; `null` if unknown: the ETA of the page. */
@@ -65,7 +65,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
       workspace: id === null ? null : { id, name: store.account()?.name ?? '' },
       quota: localQuota(parts),
       streams: parts.streams.list(),
-      fleet: fleet.scan()?.figures ?? null,
+      fleet: fleet.latest()?.figures ?? null,
       fleetAgeSeconds: fleet.ageMs() / SECOND_MS,
       freshnessTargetSeconds: openSeconds({ context, staleMs: planning.demand.staleMs }),
       hintsWrong: droppedHints,
@@ -76,7 +76,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
     };
   };
   const measureProgress = (): ProgressReport => {
-    const seen = fleet.scan()?.figures;
+    const seen = fleet.latest()?.figures;
     const { waitingUntilMs, historyWaitsUntilMs } = parts.quota();
     // It checks every device, and no reading is missing in a daemon that is in sync.
     const isFirstRead = (seen?.polled ?? 0) === 0 && store.account() === null;

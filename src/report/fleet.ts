@@ -53,11 +53,12 @@ export interface FleetSnapshot {
 /** Scans the devices and keeps the newest snapshot. */
 export interface FleetScanner {
   /**
-   * Scans again if a scan is quick and the last one is not very recent.
-   *
-   * @returns the newest snapshot, the same object until the next one; `null` until the first scan is complete.
+   * Requests a snapshot that is up to date: a quick scan is made at once if the last one is not very recent, a
+   * longer one is made in the background.
    */
-  scan(): FleetSnapshot | null;
+  request(): void;
+  /** Returns the newest snapshot, the same object until the next one; `null` until the first scan is complete. */
+  latest(): FleetSnapshot | null;
   /** The age of the newest snapshot, in ms; 0 while there is none. */
   ageMs(): number;
   /** Lists the figures of this many devices one by one from the next scan on. */
@@ -118,11 +119,11 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
     wakeUp: createWakeUp(beatingClock(clock, parts.pulse)),
   };
   return {
-    scan: () => {
+    request: () => {
       scanAtOnce(state);
       if (state.isLong) state.wakeUp.notify();
-      return state.snapshot;
     },
+    latest: () => state.snapshot,
     ageMs: () => (state.snapshot === null ? 0 : clock.monoMs() - state.snapshotMs),
     setListed: (devices) => {
       state.listed = devices;

@@ -53,7 +53,7 @@ import { createGrid, createSeriesCells, dayBar, lastValues, type SeriesCells } f
 
 /** The sources of the page's facts. */
 export interface PageParts extends DeviceReportParts {
-  readonly fleet: { scan(): Pick<FleetSnapshot, 'listing'> | null };
+  readonly fleet: { latest(): Pick<FleetSnapshot, 'listing'> | null };
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   /** Returns the newest events of the log, newest first. */
   readonly recentEvents: () => readonly RecentEvent[];
@@ -153,7 +153,7 @@ function createListing(parts: TimedParts): () => readonly DeviceSummary[] {
   const { context, fleet, clock, wantedRange } = parts;
   let own: { readonly listing: readonly DeviceSummary[]; readonly atMs: number } | null = null;
   return () => {
-    const latest = fleet.scan();
+    const latest = fleet.latest();
     if (latest !== null) {
       own = null;
       return latest.listing;

@@ -162,6 +162,7 @@ async function lookAfterOnce<T>(rig: Rig, look: (sync: Sync) => T, changes: Part
   const sync = rig.open(changes);
   try {
     await runOnce(sync, new AbortController().signal);
+    sync.fleet.request();
     return look(sync);
   } finally {
     sync.close();

@@ -52,6 +52,7 @@ export function examineState(stage: Stage, sync: Sync): string[] {
  * @param sinceMs since when a daemon has looked for what is new, by the story's clock; `null` where there is none.
  */
 export function examineStatus(stage: Stage, sync: Sync, sinceMs: number | null): string[] {
+  sync.fleet.request();
   const report: StatusReport = JSON.parse(JSON.stringify(sync.report()));
   const covered = new Map(
     report.devices.map(({ device_id, covered }) => [device_id, covered.map(([from, to]) => intervalOf({ from, to }))]),

@@ -8,7 +8,12 @@ import type { DeviceRecord } from '../../src/core/records.ts';
 import type { KnownDevice } from '../../src/core/state/inventory.ts';
 import { type CoverageNow, NEVER_LATE } from '../../src/core/state/telemetry.ts';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
-import { createFleetScanner, type FleetScanner, type FleetScannerParts } from '../../src/report/fleet.ts';
+import {
+  createFleetScanner,
+  type FleetScanner,
+  type FleetScannerParts,
+  type FleetSnapshot,
+} from '../../src/report/fleet.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21);
 const NS = 1_000_000n;
@@ -95,6 +100,12 @@ function lookAt(
   return { look, time };
 }
 
+/** The snapshot that a caller gets who requests one. */
+function scanned(look: FleetScanner): FleetSnapshot | null {
+  look.request();
+  return look.latest();
+}
+
 async function runUntil(look: FleetScanner, isOver: () => boolean): Promise<void> {
   const stop = new AbortController();
   const running = look.run(stop.signal).catch(() => {});
@@ -110,7 +121,7 @@ describe('the findings', () => {
       { id: 'whole', heldToAgoMs: 3 * HOUR_MS },
     ];
     const { look } = lookAt(specs, 0, [], Infinity, 2 * HOUR_MS);
-    expect(look.scan()?.figures).toMatchObject({ present: 2, lastDayMissing: 1 });
+    expect(scanned(look)?.figures).toMatchObject({ present: 2, lastDayMissing: 1 });
   });
 
   test('is how many silent devices are out of service; a retired one that reports is not', () => {
@@ -121,7 +132,7 @@ describe('the findings', () => {
       { id: 'paused', heldToAgoMs, facts: { online: false, lifecycleStatus: 'paused' } },
       { id: 'reports', heldToAgoMs, facts: { lifecycleStatus: 'retired' } },
     ];
-    expect(lookAt(specs).look.scan()?.figures).toMatchObject({ states: { silent: 3, live: 1 }, outOfService: 2 });
+    expect(scanned(lookAt(specs).look)?.figures).toMatchObject({ states: { silent: 3, live: 1 }, outOfService: 2 });
   });
 
   test('is the age of the oldest uncovered reading of each device, and the number of gaps', () => {
@@ -137,7 +148,7 @@ describe('the findings', () => {
       0,
       ['excluded'],
     );
-    const found = look.scan()?.figures;
+    const found = scanned(look)?.figures;
     expect(found).toMatchObject({
       listed: 5,
       present: 4,
@@ -161,7 +172,7 @@ describe('the findings', () => {
     const figuresOf = (...specs: Spec[]) => {
       const { look } = lookAt(specs);
       look.setListed(9);
-      const { freshness, devices } = look.scan()?.figures ?? {};
+      const { freshness, devices } = scanned(look)?.figures ?? {};
       return [...Object.values(freshness ?? {}), ...(devices ?? []).map(({ freshnessSeconds }) => freshnessSeconds)];
     };
     const complete = { id: 'c', heldToAgoMs: 61_000 };
@@ -179,8 +190,8 @@ describe('the findings', () => {
   test('names as many single devices as configured', () => {
     const { look } = lookAt(Array.from({ length: 5 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 })));
     look.setListed(3);
-    expect(look.scan()?.figures).toMatchObject({ leftOut: 2 });
-    expect(look.scan()?.figures.devices.map(({ deviceId }) => deviceId)).toEqual(['d0', 'd1', 'd2']);
+    expect(scanned(look)?.figures).toMatchObject({ leftOut: 2 });
+    expect(scanned(look)?.figures.devices.map(({ deviceId }) => deviceId)).toEqual(['d0', 'd1', 'd2']);
   });
 });
 
@@ -192,16 +203,16 @@ describe('the list of findings', () => {
       { id: 'gone', heldToAgoMs: 10 * HOUR_MS, goneSinceMs: NOW_MS - 10 * HOUR_MS },
     ];
     const { look, time } = lookAt(specs, 0, ['excluded']);
-    const found = look.scan()?.listing;
+    const found = scanned(look)?.listing;
     expect(found).toMatchObject([
       { deviceId: 'a', name: 'a', state: 'live', lagSeconds: 60, newestNs: null },
       { deviceId: 'excluded', state: 'excluded', lagSeconds: null, share: 0 },
       { deviceId: 'gone', state: 'unreachable', share: 1 },
     ]);
-    expect(look.scan()?.listing).toBe(found);
+    expect(scanned(look)?.listing).toBe(found);
     time.ms += 1000;
-    expect(look.scan()?.listing).not.toBe(found);
-    expect(look.scan()?.listing).toEqual(found);
+    expect(scanned(look)?.listing).not.toBe(found);
+    expect(scanned(look)?.listing).toEqual(found);
   });
 
   test('is none before the first look has come to its end', () => {
@@ -209,7 +220,7 @@ describe('the list of findings', () => {
       ['a', 'b', 'c'].map((id) => ({ id, heldToAgoMs: 61_000 })),
       100,
     );
-    expect(look.scan()).toBeNull();
+    expect(scanned(look)).toBeNull();
     expect(time.ms).toBe(100);
   });
 });
@@ -219,22 +230,22 @@ describe('its cost', () => {
 
   test('where it takes long no caller waits for it: it is made in slices, with rests', async () => {
     const { look, time } = lookAt(many, 0.1);
-    expect(look.scan()).toBeNull();
+    expect(scanned(look)).toBeNull();
     // The caller has waited for a few milliseconds, not for a hundred.
     expect(time.ms).toBeLessThan(6);
     const askedMs = time.ms;
-    expect(look.scan()).toBeNull();
+    expect(scanned(look)).toBeNull();
     expect(time.ms).toBe(askedMs);
     time.since = time.ms;
     time.longest = 0;
-    await runUntil(look, () => look.scan() !== null);
-    expect(look.scan()?.figures.present).toBe(1000);
+    await runUntil(look, () => scanned(look) !== null);
+    expect(scanned(look)?.figures.present).toBe(1000);
     expect(time.longest).toBeLessThan(5);
   });
 
   test('in the long run it uses a twentieth of the time', async () => {
     const { look, time } = lookAt(many, 0.1);
-    await runUntil(look, () => look.scan() !== null && time.ms > 200_000);
+    await runUntil(look, () => scanned(look) !== null && time.ms > 200_000);
     expect((time.ms - time.slept) / time.ms).toBeLessThan(0.05);
     expect(look.ageMs()).toBeLessThan(20_000);
   });
@@ -246,7 +257,7 @@ describe('its cost', () => {
     await runUntil(look, () => {
       turns += 1;
       if (turns === 1000) time.ms += 5000;
-      if (turns === 1000) hasAsked = look.scan() !== null;
+      if (turns === 1000) hasAsked = scanned(look) !== null;
       return turns > 2000;
     });
     expect(hasAsked).toBe(true);
@@ -269,7 +280,7 @@ describe('its cost', () => {
     await runUntil(look, () => {
       if (time.ms - askedMs >= 29_000) {
         askedMs = time.ms;
-        look.scan();
+        look.request();
       }
       return time.ms > 600_000;
     });

@@ -218,7 +218,11 @@ describe.runIf(influxdAvailable() && prometheusAvailable())('one story', () => {
 });
 
 function metricsOf(sync: Sync, clock: { nowMs(): number; monoMs(): number }): Metrics {
-  const { measureFigures: figures, ready, heartbeats, deliverers } = sync;
+  const { measureFigures, ready, heartbeats, deliverers, fleet } = sync;
+  const figures = () => {
+    fleet.request();
+    return measureFigures();
+  };
   return createMetrics({
     ...{ figures, ready, clock, version: '0', perDevice: false, scrub: (text: string) => text },
     health: () => healthOf(heartbeats.loops()),

@@ -65,7 +65,18 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
     key: options.key ?? NEVER,
     beside: [...sync.deliverers.map(({ run }) => run), maintain, ...(options.beside?.(sync) ?? [])],
   };
-  const watch: DaemonWatch = { events, report: sync.report, progress: sync.measureProgress, ready: sync.ready };
+  const afterScan =
+    <T>(measure: () => T) =>
+    (): T => {
+      sync.fleet.request();
+      return measure();
+    };
+  const watch: DaemonWatch = {
+    events,
+    report: sync.report,
+    progress: afterScan(sync.measureProgress),
+    ready: afterScan(sync.ready),
+  };
   let error: unknown = null;
   try {
     const running = (options.program ?? { runDaemon }).runDaemon(parts, stop.signal).catch((cause: unknown) => {
@@ -75,7 +86,7 @@ export async function liveAsDaemon(rig: Rig, options: DaemonOptions): Promise<Da
     const meanwhile = options.meanwhile?.(watch);
     if (options.forMs !== undefined) await rig.clock.sleep(options.forMs, stop.signal).catch(() => {});
     await meanwhile;
-    const last = { lastReport: sync.report(), lastReady: sync.ready() };
+    const last = { lastReport: sync.report(), lastReady: watch.ready() };
     stop.abort();
     await running;
     return { ...watch, error, ...last };

@@ -64,6 +64,7 @@ describe('a secret', () => {
       context: { store: state.store } as unknown as Sync['context'],
       listen: (listener: Observe): void => void listeners.push(listener),
       onForgotten: (forget: (deviceId: string) => void): void => void forgetters.push(forget),
+      fleet: { request: () => {} } as Sync['fleet'],
       pageFacts: (events: PageFacts['events']): PageFacts => ({ ...facts, events }),
     };
     const { facts: shown } = subscribeShownFacts(sync, createScrub([new Secret('canary-4242')]));
@@ -181,7 +182,7 @@ describe('ten thousand devices', () => {
     list(state, [online('a'), online('b')]);
     const look = { deviceId: 'a', name: 'A', modelId: null, parentId: null, state: 'live' as const, active: true };
     const listing = [{ ...look, lagSeconds: 1, isCurrent: true, share: 0.5, newestNs: 7n }];
-    const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { scan: () => ({ listing }) } });
+    const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { latest: () => ({ listing }) } });
     const { rows, devices } = page.devices();
     expect(devices).toBe(1);
     expect(rows).toMatchObject([{ device_id: 'a', lag_seconds: 1, covered_share: 0.5, state: 'live' }]);
@@ -204,7 +205,7 @@ describe('ten thousand devices', () => {
         newestNs: 7n,
       },
     ];
-    const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { scan: () => ({ listing }) } });
+    const page = pageFactsOf(state, { nowMs: () => NOON_MS, fleet: { latest: () => ({ listing }) } });
     expect(page.devices().rows).toMatchObject([{ bar: ' '.repeat(30), values: [] }]);
   });
 });

@@ -84,7 +84,7 @@ export function pagePartsOf(
     isRunning: () => true,
     version: '0.0.0',
     polls: POLLS,
-    fleet: options.fleet ?? { scan: () => null },
+    fleet: options.fleet ?? { latest: () => null },
     clock: options.clock ?? { monoMs: nowMs, sleep: () => Promise.resolve() },
     recentEvents: () => [],
     ...parts,
