@@ -210,75 +210,82 @@ function aloneMs({ backfill: { budgets, spentDay } }: EtaParts, { tally }: Backf
   return Number.isFinite(rate) ? aloneFinishMs(left, { perMinute: rate, perDay, spent: spentDay() }) : null;
 }
 
-/** The input of {@link createEstimator}. */
+/** The input of an estimate. */
 export interface EstimateParts {
   readonly context: SyncContext;
   /** How often the devices report, as far as is known. A check of all of them. */
   readonly rates: (nowMs: EpochMs) => FleetRates;
 }
 
-/**
- * Creates the estimate of how many requests a backfill still has to send.
- *
- * @returns a function to call at each progress report. It computes the estimate again every few seconds, and returns
- * `null` while the end is unknown.
- */
-export function createEstimator({ context, rates }: EstimateParts, backfill: Backfill): () => EstimatedLeft | null {
-  const { store, clock, serverClock } = context;
-  let fleet: { readonly rates: FleetRates; readonly atMs: number } | null = null;
-  let last: {
-    readonly left: EstimatedLeft;
-    readonly estimated: number;
-    readonly requests: number;
-    readonly atMs: number;
-  } | null = null;
+/** The estimate of how many requests a backfill still has to send, with what it has learnt from those sent so far. */
+interface Estimate {
+  readonly parts: EstimateParts;
+  readonly backfill: Backfill;
+  /** The newest result; `null` while the end is unknown. */
+  left: EstimatedLeft | null;
+  /** The computation of `left`, before the requests sent corrected it. */
+  last: { readonly estimated: number; readonly requests: number; readonly atMs: number } | null;
+  /** The report rates, and when they were read. */
+  fleet: { readonly rates: FleetRates; readonly atMs: number } | null;
+  /** How many devices there are of which it is known where their readings begin. */
+  begun: number;
   /** The requests that were sent so far, and the number that the estimate had expected for the gaps they closed. */
-  const soFar = { made: 0, expected: 0 };
-  /** Devices of which it is known where their readings begin. */
-  let begun = 0;
-  const compute = (nowMs: number): EstimatedLeft => {
-    if (fleet === null || nowMs - fleet.atMs >= RATES_EVERY_MS)
-      fleet = { rates: rates(serverClock.nowMs()), atMs: nowMs };
-    const plan = store.account()?.plan;
-    const devices = fleet.rates.devices
-      .filter(({ deviceId }) => backfill.covers(deviceId))
-      .map((device) => {
-        const { deviceId } = device;
-        const unread = backfill.recheck?.unread(deviceId) ?? [];
-        const { covered } = store.telemetry(deviceId);
-        const beginsNs = findBeginning(covered, BigInt(backfill.args.from));
-        return { ...device, beginsNs, covered: subtract(coveredIntervals(covered), unread) };
-      });
-    begun = devices.filter(({ beginsNs }) => beginsNs !== null).length;
-    return backfillNeed({
-      devices,
-      range: { from: BigInt(backfill.args.from), to: backfill.to },
-      now: msToNs(backfill.startedMs),
-      limit: backfill.limit,
-      pageSize: pageSizeOf(plan),
-      windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
+  readonly soFar: { made: number; expected: number };
+}
+
+/** Creates the estimate of a backfill, which is computed with the first call of {@link updateEstimate}. */
+export function createEstimate(parts: EstimateParts, backfill: Backfill): Estimate {
+  return { parts, backfill, left: null, last: null, fleet: null, begun: 0, soFar: { made: 0, expected: 0 } };
+}
+
+/** Computes the estimate again, every few seconds while requests are sent. */
+export function updateEstimate(estimate: Estimate): void {
+  const { parts, backfill, last, soFar } = estimate;
+  if (backfill.args.from === 'all') return;
+  const nowMs = parts.context.clock.monoMs();
+  const { requests } = backfill.tally.counts();
+  // While no request is sent, nothing changes: the wait for a day's quota would compute the same for hours.
+  if (last !== null && (requests === last.requests || nowMs - last.atMs < ESTIMATE_EVERY_MS)) return;
+  const [rated, begunBefore] = [estimate.fleet, estimate.begun];
+  const { requests: estimated, assumesFullHistory } = computeNeed(estimate, nowMs);
+  // With other report rates, or where other devices are found to begin later, it is another estimate: the difference
+  // of the two does not show what was sent between them.
+  if (last !== null && estimate.fleet === rated && estimate.begun === begunBefore) {
+    soFar.made += requests - last.requests;
+    soFar.expected += last.estimated - estimated;
+  }
+  // The requests sent correct the rest of the estimate, more so the further the backfill is: the first pages are not
+  // typical.
+  const usual = (estimated + soFar.expected) / 2;
+  const factor = Math.min(3, Math.max(0.5, (soFar.made + usual) / Math.max(1, soFar.expected + usual)));
+  estimate.left = { requests: Math.ceil(estimated * factor), assumesFullHistory };
+  estimate.last = { estimated, requests, atMs: nowMs };
+}
+
+/** Computes what is left by the report rates, which are read again once a minute. */
+function computeNeed(estimate: Estimate, nowMs: number): EstimatedLeft {
+  const { backfill } = estimate;
+  const { context, rates } = estimate.parts;
+  const { store, serverClock } = context;
+  if (estimate.fleet === null || nowMs - estimate.fleet.atMs >= RATES_EVERY_MS)
+    estimate.fleet = { rates: rates(serverClock.nowMs()), atMs: nowMs };
+  const plan = store.account()?.plan;
+  const devices = estimate.fleet.rates.devices
+    .filter(({ deviceId }) => backfill.covers(deviceId))
+    .map((device) => {
+      const { deviceId } = device;
+      const unread = backfill.recheck?.unread(deviceId) ?? [];
+      const { covered } = store.telemetry(deviceId);
+      const beginsNs = findBeginning(covered, BigInt(backfill.args.from));
+      return { ...device, beginsNs, covered: subtract(coveredIntervals(covered), unread) };
     });
-  };
-  return () => {
-    if (backfill.args.from === 'all') return null;
-    const nowMs = clock.monoMs();
-    const { requests } = backfill.tally.counts();
-    // While no request is sent, nothing changes: the wait for a day's quota would compute the same for hours.
-    if (last !== null && (requests === last.requests || nowMs - last.atMs < ESTIMATE_EVERY_MS)) return last.left;
-    const [rated, begunBefore] = [fleet, begun];
-    const { requests: estimated, assumesFullHistory } = compute(nowMs);
-    // With other report rates, or where other devices are found to begin later, it is another estimate: the difference
-    // of the two does not show what was sent between them.
-    if (last !== null && fleet === rated && begun === begunBefore) {
-      soFar.made += requests - last.requests;
-      soFar.expected += last.estimated - estimated;
-    }
-    // The requests sent correct the rest of the estimate, more so the further the backfill is: the first pages are not
-    // typical.
-    const usual = (estimated + soFar.expected) / 2;
-    const factor = Math.min(3, Math.max(0.5, (soFar.made + usual) / Math.max(1, soFar.expected + usual)));
-    const left = { requests: Math.ceil(estimated * factor), assumesFullHistory };
-    last = { left, estimated, requests, atMs: nowMs };
-    return last.left;
-  };
+  estimate.begun = devices.filter(({ beginsNs }) => beginsNs !== null).length;
+  return backfillNeed({
+    devices,
+    range: { from: BigInt(backfill.args.from), to: backfill.to },
+    now: msToNs(backfill.startedMs),
+    limit: backfill.limit,
+    pageSize: pageSizeOf(plan),
+    windowNs: maxWidthNs(plan?.historyMaxDays ?? null),
+  });
 }

@@ -36,10 +36,11 @@ import {
   type BackfillView,
   backfillEta,
   backfillView,
-  createEstimator,
+  createEstimate,
   dayWaitText,
   type EstimateParts,
   type EtaParts,
+  updateEstimate,
   waitsFor,
 } from './progress.ts';
 import { type BackfillSummary, summarizeBackfill } from './result.ts';
@@ -123,7 +124,7 @@ async function waitUntilClosed(
   const { context, apiState } = parts;
   const { clock } = context;
   const watch = createProgressWatch(clock);
-  const estimate = createEstimator(parts, backfill);
+  const estimate = createEstimate(parts, backfill);
   const reopen = createReopening(parts);
   const step = (): Outcome | null => {
     const view = backfillView(context, backfill);
@@ -133,9 +134,9 @@ async function waitUntilClosed(
     throwIfRefused(apiState);
     const waits = isWaiting(parts, { isQueued: view.openFor.has(PENDING), lanes: ['backfill'] });
     if (watch.record({ left: view.leftMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
-    const left = estimate();
-    seen.eta = backfillEta(parts, backfill, left);
-    if (backfill.args.finishByMs !== null) backfill.rate.setLeft(left?.requests ?? 0);
+    updateEstimate(estimate);
+    seen.eta = backfillEta(parts, backfill, estimate.left);
+    if (backfill.args.finishByMs !== null) backfill.rate.setLeft(estimate.left?.requests ?? 0);
     reopen(view);
     return null;
   };
