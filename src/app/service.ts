@@ -12,6 +12,7 @@ import type { StatusPageConfig } from '../config/config.ts';
 import type { Listen } from '../config/listen.ts';
 import { runUnlessFull } from '../core/archive-room.ts';
 import { closeAll, repeat } from '../core/async.ts';
+import { MOST_DEVICE_SERIES } from '../core/figures.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import { type PageFacts, RECENT_EVENTS } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
@@ -25,7 +26,6 @@ import {
 } from '../core/status.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { createMetrics } from '../observe/metrics.ts';
-import { MOST_DEVICES } from '../observe/metrics-table.ts';
 import { createRecentEvents } from '../observe/recent-events.ts';
 import { type StatusServer, type StatusServerOptions, serveStatus } from '../observe/server.ts';
 import type { StatusPageParts } from '../page/page.ts';
@@ -142,7 +142,7 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
     return { ...now, reasons: now.reasons.map(scrub) };
   });
   const overview = afterScan(sync, sync.overview);
-  if (perDevice) fleet.setListed(MOST_DEVICES);
+  if (perDevice) fleet.setListed(MOST_DEVICE_SERIES);
   const metrics = createMetrics({
     figures: afterScan(sync, sync.measureFigures),
     health,

@@ -5,6 +5,7 @@
  * values or unexpected words, because they may be keys. The arguments are the only input.
  */
 import { parseArgs } from 'node:util';
+import { LOG_LEVELS, type LogLevel } from '../core/events.ts';
 import { UserError } from '../core/faults.ts';
 import { readWhatIf, type WhatIfText } from '../core/fleet.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
@@ -17,8 +18,6 @@ import {
   INIT_TARGETS,
   type InitCommand,
   type InitTarget,
-  LOG_LEVELS,
-  type LogLevel,
   MODES,
   type Mode,
   QUARANTINE_ACTIONS,

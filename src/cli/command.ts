@@ -3,6 +3,7 @@
  * the program as it states them. Times and numbers are still text, which the command of each mode parses. `null` means
  * that an option was not given.
  */
+import type { LogLevel } from '../core/events.ts';
 import type { WhatIfText } from '../core/fleet.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 
@@ -121,12 +122,6 @@ export const VALUE_FLAGS: Readonly<Record<Mode, readonly string[]>> = {
   backup: COMMON,
   forget: [...COMMON, 'device'],
 };
-
-/** The values of `--log-level`. */
-export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
-
-/** From the fewest lines to the most. */
-export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The values of `--export`. */
 export const EXPORT_FORMATS = ['csv', 'ndjson', 'lp'] as const;

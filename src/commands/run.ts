@@ -6,10 +6,11 @@
 
 import { realClock } from '../app/real-clock.ts';
 import { openTerminalOutput, type ProcessPorts } from '../app/terminal.ts';
-import type { CheckCommand, Command, LogLevel } from '../cli/command.ts';
+import type { CheckCommand, Command } from '../cli/command.ts';
 import { type Config, ConfigError, type ConfigInput, type Loaded, type StateConfig } from '../config/config.ts';
 import { isApiGiven, loadConfig, loadDemoConfig, loadStateConfig } from '../config/load.ts';
 import { mistakeText } from '../config/sources.ts';
+import type { LogLevel } from '../core/events.ts';
 import { UserError } from '../core/faults.ts';
 import { createLogger } from '../observe/log.ts';
 import type { CommandRun } from './shared/command.ts';

@@ -2,6 +2,8 @@
  * The types of a checked configuration, for the different kinds of commands, and the input and output of the loader. Also the
  * mistakes that no single key shows: the API is not given, or a secret stands in the value of another key.
  */
+
+import type { LogLevel } from '../core/events.ts';
 import { UserError } from '../core/faults.ts';
 import type { FilterSpec } from '../core/filter.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
@@ -101,7 +103,7 @@ export interface Config {
   readonly listen: Listen;
   readonly statusPage: StatusPageConfig;
   readonly metrics: { readonly perDevice: boolean };
-  readonly log: { readonly level: 'error' | 'warn' | 'info' | 'debug'; readonly format: 'auto' | 'json' | 'pretty' };
+  readonly log: { readonly level: LogLevel; readonly format: 'auto' | 'json' | 'pretty' };
 }
 
 /** For commands that only read the state or deliver from it: they need no API. */

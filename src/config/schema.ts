@@ -2,6 +2,9 @@
  * The table of all configuration keys: kind, default and meaning. The loader, the messages, the example file and the
  * page about the configuration are made from it.
  */
+import { LOG_LEVELS } from '../core/events.ts';
+import { MOST_DEVICE_SERIES } from '../core/figures.ts';
+import { DESTINATION_KINDS } from '../core/lines/dialect.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { KnownNames } from './sources.ts';
 import type { ParseAt, ParseItems } from './values.ts';
@@ -56,21 +59,22 @@ function list<T>(parseItems: ParseItems<T>, about: { description: string; exampl
   return { ...optional(values.separated(parseItems), about), parseItems };
 }
 
+/** Words of which one applies: `error, warn, info or debug`. */
+function anyOf(words: readonly string[]): string {
+  return `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+}
+
 /** The longest time that a request may take. */
 export const LONGEST_TIMEOUT_MS = 10 * MINUTE_MS;
 
-const timeout = values.duration({ minMs: SECOND_MS, maxMs: LONGEST_TIMEOUT_MS, limits: 'from 1s to 10m' });
-const gracePeriod = values.duration({ minMs: 0, maxMs: HOUR_MS, limits: 'from 0s to 1h' });
+const timeout = values.duration({ minMs: SECOND_MS, maxMs: LONGEST_TIMEOUT_MS });
+const gracePeriod = values.duration({ minMs: 0, maxMs: HOUR_MS });
 
-const idlePoll = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS, limits: 'from 10m to 30d' });
-const gonePoll = values.duration({ minMs: HOUR_MS, maxMs: 30 * DAY_MS, limits: 'from 1h to 30d' });
-const fullPoll = values.duration({ minMs: MINUTE_MS, maxMs: DAY_MS, limits: 'from 1m to 1d' });
-const retention = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS, limits: 'from 1h to 36500d' });
-const archiveSize = values.size({
-  minBytes: 64 * 1024 ** 2,
-  maxBytes: 4096 * 1024 ** 3,
-  limits: 'from 64MiB to 4096GiB',
-});
+const idlePoll = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS });
+const gonePoll = values.duration({ minMs: HOUR_MS, maxMs: 30 * DAY_MS });
+const fullPoll = values.duration({ minMs: MINUTE_MS, maxMs: DAY_MS });
+const retention = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS });
+const archiveSize = values.size({ minBytes: 64 * 1024 ** 2, maxBytes: 4096 * 1024 ** 3 });
 
 /** All keys by path, in the order of the example file. */
 export const CONFIG_KEYS = {
@@ -118,7 +122,7 @@ export const CONFIG_KEYS = {
   'influx.kind': defaulted(
     values.influxKind,
     'auto',
-    'Kind of database: influxdb, victoriametrics, or auto (detected with one request).',
+    `Kind of database: ${DESTINATION_KINDS.join(', ')}, or auto (detected with one request).`,
   ),
   'influx.ca_file': optional(values.line, {
     description: 'File of certificates (PEM) to trust for the database.',
@@ -232,13 +236,9 @@ export const CONFIG_KEYS = {
   'metrics.per_device': defaulted(
     values.flag,
     'false',
-    'Whether /metrics has series for each device (at most 1,000): true or false.',
+    `Whether /metrics has series for each device (at most ${MOST_DEVICE_SERIES.toLocaleString('en-US')}): true or false.`,
   ),
-  'log.level': defaulted(
-    values.choice('error', 'warn', 'info', 'debug'),
-    'info',
-    'Lowest level that is logged: error, warn, info or debug.',
-  ),
+  'log.level': defaulted(values.choice(...LOG_LEVELS), 'info', `Lowest level that is logged: ${anyOf(LOG_LEVELS)}.`),
   'log.format': defaulted(
     values.choice('auto', 'json', 'pretty'),
     'auto',

@@ -78,13 +78,23 @@ export function parseInstant(text: string): EpochNs | null {
   return parseTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
 }
 
-/** A duration within bounds, in milliseconds. `range.limits` describes the bounds. */
-export function duration(range: { minMs: number; maxMs: number; limits: string }): Parse<number> {
+/** A duration within bounds, in milliseconds. */
+export function duration({ minMs, maxMs }: { minMs: number; maxMs: number }): Parse<number> {
   return (text) => {
     const ms = parseDurationMs(text);
-    if (ms !== null && ms >= range.minMs && ms <= range.maxMs) return ms;
-    return expected(`a time with its unit (s, m, h, d or w), ${range.limits}`);
+    if (ms !== null && ms >= minMs && ms <= maxMs) return ms;
+    return expected(`a time with its unit (s, m, h, d or w), ${limitsText(minMs, maxMs, UNITS)}`);
   };
+}
+
+/** The words for bounds, each in the largest unit that divides it: `from 10m to 30d`. */
+function limitsText(least: number, most: number, units: ReadonlyMap<string, number>): string {
+  const sized = (value: number): string => {
+    const [unit, size] = [...units].findLast(([, each]) => each <= value && value % each === 0) ??
+      [...units][0] ?? ['', 1];
+    return `${value / size}${unit}`;
+  };
+  return `from ${sized(least)} to ${sized(most)}`;
 }
 
 const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
@@ -93,13 +103,13 @@ const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
   ['GiB', 1024 ** 3],
 ]);
 
-/** A size within bounds, in bytes. `range.limits` describes the bounds. */
-export function size(range: { minBytes: number; maxBytes: number; limits: string }): Parse<number> {
+/** A size within bounds, in bytes. */
+export function size({ minBytes, maxBytes }: { minBytes: number; maxBytes: number }): Parse<number> {
   return (text) => {
     const match = /^(\d{1,9})([KMG]iB)$/.exec(text);
     const bytes = Number(match?.[1]) * (SIZE_UNITS.get(match?.[2] ?? '') ?? Number.NaN);
-    if (bytes >= range.minBytes && bytes <= range.maxBytes) return bytes;
-    return expected(`a size with its unit (KiB, MiB or GiB), ${range.limits}`);
+    if (bytes >= minBytes && bytes <= maxBytes) return bytes;
+    return expected(`a size with its unit (KiB, MiB or GiB), ${limitsText(minBytes, maxBytes, SIZE_UNITS)}`);
   };
 }
 

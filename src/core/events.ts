@@ -12,6 +12,12 @@ import type { StateUpgrade } from './state/state.ts';
 import type { GapReason } from './state/telemetry.ts';
 import type { EpochMs } from './time.ts';
 
+/** The levels of a log line, from the fewest lines to the most. */
+export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
+
+/** One of the levels of a log line. */
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
 /** Events of reading, storing and delivering, as opposed to those of the program around it. */
 type SyncEvent =
   // Requests

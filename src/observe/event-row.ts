@@ -1,6 +1,6 @@
 /** The row type of the event table, short ways to write rows, and every field that a log line may have. */
 
-import type { AppEvent } from '../core/events.ts';
+import type { AppEvent, LogLevel } from '../core/events.ts';
 import { FAULT_TEXTS } from '../core/faults.ts';
 import { REQUEST_LANES, STREAMS, type Stream } from '../core/ports.ts';
 import { formatMs } from '../core/time.ts';
@@ -12,7 +12,7 @@ import type { Instruments } from './metrics-table.ts';
  * `error`: a person has to act. `warn`: it recovers by itself, but an operator should know. `info`: a summary of the
  * sync, or a change of state. `debug`: a request, a page, a write.
  */
-export type LineLevel = 'error' | 'warn' | 'info' | 'debug';
+export type LineLevel = LogLevel;
 
 /** A line of the log before it is laid out. */
 export interface EventLine {

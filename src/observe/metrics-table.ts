@@ -209,12 +209,6 @@ export const PER_DEVICE = {
   ),
 } as const;
 
-/**
- * The maximum number of devices with their own series (those with the first ids), so that a scrape stays within a
- * megabyte.
- */
-export const MOST_DEVICES = 1000;
-
 type Table = typeof METRICS & typeof PER_DEVICE;
 type MetricName = keyof Table;
 type NameOf<K extends MetricRow['kind']> = {

@@ -4,8 +4,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
+import { MOST_DEVICE_SERIES } from '../../src/core/figures.ts';
 import { REQUEST_LANES, STREAMS } from '../../src/core/ports.ts';
-import { METRICS, type MetricRow, MOST_DEVICES, PER_DEVICE } from '../../src/observe/metrics-table.ts';
+import { METRICS, type MetricRow, PER_DEVICE } from '../../src/observe/metrics-table.ts';
 
 const names = (all: readonly string[]): string => all.map((each) => `\`${each}\``).join(', ');
 
@@ -109,7 +110,7 @@ is enough for the probes of an orchestrator. \`/metrics\` and \`/healthz\` answe
 const DEVICES = `
 ## With \`metrics.per_device\`
 
-For at most ${MOST_DEVICES.toLocaleString('en-US')} devices (in order of their ids); names are shortened.
+For at most ${MOST_DEVICE_SERIES.toLocaleString('en-US')} devices (in order of their ids); names are shortened.
 
 | name | kind | unit | labels | meaning |
 | --- | --- | --- | --- | --- |
