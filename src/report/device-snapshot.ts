@@ -150,30 +150,28 @@ export interface DeviceSums {
   readonly lag: Pick<FreshnessStatus, 'behind_devices' | 'median_seconds' | 'p95_seconds' | 'max_seconds'>;
 }
 
-/** Sums that grow device by device. */
-interface DeviceSumBuilder {
-  add(snapshot: DeviceSnapshot): void;
-  sum(): DeviceSums;
-}
-
 /**
  * Adds snapshots up.
  *
  * @param behindAfterSeconds how long the newest gap of a device may be open.
  */
 export function sumUp(snapshots: readonly DeviceSnapshot[], behindAfterSeconds: number): DeviceSums {
-  const builder = createDeviceSums(behindAfterSeconds);
-  for (const snapshot of snapshots) builder.add(snapshot);
-  return builder.sum();
+  const tally = createDeviceTally(behindAfterSeconds);
+  for (const snapshot of snapshots) countDevice(tally, snapshot);
+  return sumsOf(tally);
 }
 
+/** Counts that grow device by device. */
+export type DeviceTally = ReturnType<typeof createDeviceTally>;
+
 /**
- * Creates sums that count no device yet.
+ * Creates a tally that counts no device yet.
  *
  * @param behindAfterSeconds how long the newest gap of a device may be open.
  */
-export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
-  const counts = {
+export function createDeviceTally(behindAfterSeconds: number) {
+  return {
+    behindAfterSeconds,
     all: 0,
     polled: 0,
     complete: 0,
@@ -183,53 +181,65 @@ export function createDeviceSums(behindAfterSeconds: number): DeviceSumBuilder {
     openDevices: 0,
     openSeconds: 0,
     initial: 0,
-    unknown: 0,
+    unknownLags: 0,
+    lags: [] as number[],
+    gaps: new Map<string, GrowingSum>(),
+    firstSilent: [] as SilentDevice[],
+    resting: {} as Record<string, number>,
   };
-  const lags: number[] = [];
-  const sums = new Map<string, GrowingSum>();
-  const silent: SilentDevice[] = [];
-  const resting: Record<string, number> = {};
+}
 
-  const addSilent = ({ resting: status, status: { device_name, newest_reading_at } }: DeviceSnapshot): void => {
-    if (status === null) counts.silent += 1;
-    if (status !== null) resting[status] = (resting[status] ?? 0) + 1;
-    else if (silent.length <= MOST_NAMED) silent.push({ name: device_name, newestAt: newest_reading_at });
-  };
-  const addThere = (snapshot: DeviceSnapshot): void => {
-    const { status, isInitial, isCurrent } = snapshot;
-    const { lag_seconds, state, gaps } = status;
-    if (state === 'silent') addSilent(snapshot);
-    if (isInitial) counts.initial += 1;
-    if (lag_seconds === null) counts.unknown += 1;
-    else lags.push(lag_seconds);
-    if (!isCurrent) counts.behind += 1;
-    if (gaps.length > 0) counts.openDevices += 1;
-    counts.openSeconds += secondsOf(gaps);
-  };
+/** Adds one device. */
+export function countDevice(tally: DeviceTally, snapshot: DeviceSnapshot): void {
+  const { status, isExcluded, isGone, isCurrent, share } = snapshot;
+  tally.all += 1;
+  addGaps(tally.gaps, status.gaps);
+  if (isExcluded) return;
+  tally.polled += 1;
+  tally.share += share;
+  if (isCurrent && status.gaps.length === 0) tally.complete += 1;
+  if (!isGone) countListed(tally, snapshot);
+}
+
+function countListed(tally: DeviceTally, snapshot: DeviceSnapshot): void {
+  const { status, isInitial, isCurrent } = snapshot;
+  const { lag_seconds, state, gaps } = status;
+  if (state === 'silent') countSilent(tally, snapshot);
+  if (isInitial) tally.initial += 1;
+  if (lag_seconds === null) tally.unknownLags += 1;
+  else tally.lags.push(lag_seconds);
+  if (!isCurrent) tally.behind += 1;
+  if (gaps.length > 0) tally.openDevices += 1;
+  tally.openSeconds += secondsOf(gaps);
+}
+
+function countSilent(
+  tally: DeviceTally,
+  { resting, status: { device_name, newest_reading_at } }: DeviceSnapshot,
+): void {
+  if (resting !== null) {
+    tally.resting[resting] = (tally.resting[resting] ?? 0) + 1;
+    return;
+  }
+  tally.silent += 1;
+  if (tally.firstSilent.length <= MOST_NAMED) {
+    tally.firstSilent.push({ name: device_name, newestAt: newest_reading_at });
+  }
+}
+
+/** The totals of the devices so far. */
+export function sumsOf(tally: DeviceTally): DeviceSums {
+  const { all, polled, complete, silent, firstSilent: first, resting, share, behindAfterSeconds } = tally;
   return {
-    add: (snapshot) => {
-      const { status, isExcluded, isGone, isCurrent, share } = snapshot;
-      counts.all += 1;
-      addGaps(sums, status.gaps);
-      if (isExcluded) return;
-      counts.polled += 1;
-      counts.share += share;
-      if (isCurrent && status.gaps.length === 0) counts.complete += 1;
-      if (!isGone) addThere(snapshot);
-    },
-    sum: () => {
-      return {
-        devices: counts.polled,
-        excluded: counts.all - counts.polled,
-        complete: counts.complete,
-        silent: { devices: counts.silent, first: silent, resting },
-        coveredShare: counts.polled === 0 ? null : counts.share / counts.polled,
-        gaps: inOrder(sums),
-        open: { devices: counts.openDevices, seconds: Math.round(counts.openSeconds) },
-        initial: counts.initial,
-        lag: { behind_devices: counts.behind, ...lagFigures(lags, counts.unknown, behindAfterSeconds) },
-      };
-    },
+    devices: polled,
+    excluded: all - polled,
+    complete,
+    silent: { devices: silent, first, resting },
+    coveredShare: polled === 0 ? null : share / polled,
+    gaps: inOrder(tally.gaps),
+    open: { devices: tally.openDevices, seconds: Math.round(tally.openSeconds) },
+    initial: tally.initial,
+    lag: { behind_devices: tally.behind, ...lagFigures(tally.lags, tally.unknownLags, behindAfterSeconds) },
   };
 }
 

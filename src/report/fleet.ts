@@ -25,12 +25,14 @@ import { limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { DeviceSummary } from './device-list.ts';
 import {
-  createDeviceSums,
+  countDevice,
+  createDeviceTally,
   type DeviceSnapshot,
   type DeviceSums,
   type SnapshotView,
   secondsOf,
   snapshotDevice,
+  sumsOf,
   toSummary,
 } from './device-snapshot.ts';
 
@@ -160,13 +162,13 @@ function continueScan(state: ScannerState, scan: Scan, mostMs: number): boolean 
     const device = scan.devices[scan.at];
     if (device !== undefined) {
       const coverage = scan.coverage.get(device.record.deviceId) ?? NOTHING_COVERED;
-      scan.listing.push(toSummary(device, coverage, scan.tally.add(device, coverage)));
+      scan.listing.push(toSummary(device, coverage, addDevice(scan.tally, device, coverage)));
     }
     scan.at += 1;
   }
   scan.workedMs += clock.monoMs() - beganMs;
   if (scan.at < scan.devices.length) return false;
-  state.snapshot = { ...scan.tally.sum(), listing: scan.listing };
+  state.snapshot = { ...snapshotOf(scan.tally), listing: scan.listing };
   state.snapshotMs = scan.beganMs;
   return true;
 }
@@ -201,12 +203,28 @@ async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: Ab
   return pauseMs;
 }
 
-/** Adds devices up, one after another. */
-interface FleetTally {
-  /** Adds a device and returns its snapshot. */
-  add(device: KnownDevice, coverage: CoverageNow): DeviceSnapshot;
-  /** The totals for the metrics and for the status report. */
-  sum(): { readonly figures: FleetFigures; readonly sums: DeviceSums };
+/** Figures that grow device by device. */
+type FleetTally = ReturnType<typeof createFleetTally>;
+
+/**
+ * Creates a tally that counts no device yet.
+ *
+ * @param most how many devices are listed one by one.
+ */
+function createFleetTally(view: SnapshotView, most: number) {
+  return {
+    view,
+    most,
+    states: { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 },
+    listed: 0,
+    present: 0,
+    lastDayMissing: 0,
+    unknownLags: 0,
+    lags: [] as number[],
+    gapSeconds: new Map<string, number>(),
+    devices: [] as DeviceFigures[],
+    sums: createDeviceTally(view.openSeconds),
+  };
 }
 
 /** A device while it is being added. */
@@ -216,70 +234,58 @@ interface Seen {
   readonly snapshot: DeviceSnapshot;
 }
 
-/**
- * Creates a tally that counts no device yet.
- *
- * @param most how many devices are listed one by one.
- */
-function createFleetTally(view: SnapshotView, most: number): FleetTally {
-  const { wantedRange, openSeconds } = view;
-  const states = { live: 0, 'catching-up': 0, silent: 0, unreachable: 0, excluded: 0 };
-  const counts = { all: 0, listed: 0, present: 0, lastDayMissing: 0, unknown: 0 };
-  const ages: number[] = [];
-  const gapSeconds = new Map<string, number>();
-  const devices: DeviceFigures[] = [];
-  const sums = createDeviceSums(openSeconds);
+/** Adds one device, and returns its snapshot. */
+function addDevice(tally: FleetTally, device: KnownDevice, coverage: CoverageNow): DeviceSnapshot {
+  const snapshot = snapshotDevice(tally.view, device, coverage);
+  const { state, gaps } = snapshot.status;
+  countDevice(tally.sums, snapshot);
+  tally.states[state] += 1;
+  if (!snapshot.isGone) tally.listed += 1;
+  const gapSeconds = addGaps(tally.gapSeconds, gaps);
+  const isRead = !snapshot.isExcluded && !snapshot.isGone;
+  const freshnessSeconds = isRead ? addLag(tally, { device, coverage, snapshot }) : null;
+  const { deviceId } = device.record;
+  if (tally.devices.length < tally.most) {
+    tally.devices.push({ deviceId, name: device.name, freshnessSeconds, gapSeconds });
+  }
+  return snapshot;
+}
 
-  /** Adds a device that is read, and returns its lag in seconds. */
-  const addRead = (seen: Seen): number | null => {
-    const { device, snapshot } = seen;
-    if (snapshot.isGone) return null;
-    counts.present += 1;
-    if (isLastDayMissing(seen, view)) counts.lastDayMissing += 1;
-    // The lag of a device that was never read counts from when it was first listed.
-    const beganMs = snapshot.isCurrent ? wantedRange.nowMs : device.firstListedMs;
-    const age = snapshot.status.lag_seconds ?? Math.max(0, (wantedRange.nowMs - beganMs) / 1000);
-    ages.push(age);
-    // In the initial sync it has no lag, unless it is late.
-    if (snapshot.status.lag_seconds !== null || age > openSeconds) return age;
-    counts.unknown += 1;
-    return null;
-  };
+/** Adds the lag of a device that is read, and returns it; `null` in the initial sync, unless it is late. */
+function addLag(tally: FleetTally, seen: Seen): number | null {
+  const { view, lags } = tally;
+  const { device, snapshot } = seen;
+  tally.present += 1;
+  if (isLastDayMissing(seen, view)) tally.lastDayMissing += 1;
+  // The lag of a device that was never read counts from when it was first listed.
+  const beganMs = snapshot.isCurrent ? view.wantedRange.nowMs : device.firstListedMs;
+  const lag = snapshot.status.lag_seconds ?? Math.max(0, (view.wantedRange.nowMs - beganMs) / 1000);
+  lags.push(lag);
+  if (snapshot.status.lag_seconds !== null || lag > view.openSeconds) return lag;
+  tally.unknownLags += 1;
+  return null;
+}
 
+/** The figures for the metrics, and the sums for the status report. */
+function snapshotOf(tally: FleetTally): Pick<FleetSnapshot, 'figures' | 'sums'> {
+  const { states, listed, present, lastDayMissing, unknownLags, lags, gapSeconds, devices, most } = tally;
+  const sums = sumsOf(tally.sums);
   return {
-    add: (device, coverage) => {
-      const snapshot = snapshotDevice(view, device, coverage);
-      const { state, gaps } = snapshot.status;
-      counts.all += 1;
-      sums.add(snapshot);
-      states[state] += 1;
-      if (!snapshot.isGone) counts.listed += 1;
-      const openGap = addGaps(gapSeconds, gaps);
-      const freshnessSeconds = snapshot.isExcluded ? null : addRead({ device, coverage, snapshot });
-      const { deviceId } = device.record;
-      if (devices.length < most) devices.push({ deviceId, name: device.name, freshnessSeconds, gapSeconds: openGap });
-      return snapshot;
+    figures: {
+      states,
+      outOfService: Object.values(sums.silent.resting).reduce((sum, count) => sum + count, 0),
+      polled: sums.devices,
+      complete: sums.complete,
+      coveredShare: sums.coveredShare,
+      listed,
+      present,
+      lastDayMissing,
+      freshness: lagQuantiles(lags, 2 * unknownLags > lags.length ? tally.view.openSeconds : -1),
+      gapSeconds,
+      devices,
+      leftOut: most === 0 ? 0 : tally.sums.all - devices.length,
     },
-    sum: () => {
-      const whole = sums.sum();
-      return {
-        figures: {
-          states,
-          outOfService: Object.values(whole.silent.resting).reduce((sum, count) => sum + count, 0),
-          polled: whole.devices,
-          complete: whole.complete,
-          coveredShare: whole.coveredShare,
-          listed: counts.listed,
-          present: counts.present,
-          lastDayMissing: counts.lastDayMissing,
-          freshness: lagQuantiles(ages, 2 * counts.unknown > ages.length ? openSeconds : -1),
-          gapSeconds,
-          devices,
-          leftOut: most === 0 ? 0 : counts.all - devices.length,
-        },
-        sums: whole,
-      };
-    },
+    sums,
   };
 }
 
