@@ -8,7 +8,7 @@
  */
 
 import { StateFullError } from '../core/archive-room.ts';
-import { createWakeUp, repeat } from '../core/async.ts';
+import { createWakeUp, repeat, type WakeUp } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock, PackedText, Random } from '../core/ports.ts';
 import {
@@ -91,6 +91,9 @@ interface Delivery extends DelivererParts {
   readonly controls: ControlLines;
   readonly batchSize: BatchSize;
   readonly width: Width;
+  readonly patience: Patience;
+  readonly noteBlocked: (patience: Patience) => void;
+  readonly wakeUp: WakeUp;
   /** Batches that were sent and are not acknowledged yet, in the order of the log. */
   underWay: UnderWay[];
   /** The batch that was read and packed during a write. */
@@ -130,6 +133,8 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
   const { name } = options.sink;
   const destination = openDestination(parts, options);
   const controls = createControlLines();
+  const patience = createPatience(name, parts);
+  const wakeUp = createWakeUp(clock);
   const delivery: Delivery = {
     ...parts,
     name,
@@ -139,31 +144,11 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     width: createWidth(),
     underWay: [],
     prepared: null,
+    patience,
+    noteBlocked: createBlockNote(store, destination.id),
+    wakeUp,
     delivered: 0,
     withheld: 0,
-  };
-  const patience = createPatience(name, parts);
-  const noteBlocked = createBlockNote(store, destination.id);
-  const wakeUp = createWakeUp(clock);
-  /** Delivers until no line is left or the delivery is blocked. Returns how long to rest, in ms. */
-  const deliverAll = async (signal: AbortSignal): Promise<number> => {
-    let outcome = await deliverOrBlock(delivery, signal);
-    for (; outcome === 'moved'; outcome = await deliverOrBlock(delivery, signal)) {
-      patience.noteMoved();
-      noteBlocked(patience);
-      signal.throwIfAborted();
-    }
-    if (outcome !== 'idle') {
-      // The prepared batch would take memory for as long as the outage lasts.
-      delivery.prepared = null;
-      const waitMs = patience.noteBlocked(outcome, delivery.withheld);
-      noteBlocked(patience);
-      return waitMs;
-    }
-    patience.noteMoved();
-    noteBlocked(patience);
-    await wakeUp.wait(REST_MS, signal);
-    return LINGER_MS;
   };
   return {
     name,
@@ -171,7 +156,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
       return destination.id();
     },
     notify: wakeUp.notify,
-    run: async (signal) => await repeat(clock, deliverAll, signal),
+    run: async (signal) => await repeat(clock, (stop) => deliverAll(delivery, stop), signal),
     pendingLines: () => store.backlog(destination.id()).pendingLines,
     deliveredLines: () => delivery.delivered,
     blockedReason: patience.blockedReason,
@@ -183,6 +168,28 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
       return 'sink' in served ? await sendBatch(delivery, served, { lines }, signal) : served;
     },
   };
+}
+
+/** Delivers until no line is left or the delivery is blocked. Returns how long to rest, in ms. */
+async function deliverAll(delivery: Delivery, signal: AbortSignal): Promise<number> {
+  const { patience, noteBlocked, wakeUp } = delivery;
+  let outcome = await deliverOrBlock(delivery, signal);
+  for (; outcome === 'moved'; outcome = await deliverOrBlock(delivery, signal)) {
+    patience.noteMoved();
+    noteBlocked(patience);
+    signal.throwIfAborted();
+  }
+  if (outcome !== 'idle') {
+    // The prepared batch would take memory for as long as the outage lasts.
+    delivery.prepared = null;
+    const waitMs = patience.noteBlocked(outcome, delivery.withheld);
+    noteBlocked(patience);
+    return waitMs;
+  }
+  patience.noteMoved();
+  noteBlocked(patience);
+  await wakeUp.wait(REST_MS, signal);
+  return LINGER_MS;
 }
 
 /** Creates a function that stores why a delivery is blocked, for a `--status` without the daemon. */

@@ -104,8 +104,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/deliver.ts',
-        find: '      delivery.prepared = null;\n      const waitMs',
-        replace: '      const waitMs',
+        find: '    delivery.prepared = null;\n    const waitMs',
+        replace: '    const waitMs',
       },
       {
         file: 'delivery/deliver.ts',
