@@ -11,7 +11,7 @@ import type { ProcessPorts } from './app/terminal.ts';
 import { internalErrorText, UserError } from './core/faults.ts';
 import { plainText } from './core/text.ts';
 
-/** Signals this close to the first count as the same one: npm passes on what the terminal has sent already. */
+/** Signals this close to the first count as the same one: npm passes on signals that the terminal has already sent. */
 const SAME_SIGNAL_MS = 1000;
 
 const stop = new AbortController();
@@ -27,10 +27,10 @@ function onSignal(name: NodeJS.Signals): void {
   }
 }
 
-/** The exit code of a second signal: a one-off that was cut short has something left to do. */
+/** The exit code after a second signal: a one-off that was interrupted has unfinished work. */
 let stopExitCode = 0;
 
-// A reader that closes the pipe is no failure; anything else, such as a full disk behind it, is.
+// A reader that closes the pipe is no failure. Any other error, such as a full disk, is one.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
   if (code === 'EPIPE') return;
   process.stderr.write(`tidemark: cannot write to standard output (${code ?? 'unknown'}).\n`);
@@ -42,21 +42,22 @@ process.on('SIGTERM', onSignal);
 process.on('SIGINT', onSignal);
 
 /**
- * Memory for speed is V8's choice and not that of a daemon on a small machine: half a gigabyte where a third will do.
- * V8 reads both figures again whenever it decides how far to grow.
+ * V8 uses memory to gain speed, but a daemon on a small machine should not: half a gigabyte instead of a third. V8
+ * reads both figures again whenever it decides how far the heap may grow.
  */
 const YOUNG_BYTES = 5 * 1024 * 1024;
 /**
- * How far the heap grows beyond what is in use: a daemon waits for its quota, a one-off wants to be done. Collecting
- * the whole heap takes 25 ms; with more than 105 percent a backfill takes as much processor time, and more memory.
+ * How far the heap may grow beyond the memory in use. A daemon waits for its quota anyway; a one-off should finish
+ * early. Collecting the whole heap takes 25 ms. With more than 105 percent a backfill takes the same processor time and
+ * more memory.
  */
 const GROWTH_PERCENT = { daemon: 40, oneOff: 105 };
 
 setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.oneOff}`);
-// So little is collected at a time that waking other threads for it takes longer than the work.
+// A collection is so small that waking other threads for it takes longer than the work.
 setFlagsFromString('--no-parallel-scavenge');
-// The room for new objects grows with a collection, and doubles without a limit; from the start on it would be far
-// too small. A timer for this would wake an idle daemon more often than all its work does.
+// The space for new objects grows with a collection, and doubles without a limit. Limited from the start, it would be
+// far too small. A timer for this would wake an idle daemon more often than all its work does.
 const growth = new PerformanceObserver(() => {
   const young = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
   if ((young?.space_size ?? 0) < YOUNG_BYTES) return;
@@ -98,13 +99,14 @@ async function main(): Promise<number> {
     stopExitCode = isDaemon ? 0 : 3;
     if (isDaemon) {
       setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT.daemon}`);
-      // Saves a quarter of a daemon's memory. A one-off would take a quarter more of the processor for it.
+      // Saves a quarter of a daemon's memory. A one-off would need a quarter more processor time.
       setFlagsFromString('--optimize-for-size');
-      // Code that runs a few times a minute is not worth optimizing: it has to be called ten times as often first.
+      // Code that runs a few times per minute is not worth optimizing, so it is optimized only after ten times as many
+      // calls.
       setFlagsFromString('--invocation-count-for-maglev=4000');
       setFlagsFromString('--invocation-count-for-turbofan=30000');
-      // Nor is it compiled without being optimized: that takes 6 to 11 MB more, for a twentieth of the processor's
-      // time.
+      // Such code is not compiled by the baseline compiler either: that takes 6 to 11 MB more and saves a twentieth of
+      // the processor time.
       setFlagsFromString('--no-sparkplug');
     }
     const { runCommand } = await import('./commands/run.ts');
@@ -117,13 +119,13 @@ async function main(): Promise<number> {
 }
 
 /**
- * Writes a piece and waits until the reader has received it.
+ * Writes a piece of output and waits until the reader has received it.
  *
  * @returns whether there is still a reader.
  */
 async function writeOut(text: string): Promise<boolean> {
   return await new Promise((resolve) => {
-    // Any other error there ends the process, above.
+    // Any other error of standard output ends the process, above.
     process.stdout.write(text, (error) => resolve(error === undefined || error === null));
   });
 }
@@ -135,7 +137,7 @@ function printTo(text: string): number {
 
 main().then(
   async (code) => {
-    // A pipe takes output as fast as its reader reads; after a signal, no reader is waited for.
+    // A pipe takes output as fast as its reader reads. After a signal, the process does not wait for a reader.
     const stopped = new Promise((resolve) => stop.signal.addEventListener('abort', resolve, { once: true }));
     if (!stop.signal.aborted) await Promise.race([writeOut(''), stopped]);
     process.exit(code);

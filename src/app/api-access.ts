@@ -1,6 +1,6 @@
 /**
- * Connects the program to the API: one rate limiter for all requests, one key, and one record of what the answers have
- * shown. The file also watches that requests make progress, and derives the quota figures for the status, the metrics
+ * Connects the program to the API: one rate limiter for all requests, one key, and one record of the observations in
+ * answers. The file also watches that requests make progress, and derives the quota figures for the status, the metrics
  * and the points.
  */
 
@@ -60,7 +60,7 @@ interface ConnectionParts
   readonly store: Store;
 }
 
-/** The client of the API with its rate limiter, and what is known of their work. */
+/** The client of the API with its rate limiter, and the facts about their work. */
 export interface ApiConnection {
   readonly api: Api;
   readonly limiter: RateLimiter;
@@ -72,7 +72,7 @@ export interface ApiConnection {
   readonly limitedApi: (requests: number) => { readonly api: Api; readonly spent: () => number };
 }
 
-/** The name of the stored fact about what answers have shown. */
+/** The name of the stored fact with the observations in answers. */
 const LEARNT = 'learnt';
 
 /** Connects to the API, with the ledger and the facts of a state. */
@@ -118,7 +118,7 @@ export function connectApi(parts: ConnectionParts): ApiConnection {
   };
 }
 
-/** Receivers for the progress of requests: in the queue, at booking and at the answer. */
+/** Callbacks for the progress of requests: in the queue, at booking and at the answer. */
 interface WatchedRequests {
   readonly onCheck: (restMs: number | null) => void;
   readonly onBooked: () => void;
@@ -152,31 +152,31 @@ function planFigures(store: Store): { perMinute: number | null; perDay: number |
   return plan === undefined ? null : { perMinute: plan.requestsPerMinute, perDay: plan.requestsPerDay };
 }
 
-/** The windows and the waits, as they are shown. */
+/** The windows of the quota and the waits, for reports. */
 interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRefusedRepeatedly'> {
   /** Until when history and backfill wait; `null` while they may send. */
   readonly historyWaitsUntilMs: EpochMs | null;
 }
 
 /**
- * Both windows; until when nothing may be sent, and until when history and backfill may not, if that is long enough to
- * be shown.
+ * Both windows, and until when no request, or no request for history and backfill, may be sent, if that is long enough
+ * to be shown.
  */
 export function quotaNow(limiter: RateLimiter, { nowMs, rest }: { nowMs: number; rest: Rest | null }): QuotaFigures {
   const { minute, day, waitingUntilMs: limitedUntilMs, waitingFor } = limiter.figures();
-  // The rate before any limit is known is an assumption: the quota is not used up.
+  // The rate before any limit is known is an assumption, so the quota is not used up.
   const isAssumed = waitingFor === 'rate' && minute.limit === null;
   const limiterWaitsUntilMs = isAssumed ? null : limitedUntilMs;
   const shown = (untilMs: EpochMs | null): EpochMs | null =>
     untilMs !== null && untilMs - nowMs >= REPORTED_FROM_MS ? untilMs : null;
-  // The day's budget is spread over the day: for all lanes, or for those below live work.
+  // The day's budget is spread over the day, for all lanes or for those below live work.
   const waitingUntilMs = shown(limiterWaitsUntilMs ?? (rest?.reason === 'day' ? rest.untilMs : null));
   const spareUntilMs = rest?.reason === 'spare' ? (rest.spareMs ?? rest.untilMs) : null;
   return { minute, day, waitingUntilMs, historyWaitsUntilMs: waitingUntilMs ?? shown(spareUntilMs) };
 }
 
 /**
- * The quota as the status shows it.
+ * The quota for the status.
  *
  * @param share `api.share`.
  */
@@ -193,7 +193,7 @@ export function quotaStatus(
   };
 }
 
-/** The quota, as the points about the workspace and `--check` show it. */
+/** The quota, for the points about the workspace and for `--check`. */
 export function quotaUse(limiter: RateLimiter): QuotaUse {
   const { minute, day } = limiter.figures();
   const left = { minute: requestsLeft(minute), day: requestsLeft(day) };
@@ -207,20 +207,20 @@ export function quotaUse(limiter: RateLimiter): QuotaUse {
   };
 }
 
-/** The requests that backfills have sent and may send. */
+/** The backfill requests that were sent, and those that may be sent. */
 export interface BackfillQuota extends Pick<BackfillSettings, 'budgets'> {
   /** The backfill requests of the last day, in server time, ascending. */
   sentMs(): EpochMs[];
-  /** The number of requests of all lanes but history and backfill since a time. */
+  /** The number of requests since a time in all lanes except history and backfill. */
   othersSince(sinceMs: EpochMs): number;
   /** The number of requests of the last day. */
   spentDay(): number;
 }
 
-/** The lanes whose load continues beside a backfill. */
+/** The lanes whose load continues during a backfill. */
 const OTHER_LANES = REQUEST_LANES.filter((lane) => !HISTORY_LANES.some((history) => history === lane));
 
-/** Returns what backfills have spent, by the ledger, and may spend. */
+/** Returns the requests that backfills have sent, by the ledger, and may send. */
 export function backfillQuota(limiter: RateLimiter, ledger: Ledger, serverClock: ServerClock): BackfillQuota {
   return {
     budgets: () => {

@@ -4,9 +4,9 @@
  *
  * Warns when a new state meets a database that already has points of the workspace: the names of renamed devices are
  * lost with the old state, so their points would be written a second time under new names. One cheap query before the
- * first write to each database finds out. It is made only if the state was empty when it was opened. Its failure stops
- * nothing (a token may allow only writing), and it delays the first write by a few seconds at most. After the first
- * accepted points no query is made any more, because the points are our own.
+ * first write to each database checks this. It is made only if the state was empty when it was opened. Its failure
+ * stops nothing (a token may allow only writing), and it delays the first write by a few seconds at most. After the
+ * first accepted points no query is made any more, because the points are our own.
  */
 import { LONGEST_TIMEOUT_MS } from '../config/schema.ts';
 import { waitOrAbort } from '../core/async.ts';
@@ -45,8 +45,8 @@ export function openDeliveries(
 
 /**
  * Delays a delivery until the workspace is confirmed. If the key belongs to another workspace, the program stops before
- * it writes anything, also what an earlier run has left to deliver: the destination may be the other workspace's
- * database. An API that does not answer delays nothing.
+ * it writes anything, including undelivered points of an earlier run, because the destination may be the other
+ * workspace's database. An API that does not answer delays nothing.
  */
 function deliverAfter(confirmation: WorkspaceConfirmation, deliverer: Deliverer): Deliverer {
   const run = async (signal: AbortSignal): Promise<void> => {
@@ -56,7 +56,7 @@ function deliverAfter(confirmation: WorkspaceConfirmation, deliverer: Deliverer)
   return {
     ...deliverer,
     run,
-    // The number is known only once the kind of the destination is known.
+    // The number becomes known together with the kind of the destination.
     get destinationId() {
       return deliverer.destinationId;
     },
@@ -74,7 +74,7 @@ interface WorkspaceConfirmation {
   wait(signal: AbortSignal): Promise<void>;
 }
 
-/** A workspace that is not confirmed yet. */
+/** Creates a confirmation that is still missing. */
 export function createWorkspaceConfirmation(): WorkspaceConfirmation {
   const opened = Promise.withResolvers<void>();
   let timesConfirmed = 0;
@@ -89,10 +89,10 @@ export function createWorkspaceConfirmation(): WorkspaceConfirmation {
   };
 }
 
-/** A write that is refused because of its token is sent again. */
+/** A write that was rejected because of its token is sent again. */
 const TRIES = 2;
 
-/** Returns the clock and the destination of a delivery such that every sleep and request sends a heartbeat. */
+/** Returns the clock and the destination of a delivery with a heartbeat for every sleep and request. */
 function watchedDelivery(
   heartbeats: Heartbeats,
   clock: Clock,
@@ -133,7 +133,7 @@ interface OldPointsParts {
   readonly observe: Observe;
 }
 
-/** Returns the destination with a check for old points before its first write. */
+/** Adds a check for old points before the first write of a destination. */
 export function withOldPointCheck(to: DestinationOptions, parts: OldPointsParts): DestinationOptions {
   const { sink, kind } = to;
   if (typeof kind !== 'object') return { ...to, sink: checkingSink(sink, kind ?? 'influxdb', parts) };
@@ -154,7 +154,7 @@ function checkingSink(sink: Sink, kind: DestinationKind, parts: OldPointsParts):
 /**
  * Queries a database for points of the workspace.
  *
- * @returns whether the question is answered, so that it is not repeated
+ * @returns whether the query was answered, so that it is not repeated
  */
 async function checkOldPoints(
   name: string,
@@ -165,7 +165,7 @@ async function checkOldPoints(
   const database = databases.find((each) => each.name === name);
   const tag = workspace();
   if (database === undefined || tag === null) return true;
-  // Loaded for this one query only, and not at each start.
+  // Loaded only for this query, and not at each start.
   const { createPointSource } = await import('../influx/point-source.ts');
   const source = createPointSource({ ...database, timeoutMs: Math.min(QUERY_MS, database.timeoutMs) }, kind, tag);
   const found = await source.hasAny(signal);

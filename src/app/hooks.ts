@@ -1,6 +1,6 @@
 /**
- * Calls from one part of a sync to another that is created after it. One part informs another by such a call; events
- * are for observers only.
+ * Calls from one part of a sync to another that is created later. One part informs another by such a call; events are
+ * for observers only.
  */
 import type { ApiFaultKind } from '../core/faults.ts';
 import type { Purpose } from '../core/ports.ts';
@@ -16,7 +16,7 @@ import {
   removeDevice,
 } from '../scheduler/planning.ts';
 
-/** Calls between parts, for parts that are created after their caller. */
+/** The calls between parts, for parts that are created after their caller. */
 export interface Hooks
   extends Pick<SyncContext, 'notePlanChanged' | 'noteDeviceLeft' | 'nextReadingMs' | 'noteCommitted' | 'noteArchived'> {
   /** Called when a request was booked. */
@@ -41,7 +41,7 @@ export interface DeferredParts {
 /**
  * The calls to parts that are created later.
  *
- * @returns functions that throw before those parts exist; nothing calls them so early.
+ * @returns functions that throw before those parts exist; no part calls them that early.
  */
 export function createHooks(later: DeferredParts): Hooks {
   const planned = (): NonNullable<DeferredParts['planned']> => {

@@ -115,9 +115,9 @@ export interface Sync
   knownWorkspace(): string | null;
   /** The quota facts for the estimate and the rate of a backfill. */
   readonly backfill: BackfillQuota;
-  /** Whether requests wait for the quota. Even spacing alone does not count as waiting. */
+  /** Whether requests wait for the quota. Waiting only for even spacing does not count. */
   waitsForQuota(): boolean;
-  /** Whether requests are refused for the quota again and again, although every wait was kept. */
+  /** Whether requests are rejected for the quota repeatedly, although every wait was observed. */
   isRefusedRepeatedly(): boolean;
   /** Until when history and backfill wait for quota, RFC 3339; `null` while they may send. */
   quotaWaits(): Pick<QuotaStatus, 'waiting_until' | 'history_waiting_until'>;
@@ -126,9 +126,9 @@ export interface Sync
   readonly fleet: FleetScanner;
   /** How many attempts have ended, failed ones included. */
   requestsDone(): number;
-  /** Subscribes to all events from now on, to show them. A part that has to act is called instead. */
+  /** Subscribes to all future events, to show them. A part that has to act is called instead. */
   listen(listener: Observe): void;
-  /** Registers a function that is called with each removed device, to remove data about it elsewhere. */
+  /** Registers a function that is called with each removed device, so that it removes other data about the device. */
   onForgotten(forget: (deviceId: string) => void): void;
   /** Calls the functions of `onForgotten`. */
   forgotten(deviceId: string): void;
@@ -247,7 +247,7 @@ export function createBase(
 
 type Base = ReturnType<typeof createBase>;
 
-/** The way to the API: each request and answer is passed on to the parts that count on it. */
+/** The connection to the API. Each request and answer is reported to the parts that count on it. */
 export function openApi(
   { transport, api, clock, random }: Pick<SyncOptions, 'transport' | 'api' | 'clock' | 'random'>,
   { store, ledger }: Pick<OpenStore, 'store' | 'ledger'>,
@@ -288,7 +288,7 @@ export function openApi(
   return { ...connection, requestsDone: () => done };
 }
 
-/** Whether the archive may grow, by the limits of the configuration. */
+/** The room of the archive, by the limits of the configuration. */
 export function openRoom(
   options: Pick<SyncOptions, 'dataDir' | 'destinations' | 'disk' | 'clock' | 'archive'>,
   { maintenance }: Pick<OpenStore, 'maintenance'>,
@@ -311,7 +311,7 @@ interface ContextParts extends Base {
   readonly hooks: Hooks;
 }
 
-/** The parts that ingest and the scheduler work with. */
+/** The parts that ingest and the scheduler use. */
 export function createContext(
   { settings, clock, random }: Pick<SyncOptions, 'settings' | 'clock' | 'random'>,
   parts: ContextParts,
@@ -347,7 +347,7 @@ export function createContext(
   };
 }
 
-/** Planning by the figures of the rate limiter. */
+/** The planning, with the figures of the rate limiter. */
 export function openPlanning(
   { api }: Pick<SyncOptions, 'api'>,
   context: SyncContext,

@@ -1,6 +1,6 @@
 /**
- * The real clock and the real random numbers. All rules and loops take these as arguments. Beside this file, only the
- * start of the process, the HTTP clients and the simulated API read the time, set a timer or draw at random.
+ * The real clock and the real random numbers. All rules and loops take these as arguments. Apart from this file, only
+ * the start of the process, the HTTP clients and the simulated API read the time, set a timer or draw at random.
  */
 import type { Clock, Random } from '../core/ports.ts';
 import { DAY_MS, MAX_MS } from '../core/time.ts';
@@ -8,7 +8,7 @@ import { DAY_MS, MAX_MS } from '../core/time.ts';
 /** Node's timers are limited to 2^31 - 1 ms and fire at once beyond that, so a longer sleep is split. */
 const LONGEST_TIMER_MS = 2_000_000_000;
 
-/** The machine's clock and timers; the clock of virtual time in the tests replaces it. */
+/** The machine's clock and timers. In tests, the clock of virtual time replaces it. */
 export const realClock: Clock = {
   nowMs: () => Date.now(),
   monoMs: () => performance.now(),
@@ -22,8 +22,8 @@ export const realClock: Clock = {
 };
 
 /**
- * Waits once. The sleep of `node:timers/promises` makes an error with a stack whenever it is aborted, as every wake-up
- * does, and listens through several promises: the rests of an idle daemon would cost as much as its work.
+ * Waits once. The sleep of `node:timers/promises` creates an error with a stack whenever it is aborted, which every
+ * wake-up does, and listens through several promises: the rests of an idle daemon would cost as much as its work.
  */
 async function rest(ms: number, signal: AbortSignal | undefined): Promise<void> {
   signal?.throwIfAborted();
@@ -47,10 +47,13 @@ async function rest(ms: number, signal: AbortSignal | undefined): Promise<void> 
 /** The random numbers of this machine. */
 export const realRandom: Random = () => Math.random();
 
-/** The latest time of a local clock: a year before the last that can be stored, as later times follow from it. */
+/**
+ * The latest time of a local clock: a year before the last time that can be stored, because later times are derived
+ * from it.
+ */
 const LATEST_MS = MAX_MS - 365 * DAY_MS;
 
-/** The clock with times that can be stored, whatever the machine's clock shows. */
+/** A clock whose times can always be stored, whatever the machine's clock shows. */
 export function storableClock(clock: Clock): Clock {
   return { ...clock, nowMs: () => Math.min(clock.nowMs(), LATEST_MS) };
 }

@@ -12,20 +12,21 @@ import type { KeySource } from '../scheduler/session.ts';
 
 interface SecretParts {
   readonly readFile: (path: string) => string;
-  /** The secrets to hide in all output. A secret that is read is added before anything can use it. */
+  /** The secrets to hide in all output. A secret that is read is added before any part can use it. */
   readonly secrets: Secret[];
-  /** Called once with the reason why a file cannot be used any more, and with what to do. */
+  /** Called once with the reason why a file can no longer be used, and with the remedy. */
   readonly onUnusable: (message: string) => void;
 }
 
 /**
- * Reads the file of a token again; `origin` is the key that names the file, and the address that the token is sent to.
- * Returns `null` if there is none to use.
+ * Reads the file of a token again. `origin` is the key that names the file, and the address that the token is sent to.
+ * Returns `null` if the file has no usable token.
  */
 export type ReadSecret = (file: string, origin: { readonly key: string; readonly url: string }) => Secret | null;
 
 /**
- * Creates a function that reads the files of tokens. It reports a text that is no token, and a file that is refused.
+ * Creates a function that reads the files of tokens. It reports a text that is not a token, and a file that cannot be
+ * used.
  */
 export function createSecretReader({ readFile, secrets, onUnusable }: SecretParts): ReadSecret {
   const problems = new Map<string, ProblemNote>();
@@ -39,7 +40,7 @@ export function createSecretReader({ readFile, secrets, onUnusable }: SecretPart
       if (isRefusal(error)) problem.note(`${key}: ${fileProblem(error)}${shownPath(file)}`, readableText(file));
       return null;
     }
-    // An empty file is no token, or about to be written.
+    // An empty file means no token, or one that is about to be written.
     if (text.trim() === '') return null;
     const token = secretText(text, url);
     if (token instanceof InvalidText) {
@@ -56,7 +57,9 @@ export function createSecretReader({ readFile, secrets, onUnusable }: SecretPart
   };
 }
 
-/** The problem of a file: reported by the second check in a row, because a file may be half-written for a moment. */
+/**
+ * The problem of a file. It is reported by the second check in a row, because a file may be incomplete for a moment.
+ */
 interface ProblemNote {
   readonly note: (text: string, remedy: string) => void;
   readonly clear: () => void;
@@ -128,9 +131,9 @@ function readKey(file: string, readFile: SecretParts['readFile']): string | File
   }
 }
 
-/** The remedy for a file that the user of the daemon may not read. */
+/** The remedy for a file that the daemon's user may not read. */
 function readableText(file: string): string {
-  // As install.sh sets them.
+  // The owner and group that install.sh sets.
   const workspace = /^\/etc\/tidemark\/([a-z0-9-]+)\/\w+$/.exec(file)?.[1];
   if (workspace !== undefined)
     return `Let the daemon read it: sudo chgrp tidemark-${workspace} ${shellText(file)} && sudo chmod 0640 ${shellText(file)}`;

@@ -1,5 +1,5 @@
 /**
- * Runs what the daemon and the demo have in common: the scheduled sync, the status page and the progress. It closes
+ * Runs the common parts of the daemon and the demo: the scheduled sync, the status page and the progress. It closes
  * them in reverse order.
  *
  * The page and its JSON have every secret removed, even one in the name of a device. A complete report needs a scan of
@@ -47,7 +47,7 @@ interface ServiceOptions {
   readonly key: KeySource;
   /** `metrics.per_device`. */
   readonly perDevice: boolean;
-  /** Further loops to run beside the sync. */
+  /** Further loops that run at the same time as the sync. */
   readonly beside?: DaemonParts['beside'];
   /** Called with the address of the status page once it is served. */
   readonly onServed: (url: string) => void;
@@ -100,7 +100,7 @@ interface TickParts {
   readonly saveEvents: () => void;
 }
 
-/** How often recent events are kept. */
+/** How often recent events are stored. */
 const SAVE_EVENTS_MS = 10 * SECOND_MS;
 
 async function runTicks({ progress, sync, terminal, saveEvents }: TickParts, signal: AbortSignal): Promise<never> {
@@ -131,7 +131,7 @@ function afterScan<A extends readonly unknown[], T>(
   };
 }
 
-/** Serves the status page, and counts for its metrics from now on. */
+/** Serves the status page, and starts counting for its metrics. */
 async function servePage(options: ServiceOptions, facts: PageFacts): Promise<StatusServer> {
   const { listen, statusPage, sync, perDevice } = options;
   const { scrub, logger } = options.terminal;
@@ -170,7 +170,7 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
   });
 }
 
-/** Where else the page leads, as far as that is configured. */
+/** The page's external links, if they are configured. */
 function linksOf({ grafanaUrl, docsUrl }: StatusPageConfig): StatusPageParts['links'] {
   return [
     ...(grafanaUrl === null ? [] : [{ label: 'Grafana', url: grafanaUrl }]),
@@ -187,7 +187,7 @@ function pageOnDemand(parts: StatusPageParts): StatusServerOptions['page'] {
   };
 }
 
-/** For how long a report is reused. */
+/** How long a report is reused. */
 const GOOD_FOR_MS = 1000;
 
 interface SnapshotParts {
@@ -232,11 +232,11 @@ export function createSnapshots({ report, overview, ageMs, health, ready, scrub,
 /** The other parts of the status page. */
 interface ShownFacts {
   readonly facts: PageFacts;
-  /** Keeps the recent events in the state, where there are new ones, for the next process. */
+  /** Stores new recent events in the state, for the next process. */
   readonly saveEvents: () => void;
 }
 
-/** Collects what the status page shows. Listens to the events from now on. */
+/** Collects the other facts of the status page. It listens to all future events. */
 export function subscribeShownFacts(
   sync: Pick<Sync, 'listen' | 'onForgotten' | 'pageFacts' | 'context' | 'fleet'>,
   scrub: Scrub,
@@ -258,7 +258,7 @@ export function subscribeShownFacts(
       const text = recent.takeUnsaved();
       if (text === null) return;
       const save = (): void => store.saveFact(RECENT_EVENTS, text);
-      // They are in the log.
+      // The events are also in the log.
       runUnlessFull(save, () => {});
     },
   };

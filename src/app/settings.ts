@@ -57,7 +57,7 @@ function createDestinationOptions(
   );
 }
 
-/** A configured database: how to connect to it, and the destinations of the state that it may be. */
+/** A configured database: how to connect to it, and which destinations of the state it may be. */
 export interface Database {
   readonly options: InfluxSinkOptions;
   readonly candidates: readonly DestinationCandidate[];
@@ -112,7 +112,7 @@ export function unknownDestination(name: string, names: readonly string[]): User
   return new UserError('--destination: there is no database of that name', remedy, 2);
 }
 
-/** The keys under which the state keeps the settings of the daemon that runs with it. */
+/** The keys under which the state stores the settings of its daemon. */
 const SCHEDULES = 'schedules';
 const RUNS_WITH = 'runs_with';
 
@@ -121,7 +121,7 @@ interface RunsWith extends Pick<FilterSpec, 'include' | 'exclude'> {
   readonly destinations: readonly { readonly name: string; readonly id: number }[];
 }
 
-/** Keeps the filter and the databases of the daemon, for commands that read its state with another configuration. */
+/** Stores the filter and the databases of the daemon, for commands that read its state with another configuration. */
 export function saveRunsWith(
   store: Pick<Store, 'fact' | 'saveFact'>,
   { include, exclude }: FilterSpec,
@@ -131,7 +131,7 @@ export function saveRunsWith(
   createFactNote(store, () => RUNS_WITH)(JSON.stringify({ include, exclude, destinations } satisfies RunsWith));
 }
 
-/** Keeps the settings of a process that reads and delivers with a state, for commands that only read it. */
+/** Stores the settings of a process that reads and delivers with a state, for commands that only read it. */
 export function saveSettings({
   context: { store, settings },
   deliverers,
@@ -146,7 +146,7 @@ export function saveSettings({
   saveRunsWith(store, settings.filter.spec, deliverers);
 }
 
-/** The filter and the databases of the daemon of a state; `null` where they are not kept, or cannot be read. */
+/** The filter and the databases of the daemon of a state; `null` if they are not stored or cannot be read. */
 export function readRunsWith({ fact }: Pick<Store, 'fact'>): RunsWith | null {
   return parseAs(fact(RUNS_WITH), isRunsWith);
 }
@@ -158,13 +158,13 @@ const isRunsWith = shapeOf<RunsWith>({
   destinations: (value): value is RunsWith['destinations'] => Array.isArray(value) && value.every(isNamed),
 });
 
-/** Keeps the schedules that the daemon runs with, for commands that read its state with another configuration. */
+/** Stores the schedules of the daemon, for commands that read its state with another configuration. */
 export function saveSchedules(store: Pick<Store, 'fact' | 'saveFact'>, schedules: Schedules): void {
   const texts = STREAMS.map((stream) => [stream, schedules[stream].text]);
   createFactNote(store, () => SCHEDULES)(JSON.stringify(Object.fromEntries(texts)));
 }
 
-/** The schedules that the daemon of a state runs with; `null` where they are not kept, or cannot be read. */
+/** The schedules of the daemon of a state; `null` if they are not stored or cannot be read. */
 export function readSchedules({ fact }: Pick<Store, 'fact'>): Schedules | null {
   const texts: unknown = parseJson(fact(SCHEDULES));
   if (!isRecord(texts)) return null;

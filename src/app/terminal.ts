@@ -1,4 +1,7 @@
-/** The output of a command on standard error (log, progress of long work), and the answers that a person types. */
+/**
+ * The output of a command on standard error (the log, and the progress of long work), and the answers that a person
+ * types.
+ */
 import { StringDecoder } from 'node:string_decoder';
 import type { Config } from '../config/config.ts';
 import { NEVER_ABORTED, repeat, runUntilFirst } from '../core/async.ts';
@@ -59,7 +62,7 @@ interface InputStream {
 /** A stream that accepts the next piece once its reader is ready. */
 interface OutputStream {
   readonly isTTY: boolean;
-  /** The width in characters; absent where the stream is no terminal. */
+  /** The width in characters; absent if the stream is no terminal. */
   readonly columns?: number | undefined;
   /**
    * Writes a piece and resolves when the next one may follow.
@@ -75,7 +78,7 @@ export interface TerminalOutput {
   readonly observe: Observe;
   /** Removes every secret from a text that is not written through the log. */
   readonly scrub: Scrub;
-  /** Shows the progress if it is due. Only then it calls `report`. */
+  /** Shows the progress if it is due. It calls `report` only then. */
   show(report: () => ProgressReport): void;
   /**
    * Shows a hint about the current work on a terminal; elsewhere it does nothing.
@@ -83,18 +86,23 @@ export interface TerminalOutput {
    * @returns whether standard error is a terminal
    */
   hint(text: string): boolean;
-  /** Shows the progress of other long work: a bar on a terminal, a line a minute in the log. It may be called often. */
+  /**
+   * Shows the progress of other long work: a bar on a terminal, a line per minute in the log. It may be called often.
+   */
   showWork(progress: () => WorkFacts): void;
   /** Removes the progress line and the hint. */
   endProgress(): void;
 }
 
-/** Gives the function that logs a setting, or the file of one, that cannot be used as it is. */
+/** Returns the function that logs a setting, or the file of a setting, that cannot be used as it is. */
 export function reportOdd({ logger }: Pick<TerminalOutput, 'logger'>): (message: string) => void {
   return (message) => logger.write({ type: 'configuration-odd', message });
 }
 
-/** A report is a check of every device: made no more often than it takes. A log has a line a minute at most. */
+/**
+ * A report checks every device, so it is made at most this often, and not more often than it takes. A log has at most
+ * one line per minute.
+ */
 const TERMINAL_UPDATE_MS = 1000;
 const LOG_UPDATE_MS = 30_000;
 
@@ -188,14 +196,14 @@ export interface Prompter extends Disposable {
   /** Whether a person can answer prompts. */
   readonly isTerminal: boolean;
   /**
-   * Prompts for a line.
+   * Prompts for a line of text.
    *
-   * @returns it without the blanks around it
-   * @throws UserError (exit 3) if the input ends, or the person breaks off
+   * @returns the line without the blanks around it
+   * @throws UserError (exit 3) if the input ends, or the person cancels
    */
   prompt(question: string, options?: { readonly isSecret?: boolean }): Promise<string>;
   /**
-   * The next line of a pipe, without a question.
+   * The next line of a pipe, without a prompt.
    *
    * @throws UserError (exit 2) if there is none
    */
@@ -208,10 +216,10 @@ const ERASE = new Set(['\u007f', '\b']);
 const ENDS = new Set(['\r', '\n', INTERRUPT, END]);
 
 /**
- * Opens it.
+ * Opens the prompter.
  *
- * @param write shows a question.
- * @param signal aborts every question
+ * @param write shows a prompt.
+ * @param signal aborts every prompt
  */
 export function createPrompter(
   input: InputStream | undefined,
@@ -223,13 +231,13 @@ export function createPrompter(
   return {
     isTerminal,
     prompt: async (question, { isSecret = false } = {}) => {
-      // Before the question is there: a secret may be pasted as soon as it is.
+      // Before the prompt is shown, because a secret may be pasted as soon as it appears.
       input?.setRawMode?.(isSecret);
       try {
         write(question);
         const line = await reader();
         if (line !== null) return line.trim();
-        // The prompt has no answer, and so no line break, that would end its line.
+        // The prompt got no answer, and so no line break that would end its line.
         if (!isSecret) write('\n');
         throw new UserError('Stopped before every prompt was answered. Nothing was written', 'Run init again.', 3);
       } finally {
@@ -250,7 +258,7 @@ export function createPrompter(
 /**
  * Reads line after line.
  *
- * @returns `null` at the end of the input, and when the person breaks off
+ * @returns `null` at the end of the input, and if the person cancels
  */
 function createLineReader(input: InputStream | undefined, signal: AbortSignal): () => Promise<string | null> {
   const decoder = new StringDecoder('utf8');
@@ -286,7 +294,7 @@ function createLineReader(input: InputStream | undefined, signal: AbortSignal): 
 /**
  * Removes the first line from the typed text.
  *
- * @returns `null` if there is no complete line yet; a line of `null` if the person breaks off
+ * @returns `null` if there is no complete line yet; a line of `null` if the person cancels
  */
 function takeLine(text: string, hasEnded: boolean): { readonly line: string | null; readonly rest: string } | null {
   const end = text.split('').findIndex((letter) => ENDS.has(letter));
@@ -296,7 +304,7 @@ function takeLine(text: string, hasEnded: boolean): { readonly line: string | nu
   return { line: erased(text.slice(0, end)), rest };
 }
 
-/** Applies the backspaces of a typed line. */
+/** Applies the backspaces in a typed line. */
 function erased(typed: string): string {
   let line = '';
   for (const letter of typed) line = ERASE.has(letter) ? line.slice(0, -1) : line + letter;

@@ -15,7 +15,7 @@ interface SyncNeeds {
   readonly terminal: TerminalOutput;
   /** The secrets to hide in all output. A secret that is read again is added. */
   readonly secrets: Secret[];
-  /** The key in use; by default the one in the configuration. */
+  /** The key in use; by default the configured one. */
   readonly key?: () => Secret;
   /** Whether points are delivered; by default they are. */
   readonly delivers?: boolean;
@@ -24,7 +24,7 @@ interface SyncNeeds {
 /**
  * Opens a sync, does the work and closes the sync.
  *
- * @throws UserError if the state cannot be used, and whatever the work throws
+ * @throws UserError if the state cannot be used, and all errors of the work
  */
 export async function withSync<T>(
   { secrets, delivers = true, ...needs }: SyncNeeds,
@@ -40,7 +40,7 @@ export async function withSync<T>(
   });
 }
 
-/** The same for work that only sends requests to the API: nothing is delivered, and no secret is read again. */
+/** The same for work that only sends requests to the API: no point is delivered, and no secret is read again. */
 export async function withQuestions<T>(
   needs: Pick<SyncNeeds, 'config' | 'terminal'>,
   work: (sync: Sync) => Promise<T>,
@@ -49,9 +49,9 @@ export async function withQuestions<T>(
 }
 
 /**
- * The same for work that only changes the state: it sends no request, and nothing is delivered.
+ * The same for work that only changes the state: it sends no request, and no point is delivered.
  *
- * @throws UserError if the state cannot be used (StateInUseError: another process has it), and whatever the work throws
+ * @throws UserError if the state cannot be used (StateInUseError: another process has it), and all errors of the work
  */
 export async function withState<T>(
   { config, terminal }: { readonly config: StateConfig; readonly terminal: TerminalOutput },

@@ -128,7 +128,7 @@ function needsValue({
   return usage(`${dashed(flag)} needs a value`, `${dashed(flag)} ${hint}.`);
 }
 
-/** Reads a word without dashes: the value of a mode, such as `csv` of `export csv`, or the name of a mode. */
+/** Reads a word without dashes: the value of a mode, such as `csv` in `export csv`, or the name of a mode. */
 function readPositional(word: string, given: Map<string, readonly string[]>): void {
   const mode = awaitingValue(given);
   if (mode !== undefined && word !== '') {
@@ -144,11 +144,11 @@ function readPositional(word: string, given: Map<string, readonly string[]>): vo
   throw strayWord(word);
 }
 
-/** The mode that was given last and may be followed by its value; `undefined` if there is none. */
+/** The last given mode that a value may follow; `undefined` if there is none. */
 function awaitingValue(given: Given): Mode | undefined {
   const last = [...given.keys()].at(-1);
   const open = MODES.filter(({ flag, value }) => value !== 'none' && given.get(flag)?.[0] === '');
-  // A value that must come may come later, as in `export --from 7d csv`.
+  // A required value may come later, as in `export --from 7d csv`.
   return open.find(({ flag, value }) => value === 'required' || flag === last)?.flag;
 }
 
@@ -178,7 +178,7 @@ function unknownFlag(rawName: string): UserError {
   return mistake(`Unknown flag ${plainText(rawName, 40)}`, remedy);
 }
 
-/** Refuses flags that have no meaning in this mode. */
+/** Rejects flags that have no meaning in this mode. */
 function rejectUnknownFlags(mode: Mode, given: Given): void {
   const allowed: readonly string[] = VALUE_FLAGS[mode];
   for (const flag of given.keys()) {
@@ -197,7 +197,7 @@ function modesOf(flag: string): Mode[] {
 
 type Readable = Exclude<Mode, 'help' | 'version'>;
 
-/** The parser of each mode. It throws (exit code 2) for the first value that is missing or wrong. */
+/** The parser of each mode. It throws (exit code 2) for the first missing or wrong value. */
 const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   once: (given) => ({ mode: 'once', ...common(given) }),
   init: (given) => ({
@@ -301,13 +301,13 @@ function onlyDevice(given: Given, mode: Mode): string | null {
 
 const INFLUX_FLAGS = ['influx-url', 'influx-token-file', 'influx-org', 'influx-bucket', 'influx-kind'] as const;
 
-/** All kinds, by their type alone: the code that translates lines is not loaded here. */
+/** All kinds, derived from their type: the code that translates lines is not loaded here. */
 const INFLUX_KINDS = Object.keys({
   influxdb: true,
   victoriametrics: true,
 } satisfies Record<DestinationKind, true>) as DestinationKind[];
 
-/** The kind of the database that `init` is given. */
+/** The kind of database in the flags of `init`. */
 function influxKind(given: Given): InitCommand['influxKind'] {
   const text = single(given, 'influx-kind');
   if (text === null) return null;
@@ -320,7 +320,10 @@ function influxKind(given: Given): InitCommand['influxKind'] {
   return kind;
 }
 
-/** Where the port of the page is in the files that `init` writes for a container; `null`: it is a setting. */
+/**
+ * The setting of the page's port in the files that `init` writes for a container; `null`: the address is a setting of
+ * its own.
+ */
 const PAGE_PORTS: Readonly<Record<InitTarget, { readonly runtime: string; readonly remedy: string } | null>> = {
   compose: { runtime: 'Compose', remedy: 'change the port in the file compose.workspace-NAME.yaml that init writes.' },
   systemd: null,
@@ -335,7 +338,7 @@ function workspace(given: Given): InitCommand['workspace'] {
     if (target !== null) throw usage('--for needs a workspace', 'init --workspace NAME --for compose.');
     return null;
   }
-  // As Kubernetes names a service.
+  // Like the name of a service in Kubernetes.
   if (!/^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$/.test(name)) {
     throw mistake(
       '--workspace takes a name of at most 20 characters: a-z, 0-9 and "-", beginning with a letter, "-" not at its end.',
@@ -388,7 +391,7 @@ function logLevel(given: Given): LogLevel | null {
   return text === null ? null : requireChoice('log-level', text, LOG_LEVELS);
 }
 
-/** A mistake of the command line. */
+/** The error for a mistake on the command line. */
 function mistake(what: string, remedy: string | null): UserError {
   return new UserError(what, remedy, 2);
 }

@@ -9,12 +9,12 @@ import type { DestinationKind } from '../core/lines/dialect.ts';
 
 type FlagValue = 'none' | 'required' | 'optional';
 
-/** A flag, as the parser and the help have it. */
+/** A flag, for the parser and the help. */
 export interface Flag {
   /** The name without its dashes. */
   readonly flag: string;
   readonly value: FlagValue;
-  /** A letter that means the same after one dash. */
+  /** A letter with the same meaning after one dash. */
   readonly short?: string;
   /** How the help text shows its value. */
   readonly hint?: string;
@@ -167,9 +167,9 @@ export type StatusCommand = { readonly mode: 'status'; readonly device: string |
 export type CheckCommand = {
   readonly mode: 'check';
   readonly writeProbe: boolean;
-  /** Whether only what ends a daemon at its start decides the exit code. */
+  /** Whether only problems that end a daemon at its start decide the exit code. */
   readonly startup: boolean;
-  /** Whether the text has the lines for developers too. */
+  /** Whether the text includes the lines for developers. */
   readonly verbose: boolean;
   /** The file of a support bundle. */
   readonly bundle: string | null;
@@ -196,7 +196,7 @@ export type QuarantineCommand = {
   readonly mode: 'quarantine';
   readonly action: QuarantineAction;
   readonly destination: string | null;
-  /** A part of the words of the reason. */
+  /** A part of the reason's text. */
   readonly reason: string | null;
 } & Scoped;
 
@@ -208,10 +208,10 @@ export type ForgetCommand = { readonly mode: 'forget'; readonly device: string }
 export const INIT_TARGETS = ['compose', 'systemd', 'kubernetes'] as const;
 export type InitTarget = (typeof INIT_TARGETS)[number];
 
-/** The answers that are given by flags; `null` for one that is requested. A file of `-` is standard input. */
+/** The answers that are given by flags; `null` for an answer that is prompted for. A file of `-` is standard input. */
 export interface InitCommand {
   readonly mode: 'init';
-  /** The further workspace to write for; `null` for a configuration file of its own. */
+  /** The further workspace to write files for; `null` for a separate configuration file. */
   readonly workspace: { readonly name: string; readonly target: InitTarget } | null;
   readonly configFile: string | null;
   readonly apiUrl: string | null;
@@ -225,7 +225,7 @@ export interface InitCommand {
   /** Where the page listens, as `host:port`. */
   readonly listen: string | null;
   readonly dataDir: string | null;
-  /** Whether files that are there are replaced. */
+  /** Whether existing files are replaced. */
   readonly overwrite: boolean;
 }
 

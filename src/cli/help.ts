@@ -43,7 +43,7 @@ Examples:
 /**
  * The help text, at most 80 columns wide.
  *
- * @param topic a mode with a page of its own; any other mode, and `null`, give the overview
+ * @param topic a mode with its own page; any other mode, and `null`, give the overview
  */
 export function helpText(topic: Mode | null = null): string {
   const own = topic === null ? undefined : TOPICS[topic];
@@ -57,7 +57,7 @@ function modeLines(): string {
 
 const LEFT = 22;
 
-/** If the left column is too long, the words go to the next line. */
+/** If the left column is too long, its description starts on the next line. */
 function line(left: string, does: string): string {
   return `  ${left.length > LEFT ? `${left}\n  ${' '.repeat(LEFT)}` : left.padEnd(LEFT)}  ${does}\n`;
 }

@@ -1,7 +1,7 @@
 /**
- * The table of the commands, and how one is run from its configuration to its exit code.
+ * The table of the commands, and how a command runs from its configuration to its exit code.
  *
- * The process itself (argv, signals, streams) is handed in, so that tests can run the same program.
+ * The process itself (argv, signals, streams) is an argument, so that tests can run the same program.
  */
 
 import { realClock } from '../app/real-clock.ts';
@@ -34,7 +34,7 @@ const WITH_API: Loads<'daemon' | 'once' | 'plan' | 'backfill', Config> = {
   backfill: async () => (await import('./backfill/command.ts')).runBackfillCommand,
 };
 
-/** Commands that check what is archived, change it, or send it. */
+/** Commands that check, change or send the archived data. */
 const ON_STATE: Loads<Exclude<FileMode, keyof typeof WITH_API>, StateConfig> = {
   status: async () => (await import('./status/command.ts')).runStatusCommand,
   verify: async () => (await import('./verify/command.ts')).runVerifyCommand,
@@ -45,14 +45,14 @@ const ON_STATE: Loads<Exclude<FileMode, keyof typeof WITH_API>, StateConfig> = {
   forget: async () => (await import('./forget/command.ts')).runForgetCommand,
 };
 
-/** All of them, for a configuration that has the API. */
+/** All commands, for a configuration that has the API. */
 const ALL: Loads<FileMode, Config> = { ...ON_STATE, ...WITH_API };
 
 /**
  * Runs a command.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runCommand(command: RunnableCommand, ports: ProcessPorts): Promise<number> {
   try {
@@ -64,7 +64,7 @@ export async function runCommand(command: RunnableCommand, ports: ProcessPorts):
   }
 }
 
-/** Whether the last line is JSON, as the log is. A person or a script reads that of a command that ends by itself. */
+/** Whether the last line is JSON, like the log. A command that ends by itself prints it for a person or a script. */
 function isJsonLog(
   format: Config['log']['format'],
   { mode }: Pick<RunnableCommand, 'mode'>,
@@ -73,7 +73,7 @@ function isJsonLog(
   return format === 'json' || (format === 'auto' && mode === 'daemon' && stderr.isTTY !== true);
 }
 
-/** Where the log is to be JSON, so are the mistakes of the configuration; no log is open yet. */
+/** Reports the mistakes of the configuration: as JSON if the log will be JSON. No log is open yet. */
 function reportMistakes({ mistakes, exitCode }: ConfigError, { stderr }: ProcessPorts): void {
   const logger = createLogger({ level: 'error', format: 'json', stream: stderr, secrets: [], clock: realClock });
   logger.write({
@@ -89,7 +89,7 @@ async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Pro
   const nowMs = realClock.nowMs();
   if (command.mode === 'demo') {
     const loaded = loadDemoConfig({ readFile, environment, nowMs });
-    // The simulator is loaded by the demo alone.
+    // Only the demo loads the simulator.
     const { runDemoCommand } = await import('./demo/command.ts');
     const run = begin(loaded, command, ports);
     return await withFinalReport(run, ports, () => runDemoCommand(run, ports));
@@ -107,7 +107,9 @@ async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Pro
     : await runLoaded(loadConfig(input), { mode: command.mode, command, loads: ALL }, ports);
 }
 
-/** A command that reads from the API again needs its key; sending again works without it, and does more with it. */
+/**
+ * A command that reads from the API again needs its key. Sending again works without the key, but does more with it.
+ */
 function isOnState(command: FileCommand, input: ConfigInput): command is CommandOf<StateMode> {
   if (command.mode !== 'verify') return Object.hasOwn(ON_STATE, command.mode);
   return command.sample === null && !(command.repair && isApiGiven(input));
@@ -140,7 +142,7 @@ async function checkCommand(command: CheckCommand, input: ConfigInput, ports: Pr
   );
 }
 
-/** Opens the log of a command whose configuration is read. */
+/** Opens the log of a command whose configuration was read. */
 function begin<Given extends { readonly logLevel: LogLevel | null }, C extends Pick<Config, 'log'>>(
   { config, secrets, secretVariables }: Loaded<C>,
   command: Given,
@@ -153,8 +155,8 @@ function begin<Given extends { readonly logLevel: LogLevel | null }, C extends P
 }
 
 /**
- * The last handler of errors. Its caller has no secrets to remove any more. If the log is JSON, the last line is JSON
- * too and contains the error; otherwise the process prints it as plain text.
+ * The last error handler. After it there are no more secrets to remove. If the log is JSON, the last line is JSON too
+ * and contains the error; otherwise the process prints the error as plain text.
  */
 async function withFinalReport(
   { command, terminal, config: { log } }: CommandRun<Pick<RunnableCommand, 'mode'>, Pick<Config, 'log'>>,

@@ -1,6 +1,6 @@
 /**
- * The types of a checked configuration, for the different kinds of commands, and the input and output of the loader. Also the
- * mistakes that no single key shows: the API is not given, or a secret stands in the value of another key.
+ * The types of a checked configuration, for the different kinds of commands, and the input and output of the loader. It
+ * also finds the mistakes that no single key shows: the API is missing, or the value of another key contains a secret.
  */
 
 import type { LogLevel } from '../core/events.ts';
@@ -30,7 +30,7 @@ export interface ApiConfig {
   /** Without a trailing slash. */
   readonly url: string;
   readonly key: Secret;
-  /** The file of the key, to read it again when it is refused; `null` if the key was given directly. */
+  /** The file of the key, to read the key again when the API rejects it; `null` if the key was given directly. */
   readonly keyFile: string | null;
   readonly share: number;
   readonly concurrency: number;
@@ -69,7 +69,7 @@ export interface StatusPageConfig {
   /** `null` if everybody who can reach the page may read it. */
   readonly password: Secret | null;
   readonly passwordFile: string | null;
-  /** `grafana_url` and `docs_url`: where the page links to; `null` if it does not. */
+  /** `grafana_url` and `docs_url`: the links of the page; `null` for no link. */
   readonly grafanaUrl: string | null;
   readonly docsUrl: string | null;
 }
@@ -96,7 +96,7 @@ export interface Config {
     readonly leftOut: FilterSpec;
   };
   readonly archive: {
-    /** How long points are kept that every database has accepted. */
+    /** How long points are kept after every database has accepted them. */
     readonly retentionMs: number;
     readonly maxBytes: number;
   };
@@ -118,7 +118,7 @@ export interface DemoConfig extends Omit<Config, 'api' | 'dataDir' | 'listen'> {
   readonly listen: Listen | null;
 }
 
-/** The sources of a configuration, in place of the real files and environment. */
+/** The sources of a configuration, instead of the real files and environment. */
 export interface ConfigInput {
   /** The file that `--config` names; `null` for the default file, which may be missing. */
   readonly file: string | null;
@@ -134,16 +134,16 @@ export interface Loaded<C> {
   readonly config: C;
   /** Every given secret, to keep them out of the logs. */
   readonly secrets: readonly Secret[];
-  /** Values that can be used and should not. */
+  /** Values that are valid but not recommended. */
   readonly warnings: readonly Mistake[];
-  /** The environment variables that contained a secret, to be deleted after the loading. */
+  /** The environment variables that contained a secret; they are deleted after loading. */
   readonly secretVariables: readonly string[];
 }
 
 /** Thrown if the configuration is unusable (exit code 78). */
 export class ConfigError extends UserError {
   readonly mistakes: readonly Mistake[];
-  /** `log.format` as far as it could be read: the mistakes are printed in this form. */
+  /** `log.format`, if it could be read: the mistakes are printed in this form. */
   readonly format: Config['log']['format'];
 
   constructor(mistakes: readonly Mistake[], format: Config['log']['format']) {
@@ -156,7 +156,7 @@ export class ConfigError extends UserError {
 /** The command that writes a configuration. */
 const INIT = 'tidemark init (in a checkout: npm start -- init)';
 
-/** @returns a mistake for the API's address and for its key, if they are not given. */
+/** Returns a mistake for the API's address and for its key, if they are missing. */
 export function missingApi(given: ReadonlyMap<string, Given>): Mistake[] {
   const isGiven = (path: SecretPath | 'api.url'): boolean => given.has(path) || given.has(fileForm(path));
   const missing = (key: string) => ({ ...ofKey(key), what: 'is missing' });
@@ -189,7 +189,7 @@ export interface LocatedSecret {
   readonly secret: Secret;
 }
 
-/** @returns a mistake for each secret in a place where it would be shown, or sent to someone else. */
+/** Returns a mistake for each secret in a place where it would be shown, or sent to another service. */
 export function misplacedSecrets({
   given,
   owners,
@@ -216,15 +216,15 @@ export function misplacedSecrets({
 }
 
 /**
- * Whether a value contains the API key, also within a longer text or encoded for a URL. A short key and a plain word
- * may be part of another text by chance: they count as the complete value alone.
+ * Whether a value contains the API key, even inside a longer text or encoded for a URL. A short key or a plain word may
+ * be part of another text by chance, so it counts only as the complete value.
  */
 function containsKey(text: string, key: string): boolean {
   if (key.length < SHORTEST_PART || isGuessable(key)) return text.trim() === key;
   return [key, encodeURIComponent(key)].some((form) => text.includes(form));
 }
 
-/** The shortest key that is looked for within other texts. */
+/** The shortest key that is searched for inside other texts. */
 const SHORTEST_PART = 8;
 
 /** The remedy for a secret in the value of another key: the place where it may stay. */

@@ -1,5 +1,5 @@
 /**
- * Cron expressions in UTC, with the syntax of node-cron: computes the times that an expression names.
+ * Cron expressions in UTC, with the syntax of node-cron: computes the times of an expression.
  *
  * node-cron only parses and matches expressions here; its timers are not used. Time is an argument everywhere in this
  * program, and a missed time (the machine slept, or the work took longer) must be caught up and not skipped.
@@ -16,7 +16,7 @@ interface CronMistake {
   readonly mistake: string;
 }
 
-/** The fields from the last to the first, with how many values each has. */
+/** The fields from the last to the first, with the number of values of each. */
 const FIELDS: readonly (readonly [name: string, values: number])[] = [
   ['weekday', 7],
   ['month', 12],
@@ -27,7 +27,7 @@ const FIELDS: readonly (readonly [name: string, values: number])[] = [
 ];
 
 /**
- * Finds a step that is as large as its field, such as 70 minutes. node-cron accepts it and then names only the first
+ * Finds a step that is as large as its field, such as 70 minutes. node-cron accepts it but then matches only the first
  * value of the field.
  *
  * @returns the mistake, in words; `null` if every step fits
@@ -56,12 +56,12 @@ export function readCron(text: string): Schedule | CronMistake {
 /** For example 30 February: every field is valid, but no day matches. */
 const NO_TIME = 'the expression matches no time';
 
-/** The mistake in words. node-cron's own repeat the value. */
+/** The mistake in words. node-cron's own messages repeat the value. */
 function mistakeIn(text: string, field: string): string {
   const place = { dayOfMonth: 'day', dayOfWeek: 'weekday' }[field] ?? field;
   const range = RANGES.get(place);
   if (range === undefined) return 'expected a cron expression: minute hour day month weekday, such as */5 * * * *';
-  // node-cron refuses a day that the month never has.
+  // node-cron rejects a day that the month never has.
   const days = text.trim().split(/\s+/).at(-3) ?? '';
   const isImpossible = place === 'day' && validateDetailed(`0 0 ${days} * *`).valid;
   return isImpossible ? NO_TIME : `the ${place} of the cron expression is not valid: expected ${range}`;
@@ -80,9 +80,9 @@ function parseSchedule(text: string): Schedule {
   const matcher = createTask(text, () => {}, { timezone: 'UTC' });
   const { hour, minute, second, dayOfMonth, month, dayOfWeek } = parse(text);
   const times = timesOfDay({ hour, minute, second });
-  // Most schedules name every day. Matching each day of a year would take longer than the rest of a start.
+  // Most schedules match every day. Matching each day of a year would take longer than the rest of a start.
   const isDaily = dayOfMonth.length === 31 && month.length === 12 && dayOfWeek.length === 7;
-  /** Whether the expression names the day that begins at `dayMs`. */
+  /** Whether the expression matches the day that begins at `dayMs`. */
   const isDay = (dayMs: EpochMs): boolean =>
     times[0] !== undefined && (isDaily || matcher.match(new Date(dayMs + times[0])));
   const search = (afterMs: EpochMs): EpochMs | null => {
@@ -94,7 +94,8 @@ function parseSchedule(text: string): Schedule {
     }
     return null;
   };
-  // The planner reads it with every decision, and a schedule that is due once a month takes a search of 31 days.
+  // Cached, because the planner reads it with every decision, and a schedule that is due once a month takes a search of
+  // 31 days.
   let last: { readonly afterMs: EpochMs; readonly nextMs: EpochMs } | null = null;
   return {
     text,
@@ -118,7 +119,7 @@ function firstAfter(times: readonly number[], ms: number): number | undefined {
   return times[low];
 }
 
-/** The times of a day that the fields name, in ascending milliseconds since its beginning. */
+/** The times of a day that the fields match, in ascending milliseconds since its beginning. */
 function timesOfDay(fields: {
   readonly hour: readonly number[];
   readonly minute: readonly number[];

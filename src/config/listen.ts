@@ -1,6 +1,5 @@
 /**
- * Parses `host:port`. It has a file of its own because `--health` needs nothing else of the configuration and must be
- * quick.
+ * Parses `host:port`. It has its own file because `--health` needs nothing else of the configuration and must be fast.
  */
 
 /** The address to listen at. Port 0 means any free port. */

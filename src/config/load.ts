@@ -53,7 +53,7 @@ import {
 } from './sources.ts';
 import { InvalidText, secretText, warningsOf } from './values.ts';
 
-/** @throws ConfigError with all mistakes */
+/** Loads the configuration of the daemon and `--once`. @throws ConfigError with all mistakes */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
   const file = readConfigFile(input, knownNames());
   const reading = beginReading(input, file);
@@ -75,7 +75,7 @@ export function loadConfig(input: ConfigInput): Loaded<Config> {
 
 /**
  * Reads the configuration of a command that needs no API. The API's address and key may be missing and are not checked,
- * so that a copy of the state can be read where there is no key.
+ * so that a copy of the state can be read on a machine without the key.
  *
  * @throws UserError (exit code 78) with all mistakes
  */
@@ -85,8 +85,8 @@ export function loadStateConfig(input: ConfigInput): Loaded<StateConfig> {
 }
 
 /**
- * Reads `listen` and nothing else. A health check must not fail because someone has just changed the key to a wrong one
- * that the running program does not use yet.
+ * Reads `listen` and nothing else. A health check must not fail because of a wrong new key that the running program
+ * does not use yet.
  *
  * @throws UserError (exit code 78) if the file or its `listen` cannot be read
  */
@@ -110,8 +110,8 @@ export function isApiGiven(input: ConfigInput): boolean {
 const NOT_OF_THE_STATE = ['api.url', 'api.key', fileForm('api.key'), 'api.ca_file'];
 
 /**
- * Begins to read without the API's address and key, which may be missing or wrong. A key that can be read is still
- * looked for in the other values: it must not be sent to a database.
+ * Starts reading without the API's address and key, which may be missing or wrong. A key that can be read is still
+ * searched for in the other values, because it must not be sent to a database.
  */
 function beginWithoutApi(input: Omit<ConfigInput, 'file'>, file: SourceReading): Reading {
   const withKey = beginReading(input, file);
@@ -199,7 +199,7 @@ function readShared(
   };
 }
 
-/** Ends the reading: returns the configuration, or throws all mistakes at once. */
+/** Ends reading: returns the configuration, or throws all mistakes at once. */
 function finish<C>(config: C, reading: Reading, environment: ConfigInput['environment']): Loaded<C> {
   reading.mistakes.push(...misplacedSecrets(reading));
   const mistakes = mistakesOf(reading);
@@ -225,9 +225,9 @@ interface Reading {
   readonly given: ReadonlyMap<string, Given>;
   readonly mistakes: Mistake[];
   readonly secrets: Secret[];
-  /** The same, with their locations. */
+  /** The secrets, with their locations. */
   readonly owners: LocatedSecret[];
-  /** Values that can be used and should not. */
+  /** Values that are valid but not recommended. */
   readonly warnings: Mistake[];
   /** All texts that were given for a secret, valid or not. */
   readonly hidden: string[];
@@ -239,7 +239,11 @@ interface SecretAndFile {
   readonly file: string | null;
 }
 
-/** @param without the keys to leave out */
+/**
+ * Starts reading.
+ *
+ * @param without the keys to leave out
+ */
 function beginReading(
   { environment, readFile, nowMs }: Omit<ConfigInput, 'file'>,
   file: SourceReading,
@@ -265,7 +269,7 @@ function isGiven({ given }: Reading, path: ValuePath | SecretPath): boolean {
   return given.has(path) || given.has(fileForm(path));
 }
 
-/** Reads a group of keys into an object by the names of their settings. */
+/** Reads a group of keys into an object that has the names of their settings. */
 function readAll<G extends Readonly<Record<string, ValuePath>>>(reading: Reading, keys: G) {
   const values = Object.entries(keys).map(([name, path]) => [name, readValue(reading, path)]);
   return Object.fromEntries(values) as { [N in keyof G]: ValueOf<G[N]> };
@@ -294,7 +298,7 @@ function readValue<K extends ValuePath>({ given, mistakes, nowMs }: Reading, pat
  * Reads a secret, which may be given directly or as the path of a file, but not both. Deployments mount one token file
  * for every database: an empty file is no token.
  *
- * @param databaseUrl of a token, the address that it is sent to
+ * @param databaseUrl for a token: the address that it is sent to
  */
 function readSecret(reading: Reading, path: SecretPath, databaseUrl?: string): SecretAndFile {
   const [own, byFile] = [reading.given.get(path), reading.given.get(fileForm(path))];
@@ -360,7 +364,7 @@ function openFile(reading: Reading, location: Location, path: string): string | 
 /** The name of the database in the section `influx`. */
 const SECTION = 'influx';
 
-/** Reads the database of the section `influx`: it needs `url` and `bucket`, or no other key is allowed. */
+/** Reads the database of the section `influx`. It needs `url` and `bucket`, unless the section has no key at all. */
 function readInflux(reading: Reading): InfluxConfig | null {
   const influx = readDatabase(reading);
   const own = [...reading.given].filter(([path]) => path.startsWith(`${SECTION}.`));

@@ -36,7 +36,7 @@ interface SecretKey {
   readonly example: string;
 }
 
-/** A section whose keys are names chosen by a person. Each of them is a section with the keys of `influx`. */
+/** A section whose keys are names that the user chooses. Each of them is a section with the keys of `influx`. */
 interface SectionsKey {
   readonly kind: 'sections';
   readonly default: null;
@@ -273,14 +273,16 @@ export function variableOf(path: string): string {
 /** Sections that only the file can contain, and the section whose keys each of their entries has. */
 const FAMILIES: ReadonlyMap<string, string> = new Map([['destinations', 'influx']]);
 
-/** Keys of earlier versions, and their names now: they are refused with the new name. */
+/** The keys of earlier versions with their current names. They are refused with the new name. */
 const RENAMED: ReadonlyMap<string, string> = new Map([
   ['sync.settle', 'sync.grace_period'],
   ['sync.sweep', 'sync.idle_poll'],
   ['archive.keep', 'archive.retention'],
 ]);
 
-/** The intervals of polls for what the device list does not announce: the names of the settings, and their keys. */
+/**
+ * The intervals of polls for data that the device list does not announce: the names of the settings, and their keys.
+ */
 export const POLL_KEYS = {
   idlePollMs: 'sync.idle_poll',
   gonePollMs: 'sync.gone_poll',

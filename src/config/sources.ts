@@ -1,6 +1,6 @@
 /**
- * Reads the sources of the configuration, YAML or the environment, into the same flat list of given values by path.
- * Apart from the existence of a path, it does not interpret it.
+ * Reads the sources of the configuration, YAML or the environment, into the same flat list of given values by path. It
+ * checks only whether a path exists and does not interpret the values.
  *
  * Promises: all mistakes are collected and none is thrown. A mistake names a place and never a value. A YAML scalar is
  * read as its text (no number, date or boolean is guessed), so that both sources mean the same.
@@ -12,7 +12,7 @@ import { codeOf } from '../core/faults.ts';
 import { isGuessable, SECRET_MARK } from '../core/secret.ts';
 import { nearest, plainText } from '../core/text.ts';
 
-/** A value as it was written, and where. */
+/** A value as it was written, and its place. */
 export interface Given {
   readonly text: string;
   /** Set if it was given as a list. */
@@ -33,7 +33,7 @@ export interface Location {
 export interface Mistake extends Location {
   /** A phrase: what is wrong, or what was expected. */
   readonly what: string;
-  /** A phrase: what to do; absent where `what` states what was expected. */
+  /** The remedy as a phrase; absent if `what` states what was expected. */
   readonly remedy?: string | undefined;
 }
 
@@ -58,7 +58,7 @@ export function mistakeText(mistake: Mistake): string {
 export interface SourceReading {
   readonly given: ReadonlyMap<string, Given>;
   readonly mistakes: readonly Mistake[];
-  /** Whether the source was read to its end. Only then an absent key is missing. */
+  /** Whether the source was read to its end. Only then does an absent key count as missing. */
   readonly whole: boolean;
 }
 
@@ -68,9 +68,9 @@ export interface KnownNames {
   readonly paths: ReadonlySet<string>;
   /** The paths that accept a list as well as a text. */
   readonly lists: ReadonlySet<string>;
-  /** Sections whose keys are names chosen by a person, and the section whose keys each of their entries has. */
+  /** Sections whose keys are names that the user chooses, and the section whose keys each of their entries has. */
   readonly families: ReadonlyMap<string, string>;
-  /** Paths of earlier versions, and their names now. */
+  /** Paths of earlier versions with their current names. */
   readonly renamed: ReadonlyMap<string, string>;
 }
 
@@ -80,14 +80,14 @@ export const DEFAULT_FILE = 'config/tidemark.yaml';
 const require = createRequire(import.meta.url);
 
 /**
- * Loads the YAML parser with the first file. It is a third of the code that a start loads, and containers are
- * configured by the environment.
+ * Loads the YAML parser with the first file. It is a third of the code of a start, and containers are configured by the
+ * environment.
  */
 export function yaml(): typeof Yaml {
   return require('yaml');
 }
 
-/** Words for YAML's errors. The parser's own may repeat the text at fault. */
+/** Messages for YAML's errors. The parser's own may repeat the wrong text. */
 const YAML_WORDS: Readonly<Partial<Record<YAMLError['code'], string>>> = {
   BAD_INDENT: 'the indentation does not match the lines above',
   BAD_SCALAR_START: 'a value begins with a character that YAML reserves; put the value in quotes',
@@ -139,7 +139,7 @@ export function readConfigFile({ file, readFile }: FileInput, known: KnownNames)
   return readYaml({ path, text }, known);
 }
 
-/** Why a file could not be read, as words that precede its path, and what to do. */
+/** Why a file could not be read, as words that precede its path, and the remedy. */
 interface FileProblem {
   readonly what: string;
   readonly remedy: string;
@@ -166,7 +166,9 @@ function readFailure(error: unknown): FileProblem {
   return FILE_PROBLEMS.get(code) ?? other;
 }
 
-/** The workspace of systemd whose settings are read, by the state directory that its unit sets; `null` for none. */
+/**
+ * The systemd workspace whose settings are read, recognized by the state directory that its unit sets; `null` for none.
+ */
 export function systemdWorkspace(given: ReadonlyMap<string, Given>): string | null {
   return /^\/var\/lib\/tidemark\/([a-z0-9-]+)$/.exec(given.get('data_dir')?.text ?? '')?.[1] ?? null;
 }
@@ -176,15 +178,15 @@ export function fileProblem(error: unknown): string {
   return readFailure(error).what;
 }
 
-/** The mistake of a key whose file could not be read. */
+/** The mistake for a key whose file could not be read. */
 export function unreadable(error: unknown, path: string): Pick<Mistake, 'what' | 'remedy'> {
   const { what, remedy } = readFailure(error);
   return { what: `${what}${shownPath(path)}`, remedy };
 }
 
 /**
- * Returns a path in the form that may be shown. It may be the secret itself, given instead of a path: secrets may
- * contain slashes, but do not begin like a path.
+ * Returns a path in a form that may be shown. It may be the secret itself, given instead of a path: secrets may contain
+ * slashes, but do not begin like a path.
  */
 export function shownPath(path: string): string {
   if (/^\.{0,2}\//.test(path) || path.length <= 12) return ` ${plainText(path, 100)}`;
@@ -246,7 +248,7 @@ function visitPair(state: ReadState, { key, value }: Pair, prefix: string): void
 const NO_SECTION = 'expected a section, its keys indented on the lines below';
 
 /**
- * Reads sections with chosen names: it records `destinations.second` as given, and the keys in it.
+ * Reads sections with names that the user chooses: it records `destinations.second` as given, and the keys in it.
  *
  * @returns `false` if the node is not a section
  */
@@ -349,7 +351,7 @@ const KUBERNETES = /^TIDEMARK_(SERVICE_|PORT)/;
  * Reads the environment. An empty variable counts as unset.
  *
  * @param variables every known variable and its path
- * @param renamedVariables variables of earlier versions, and their names now
+ * @param renamedVariables variables of earlier versions with their current names
  */
 export function readEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
@@ -393,7 +395,7 @@ export function mistakesOf({
   const texts = hidden.flatMap((text) => [text, text.trim()]).filter((text) => text.length >= 4);
   const without = (hide: readonly string[]) => (text: string) =>
     hide.reduce((rest, each) => rest.replaceAll(each, SECRET_MARK), text);
-  // A key, a place and a remedy have words of Tidemark; only `what` may repeat a value.
+  // A key, a place and a remedy contain Tidemark's words; only `what` may repeat a value.
   const named = without(texts.filter((text) => !isGuessable(text)));
   return mistakes.map(({ key, at, what, remedy, ...rest }) => ({
     ...rest,

@@ -25,7 +25,7 @@ import { type Listen, parseListen } from './listen.ts';
 /** Why a text is not valid: a phrase that follows the key's name and a colon. */
 export class InvalidText {
   readonly reason: string;
-  /** A phrase: what to do, where the reason does not state what was expected. */
+  /** The remedy as a phrase, if the reason does not state what was expected. */
   readonly remedy: string | undefined;
 
   constructor(reason: string, remedy?: string) {
@@ -45,7 +45,7 @@ export type ParseItems<T> = (items: readonly string[]) => T | InvalidText;
 
 /**
  * How far back to sync: a duration before the start of the sync, or a fixed time. With `isAll`, everything before that
- * is read once as well.
+ * is also read once.
  */
 export type History =
   | { readonly kind: 'age'; readonly ageMs: number; readonly isAll?: true }
@@ -160,7 +160,7 @@ export const apiUrl: Parse<string> = (text) => {
   return new InvalidText('expected the base address of the API, ending in /external/v1');
 };
 
-/** With `all`, the part of the history that is read first and stays wanted. */
+/** With `all`: the part of the history that is read first and stays wanted. */
 const ALL_LIVE_PART_MS = 30 * DAY_MS;
 
 /** The value of `sync.history`, which must begin in the past. */
@@ -194,7 +194,7 @@ export function isShort(secret: string): boolean {
   return secret.length < MIN_SECRET_LENGTH;
 }
 
-/** The warning about a token that only a database on this machine may have, as phrases. */
+/** The warning about a token that is only acceptable for a database on this machine, as phrases. */
 export const SHORT_TOKEN = {
   what: 'the token is shorter than 4 characters, so Tidemark cannot mask it everywhere',
   remedy: 'use a longer one if other machines can reach the database',
@@ -214,9 +214,9 @@ export function warningsOf(secret: string): readonly { readonly what: string; re
 /**
  * Checks a key or token, without one trailing newline.
  *
- * @param databaseUrl of a token, the address that it is sent to: for this machine it may be short, for tests and for
- * the first steps
- * @returns the secret, or why it is not valid, without repeating any of it
+ * @param databaseUrl for a token: the address that it is sent to. For this machine the token may be short, for tests
+ * and for the first steps
+ * @returns the secret, or why it is not valid; the reason repeats no part of it
  */
 export function secretText(given: string, databaseUrl: string | null = null): string | InvalidText {
   const text = given.replace(/\r?\n$/, '');
@@ -243,7 +243,7 @@ export function separated<T>(parseItems: ParseItems<T>): Parse<T> {
   return (text) => parseItems(text.split(','));
 }
 
-/** No person writes a filter with more or longer patterns. */
+/** No user writes a filter with more or longer patterns. */
 const MAX_PATTERNS = 1000;
 const MAX_PATTERN_LENGTH = 200;
 

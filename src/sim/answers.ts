@@ -14,7 +14,7 @@ import type { SimAlert, SimDevice, SimReading, SimValue } from './spec.ts';
 /** A response of the simulator before it is sent. */
 export interface SimAnswer {
   readonly status: number;
-  /** With the names as they are usually written. */
+  /** The headers with their usual capitals. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
 }
@@ -39,7 +39,7 @@ export function pageText({ kind, deviceId, records, nextCursor }: SimPage, seed:
   return objectText(decorate(members, `page ${kind} ${deviceId}`, { seed, surprises: settings.surprises, required }));
 }
 
-/** The body of a refusal: a single member `error`, with additive members of its code. */
+/** The body of a refusal: a single member `error`, and further members that depend on its code. */
 export function refusalJson(refusal: Refusal, seed: Seed, settings: SimSettings): string {
   const members: Member[] = [
     ['code', JSON.stringify(refusal.code)],
@@ -87,7 +87,7 @@ export function dateAnswer(answer: SimAnswer, serverNowMs: EpochMs, { time }: Si
 /** A member's name and its value as JSON text. */
 type Member = readonly [name: string, json: string];
 
-/** How records are made surprising: by the seed, so that one record always has the same surprises. */
+/** How records get unexpected members: from the seed, so that a record always has the same ones. */
 export interface Decoration {
   readonly seed: Seed;
   readonly surprises: SimSettings['surprises'];
@@ -95,7 +95,7 @@ export interface Decoration {
 
 const text = JSON.stringify as (value: string | number | boolean | null | readonly string[]) => string;
 
-/** A JSON object of members that are text already. */
+/** A JSON object from members that are already text. */
 function objectText(members: readonly Member[]): string {
   return `{${members.map(([name, json]) => `${text(name)}:${json}`).join(',')}}`;
 }
@@ -104,7 +104,7 @@ function objectText(members: readonly Member[]): string {
  * The members of a record as served: the settings make some null or absent and add unknown ones.
  *
  * @param identity kind and id, which distinguish this record from all others.
- * @param required the names that are always present.
+ * @param required the names of the members that are always present.
  */
 function decorate(
   members: readonly Member[],
@@ -171,8 +171,8 @@ export function alertText(alert: SimAlert, how: Decoration): string {
 }
 
 /**
- * Serialises telemetry readings (API document, "Telemetry reading"); of their members none is ever missing. Keeps the
- * names of sensors as JSON: few, and written with each reading.
+ * Serialises telemetry readings (API document, "Telemetry reading"). None of their members is ever missing. Caches the
+ * names of sensors as JSON, because they are few and written with each reading.
  */
 export function createReadingText(how?: Decoration): (reading: Pick<SimReading, 'recordedAt' | 'values'>) => string {
   const names = new Map<string, string>();
@@ -223,7 +223,7 @@ export function accountText({ workspaceId, name, plan, devices, openAlerts }: Ac
     ['devices', text(devices)],
     ['open_alerts', text(openAlerts)],
   ];
-  // Here null has a meaning of its own, so a missing one would be a lie.
+  // In the plan, null has its own meaning, so a missing member would be wrong.
   const planText = objectText(decorate(planMembers, 'plan', { ...how, required: ['history_max_days'] }));
   const members: Member[] = [
     ['workspace_id', text(workspaceId)],
@@ -254,7 +254,7 @@ export function invalidRequest(parameter: string, complaint: string): Refusal {
   return new Refusal(400, 'invalid_request', `${parameter} ${complaint}`);
 }
 
-/** 404. The same for what never was and for what another workspace has. */
+/** 404. The answer is the same for a resource that never existed and for one of another workspace. */
 export function notFound(settings: SimSettings): Refusal {
   return new Refusal(404, settings.codes.notFound, 'No such resource.');
 }

@@ -106,13 +106,13 @@ const INTERVALS_MS: Record<RoomKind, number> = {
 
 interface DemoOptions {
   readonly seed?: number | string;
-  /** How far back readings reach; 180 days. */
+  /** How far back readings go; 180 days by default. */
   readonly historyMs?: number;
 }
 
 /**
- * Its readings depend on the moment at which it begins, so that the moment is part of the id of its workspace: worlds
- * that begin at different moments never share a series in a database.
+ * Creates the world of the demo. Its readings depend on the moment at which it begins, so that moment is part of the
+ * workspace id: worlds that begin at different moments never share a series in a database.
  *
  * @param originMs the moment at which the demo begins; readings continue from there with the clock.
  */
@@ -178,7 +178,7 @@ function createAddon(site: Site, at: number, context: Context): DeviceSpec {
   };
 }
 
-/** Events of single devices, most of them while someone watches. */
+/** Events of single devices, most of them in the first minutes, when somebody watches. */
 function deviceStory(deviceId: string, name: string, { originMs }: Context): Partial<DeviceSpec> {
   switch (deviceId) {
     case 'add-ham-02':
@@ -202,7 +202,7 @@ function outages(seed: number, { startMs, originMs }: Context): DeviceSpec['sile
   });
 }
 
-/** A device on trial that reports fastest, and one that joins. */
+/** A trial device that reports fastest, and a device that joins. */
 function arrivals({ originMs }: Context): DeviceSpec[] {
   const place = { latitude: 53.54127, longitude: 9.98391, updatedAtMs: originMs - 14 * DAY_MS };
   return [
@@ -233,7 +233,7 @@ function arrivals({ originMs }: Context): DeviceSpec[] {
   ];
 }
 
-/** One that has fallen silent for good, and one that will report again. */
+/** A device that is silent for good, and one that will report again. */
 function silentOnes({ originMs }: Context): DeviceSpec[] {
   return [
     {

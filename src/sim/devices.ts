@@ -34,18 +34,21 @@ import {
   valueAt,
 } from './spec.ts';
 
-/** A device with everything that is left out of its description filled in. */
+/** A device whose description was completed with defaults. */
 export interface WorldDevice {
   readonly spec: DeviceSpec;
   readonly series: Series;
   readonly intervalMs: number;
-  /** Its sensors, without what its traits add. */
+  /** Its sensors, without those that its traits add. */
   readonly sensors: readonly SensorSpec[];
-  /** The level around which a sensor goes up and down in a day. */
+  /** The level around which the daily curve of a sensor oscillates. */
   levelOf(sensor: SensorSpec): number;
-  /** The values of sensors, each in the newest reading that has it at that moment; none where the last hours have none. */
+  /**
+   * The values of sensors, each from the newest reading that has the sensor at that moment; none if the last hours have
+   * none.
+   */
   valuesAt(sensors: ReadonlySet<string>, atMs: EpochMs): ReadonlyMap<string, number>;
-  /** Whether the workspace has it at that moment. */
+  /** Whether the device is in the workspace at that moment. */
   isPresent(atMs: EpochMs): boolean;
   /** The device as the API lists it at that moment. */
   snapshot(atMs: EpochMs): SimDevice;
@@ -59,7 +62,7 @@ export interface DeviceContext {
   readonly precision: Precision;
 }
 
-/** Later than any reading: where times of 64 bits end. */
+/** Later than any reading: the end of 64-bit times. */
 const END_OF_TIME_NS: EpochNs = 2n ** 63n;
 const DEFAULT_INTERVAL_MS = 5 * MINUTE_MS;
 
@@ -138,7 +141,7 @@ function presenceOf(online: boolean, lifecycle: Lifecycle, seen: boolean): strin
   return seen ? 'no_signal' : 'never_seen';
 }
 
-/** The newest reading received by then; the platform has it before the API serves it. */
+/** The newest reading received by then. The platform has it before the API serves it. */
 function lastSeen(series: Series, atMs: EpochMs): { atMs: EpochMs; text: string } | null {
   const range = { fromNs: 0n, toNs: END_OF_TIME_NS, receivedByMs: atMs };
   for (const { visibleAtMs, recordedAt } of series.descending(range)) {
@@ -148,7 +151,7 @@ function lastSeen(series: Series, atMs: EpochMs): { atMs: EpochMs; text: string 
 }
 
 const VALUE_WITHIN_MS = 6 * HOUR_MS;
-/** A sensor may be in every nth reading only. */
+/** A sensor may be in only every nth reading, so this many readings are searched. */
 const READINGS_TRIED = 12;
 
 function newestValues(series: Series, sensors: ReadonlySet<string>, atMs: EpochMs): ReadonlyMap<string, number> {
@@ -169,7 +172,7 @@ export interface ReadingRange {
   readonly fromNs: EpochNs;
   readonly toNs: EpochNs;
   readonly belowPosition?: number;
-  /** Where it is known that nothing later than this matters: readings of a grid that come later are not computed. */
+  /** Readings on the grid that are received later than this are not computed, because the caller does not need them. */
   readonly receivedByMs?: EpochMs;
 }
 
@@ -177,17 +180,17 @@ export interface ReadingRange {
 interface Series {
   /** Oldest first. */
   ascending(fromNs: EpochNs, toNs: EpochNs): Iterable<SimReading>;
-  /** Newest first, beginning anywhere for the same small cost. */
+  /** Newest first. It can begin anywhere at the same small cost. */
   descending(range: ReadingRange): Iterable<SimReading>;
 }
 
 interface SeriesModel extends DeviceContext {
   readonly intervalMs: number;
   readonly jitter: number;
-  /** When the device reports nothing; ascending and disjoint. */
+  /** The ranges in which the device reports nothing; ascending and disjoint. */
   readonly quiet: readonly MsRange[];
   readonly date: DateOf;
-  /** The values of each reading of one report, at least one reading. */
+  /** The values of each reading in one report, which has at least one reading. */
   readonly report: (index: number, atMs: EpochMs) => readonly (readonly SimValue[] | null)[];
 }
 
@@ -232,7 +235,7 @@ function firstAfter(model: SeriesModel, { toMs }: MsRange, end: number): number 
   return toMs === Infinity ? end : firstAtOrAfter(model, msBound(toMs), 'raw');
 }
 
-/** The last report before a quiet range; negative where there is none. */
+/** The last report before a quiet range; negative if there is none. */
 function lastBefore(model: SeriesModel, { fromMs }: MsRange): number {
   return fromMs === -Infinity ? -1 : firstAtOrAfter(model, msBound(fromMs), 'raw') - 1;
 }
@@ -241,7 +244,7 @@ function msBound(ms: EpochMs): EpochNs {
   return instantToNs({ ms: Math.ceil(ms), subNs: 0 });
 }
 
-/** When report `index` really happens, before its digits are cut. Strictly ascending with `index`. */
+/** The exact time of report `index`, before its digits are truncated. Strictly ascending with `index`. */
 function rawInstant({ seed, startMs, intervalMs, jitter }: SeriesModel, index: number): Instant {
   const nominalMs = startMs + index * intervalMs;
   if (jitter === 0) return { ms: nominalMs, subNs: 0 };
@@ -256,8 +259,8 @@ function rawInstant({ seed, startMs, intervalMs, jitter }: SeriesModel, index: n
 /**
  * The first report that is served with a time not before `ns`.
  *
- * A time cut to a precision is at or after `ns` exactly when the raw time is at or after the next instant of that
- * precision. `raw` compares raw times.
+ * A truncated time is at or after `ns` exactly when the raw time is at or after the next instant of that precision.
+ * `raw` compares raw times.
  */
 function firstAtOrAfter(model: SeriesModel, ns: EpochNs, times: 'served' | 'raw' = 'served'): number {
   const bound = nsToInstant(times === 'raw' ? ns : ceilToPrecision(ns, model.precision));
@@ -269,7 +272,7 @@ function firstAtOrAfter(model: SeriesModel, ns: EpochNs, times: 'served' | 'raw'
   }
 }
 
-/** The quiet range in which report `index` falls out. */
+/** The quiet range that contains report `index`; `null` if there is none. */
 function quietAt(model: SeriesModel, index: number): MsRange | null {
   if (model.quiet.length === 0) return null;
   const { ms } = rawInstant(model, index);
@@ -292,7 +295,10 @@ function readingsOf(model: SeriesModel, index: number): SimReading[] {
     .map((values, sub) => ({ position: first + sub, recordedAtNs, recordedAt, visibleAtMs, values }));
 }
 
-/** The series of a device whose readings were written down, in the order of their times, ties as they were listed. */
+/**
+ * The series of a device from a list of readings, in the order of their times. Readings with equal times keep their
+ * order in the list.
+ */
 function listSeries(specs: readonly ReadingSpec[], precision: Precision): Series {
   const readings = specs
     .map(({ recordedAtNs, values, visibleAtMs }) => {
@@ -333,7 +339,7 @@ export const CATALOGUE: readonly SensorSpec[] = [
   sensor('power', { base: 310, swing: 220, noise: 60, decimals: 1, min: 0, max: 3680 }),
 ];
 
-/** A sensor with its key and curve; it is in every reading unless `every` is given. */
+/** Creates a sensor. It is in every reading unless `every` is given. */
 export function sensor(
   key: string,
   curve: Omit<SensorSpec, 'key' | 'every'> & { readonly every?: number },
@@ -341,7 +347,7 @@ export function sensor(
   return { every: 1, ...curve, key };
 }
 
-/** The first `count` sensors of the catalogue; beyond its end numbered ones (`temperature_2`). */
+/** The first `count` sensors of the catalogue, followed by numbered ones (`temperature_2`). */
 export function sensorsOf(count: number): SensorSpec[] {
   return Array.from({ length: count }, (_, at) => {
     const known =
@@ -352,7 +358,7 @@ export function sensorsOf(count: number): SensorSpec[] {
   });
 }
 
-/** The level around which a sensor of a device goes up and down, by the seed of the device. */
+/** The level around which the daily curve of a device's sensor oscillates, from the seed of the device. */
 function baseLevel({ key, base, swing }: SensorSpec, seed: Seed): number {
   return base + (unit(mix(mixText(seed, key), 1)) - 0.5) * swing;
 }
@@ -360,7 +366,7 @@ function baseLevel({ key, base, swing }: SensorSpec, seed: Seed): number {
 /** The values of the sensors of one device. */
 type Measure = (index: number, atMs: EpochMs) => SimValue[];
 
-/** Prepares the sensors of a device: each has a phase and a level of its own, by the seed. */
+/** Prepares the sensors of a device. Each has its own phase and level, from the seed. */
 function createMeasure(sensors: readonly SensorSpec[], seed: Seed): Measure {
   const prepared = sensors.map((spec) => {
     const own = mixText(seed, spec.key);

@@ -41,7 +41,7 @@ type Endpoint =
 /**
  * @param path below the base URL.
  *
- * @returns `null` where there is no such endpoint.
+ * @returns `null` if there is no such endpoint.
  */
 export function matchEndpoint(path: string): Endpoint | null {
   const [root, head, id, tail, ...rest] = decodePath(path);
@@ -162,17 +162,20 @@ function listTelemetry(deviceId: string, call: Call, how: Decoration): SimPage {
   return { kind: 'telemetry', deviceId, records, nextCursor: null };
 }
 
-/** Where the next page continues, by what cursors do with readings of one instant on both sides of a page's end. */
+/**
+ * Where the next page continues. The settings define the treatment of readings with one instant on both sides of a
+ * page's end.
+ */
 function createBorder(ties: Call['settings']['paging']['cursorDuplicates'], belowPosition: number) {
   let last: { readonly at: bigint; readonly position: number } | null = null;
-  /** Before the first reading of the last one's instant; `null` where that instant fills the page. */
+  /** The position before the first reading with the last one's instant; `null` if that instant fills the page. */
   let aboveDuplicate: number | null = null;
   return {
     pass: ({ recordedAtNs: at, position }: SimReading): void => {
       if (last !== null && last.at !== at) aboveDuplicate = last.position;
       last = { at, position };
     },
-    /** Whether the reading behind the page is left out. */
+    /** Whether the first reading after the page is left out. */
     swallows: ({ recordedAtNs: at, position }: SimReading): boolean => {
       if (ties !== 'skips' || last?.at !== at) return false;
       last = { at, position };
@@ -200,7 +203,7 @@ function account(call: Call, how: Decoration): SimPage {
   return { kind: 'account', deviceId: null, records: [accountText(facts, how)], nextCursor: null };
 }
 
-/** A request that has passed everything but its endpoint. */
+/** A request that has passed all checks except those of its endpoint. */
 interface Call {
   readonly world: World;
   readonly settings: SimSettings;
@@ -221,7 +224,7 @@ function readPaging(call: Call, kind: CursorKind, deviceId = ''): { limit: numbe
   return { limit: readLimit(call), cursor: readCursor(call, kind, deviceId) };
 }
 
-/** Refuses repeated parameters and, if the settings require it, unknown ones. */
+/** Rejects repeated parameters and, if the settings require it, unknown ones. */
 function checkParameters({ query, settings }: Call, known: readonly string[]): void {
   for (const name of new Set(query.keys())) {
     if (!known.includes(name)) {
@@ -248,7 +251,9 @@ function signatureOf({ paging }: SimSettings): CursorSignature {
   return { secret: paging.cursorSecret, alphabet: paging.cursorAlphabet };
 }
 
-/** A cursor that the service did not issue, or not for this request, is refused (docs/api.md, Pagination). */
+/**
+ * Reads a cursor. One that the service did not issue, or not for this request, is rejected (docs/api.md, Pagination).
+ */
 function readCursor({ query, settings, world, nowMs }: Call, kind: CursorKind, deviceId: string): CursorContent | null {
   const given = query.get('cursor');
   if (given === null) return null;
@@ -265,7 +270,7 @@ function readCursor({ query, settings, world, nowMs }: Call, kind: CursorKind, d
   return cursor;
 }
 
-/** The cursor behind a page that is not the last. */
+/** The cursor after a page that is not the last. */
 function createCursor(call: Call, kind: CursorKind, at: { deviceId?: string; position: readonly string[] }): string {
   const { world, settings, nowMs, query } = call;
   const { deviceId = '', position } = at;
@@ -279,13 +284,16 @@ function parametersOf(query: URLSearchParams): string {
   return JSON.stringify(TELEMETRY_PARAMETERS.filter((name) => name !== 'cursor').map((name) => query.get(name)));
 }
 
-/** Readings with `fromNs <= recorded_at < toNs` are in the window. */
+/** The window contains the readings with `fromNs <= recorded_at < toNs`. */
 interface TelemetryWindow {
   readonly fromNs: EpochNs;
   readonly toNs: EpochNs;
 }
 
-/** @throws Refusal where the bounds cannot be read, are too far apart or are not allowed. */
+/**
+ * Determines the window of a request. @throws Refusal if the bounds cannot be read, are too far apart or are not
+ * allowed.
+ */
 function resolveWindow(query: URLSearchParams, settings: SimSettings, nowMs: EpochMs): TelemetryWindow {
   const { bounds, plan } = settings;
   const afterNs = readBound('after', query, bounds.formats);
@@ -353,10 +361,10 @@ type CursorKind = 'devices' | 'alerts' | 'telemetry';
 interface CursorContent {
   readonly kind: CursorKind;
   readonly workspaceId: string;
-  /** The device of a telemetry listing, otherwise empty. */
+  /** The device of a telemetry listing; otherwise empty. */
   readonly deviceId: string;
   readonly issuedAtMs: EpochMs;
-  /** The other parameters of the request, in a form that can be compared (docs/api.md, Pagination). */
+  /** The other parameters of the request, in a comparable form (docs/api.md, Pagination). */
   readonly parameters: string;
   /** Where the listing continues; each kind has its own form. */
   readonly position: readonly string[];
@@ -373,9 +381,9 @@ const SIGNATURE_BYTES = 12;
 /**
  * Writes a cursor as opaque text: the position of a listing, signed, so that only the service can make one.
  *
- * A position is the last served record, by its identity and never by its number in the list: records that appear or
- * vanish between two pages move nothing. A telemetry cursor contains the window of the first page and a position that
- * distinguishes equal instants.
+ * A position is the identity of the last served record and never its number in the list, so records that appear or
+ * disappear between two pages have no effect. A telemetry cursor contains the window of the first page and a position
+ * that distinguishes equal instants.
  */
 function signCursor(content: CursorContent, { secret, alphabet }: CursorSignature): string {
   const { kind, workspaceId, deviceId, issuedAtMs, parameters, position } = content;
@@ -386,11 +394,11 @@ function signCursor(content: CursorContent, { secret, alphabet }: CursorSignatur
   return Buffer.concat([signature, payload]).toString(alphabet);
 }
 
-/** @returns the content of the cursor, or `null` if the service did not issue exactly this text. */
+/** Returns the content of the cursor, or `null` if the service did not issue exactly this text. */
 export function openCursor(text: string, signature: CursorSignature): CursorContent | null {
   const bytes = Buffer.from(text, signature.alphabet);
   const content = parsePayload(bytes.subarray(SIGNATURE_BYTES).toString());
-  // Sealing again also catches texts that merely decode to the same bytes.
+  // Signing again also detects texts that merely decode to the same bytes.
   return content !== null && signCursor(content, signature) === text ? content : null;
 }
 

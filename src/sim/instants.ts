@@ -1,6 +1,6 @@
 /**
  * Represents times of the simulated world as milliseconds and the nanoseconds within one. Two plain numbers are faster
- * than a bigint, which would be most of the cost of a search.
+ * than a bigint, which would dominate the cost of a search.
  */
 import { DAY_MS, type EpochMs, type EpochNs, MS_NS, SECOND_NS } from '../core/time.ts';
 
@@ -15,7 +15,7 @@ export interface Instant {
 
 const STEP_NS: Record<Precision, bigint> = { s: SECOND_NS, ms: MS_NS, us: 1000n, ns: 1n };
 
-/** The instant as the API stores it: digits beyond the precision are cut off. */
+/** The instant as the API stores it: digits beyond the precision are truncated. */
 export function truncate({ ms, subNs }: Instant, precision: Precision): Instant {
   switch (precision) {
     case 's':
@@ -34,7 +34,9 @@ export type DateOf = (dayMs: EpochMs) => string;
 
 const dateOf: DateOf = (dayMs) => new Date(dayMs).toISOString().slice(0, -14);
 
-/** Keeps the last date: a page is mostly of one day, and the date would be most of the cost of a reading. */
+/**
+ * Caches the last date: most readings of a page have the same day, and the date would dominate the cost of a reading.
+ */
 export function createDateOf(): DateOf {
   let last = { ms: Number.NaN, date: '' };
   return (dayMs) => {
@@ -43,7 +45,7 @@ export function createDateOf(): DateOf {
   };
 }
 
-/** RFC 3339 UTC with exactly the digits of the precision; `instant` is already cut to it. */
+/** RFC 3339 UTC with exactly the digits of the precision; `instant` is already truncated to it. */
 export function formatInstant({ ms, subNs }: Instant, precision: Precision, date: DateOf = dateOf): string {
   const inDayMs = ((ms % DAY_MS) + DAY_MS) % DAY_MS;
   const seconds = Math.floor(inDayMs / 1000);

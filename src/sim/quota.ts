@@ -1,16 +1,16 @@
 /**
  * The quota of the simulated workspace: requests per minute and per day, counted together for all its clients.
  *
- * The API document does not define how long a window is and when it begins ("Length and reset behaviour: not shown"),
+ * The API document does not define the length of a window or its beginning ("Length and reset behaviour: not shown"),
  * so all common kinds are available. Times are those of a clock that never jumps. Other clients use the same quota, at
- * a rate that may change while the simulator runs; they are refused like any other client when it is used up.
+ * a rate that may change while the simulator runs; when it is used up, they are rejected like any other client.
  */
 import { DAY_MS, type EpochMs, MINUTE_MS } from '../core/time.ts';
 import type { SimSettings } from './settings.ts';
 
 export type WindowKind = SimSettings['quota']['window'];
 
-/** How one window stands: requests allowed and left, and how long until one more is allowed (0: at once). */
+/** The state of one window: requests allowed and left, and how long until one more is allowed (0: at once). */
 export interface WindowState {
   readonly limit: number;
   readonly left: number;
@@ -25,17 +25,17 @@ export interface SimQuotaState {
 
 interface SimQuota {
   state(atMs: EpochMs): SimQuotaState;
-  /** Counts requests, even beyond what is left. */
+  /** Counts requests, even beyond the remaining quota. */
   spend(count: number, atMs: EpochMs): void;
 }
 
-/** A window that counts; limits are read again each time, because plans change. */
+/** A window that counts requests. Limits are read again each time, because plans change. */
 interface Window {
   state(limit: number, atMs: EpochMs): WindowState;
   spend(count: number, limit: number, atMs: EpochMs): void;
 }
 
-/** Both windows of a workspace. `settings` are read at every question. */
+/** Both windows of a workspace. `settings` are read at every call. */
 export function createSimQuota(settings: Pick<SimSettings, 'quota' | 'plan'>): SimQuota {
   let kind = settings.quota.window;
   let windows = createWindows(kind);
@@ -99,7 +99,7 @@ function countingWindow(lengthMs: number, beginOf: (atMs: EpochMs) => EpochMs): 
   };
 }
 
-/** Counts what was spent within the last `lengthMs`. */
+/** Counts the requests within the last `lengthMs`. */
 function slidingWindow(lengthMs: number): Window {
   const spends: { readonly atMs: EpochMs; readonly count: number }[] = [];
   let first = 0;
@@ -112,7 +112,7 @@ function slidingWindow(lengthMs: number): Window {
     if (first > 4096) spends.splice(0, first);
     if (first > 4096) first = 0;
   };
-  /** When enough of the oldest have gone that one more is allowed. */
+  /** When enough of the oldest requests have left the window, so that one more is allowed. */
   const waitMs = (limit: number, atMs: EpochMs): number => {
     let excess = spent - limit + 1;
     for (let at = first; excess > 0; at += 1) {
@@ -137,7 +137,7 @@ function slidingWindow(lengthMs: number): Window {
   };
 }
 
-/** Holds up to the limit and is refilled evenly, completely within `lengthMs`. */
+/** A bucket of requests that is refilled evenly, completely within `lengthMs`. */
 function bucketWindow(lengthMs: number): Window {
   let filledAtMs = -Infinity;
   let tokens = Infinity;
@@ -160,10 +160,10 @@ function bucketWindow(lengthMs: number): Window {
   };
 }
 
-/** How many portions are counted one by one after a rest; what lies further back has left every minute by then. */
+/** How many portions are counted one by one after a pause. Older portions have already left every minute window. */
 const MOST_PORTIONS = 5000;
 
-/** The quota shared with other clients, whose use follows the settings at each moment. */
+/** The quota that is shared with other clients, whose use follows the current settings. */
 export function shareSimQuota(quota: SimQuota, settings: Pick<SimSettings, 'quota'>): SimQuota {
   let countedToMs: EpochMs | null = null;
   let rest = 0;
@@ -194,7 +194,7 @@ export function shareSimQuota(quota: SimQuota, settings: Pick<SimSettings, 'quot
   };
 }
 
-/** The first moment after this one at which a portion is spent. */
+/** The next moment at which the other clients spend a portion. */
 function nextPortion(afterMs: EpochMs, everyMs: number): EpochMs {
   return (Math.floor(afterMs / everyMs) + 1) * everyMs;
 }

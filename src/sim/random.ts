@@ -1,8 +1,8 @@
 /**
  * Random values without state: every value is a function of a seed and its purpose.
  *
- * No value depends on an earlier one. So the millionth reading costs as much as the first, and the same request for a
- * value gets the same answer, in any order and in any process.
+ * No value depends on an earlier one. So the millionth reading costs as much as the first, and the same seed and
+ * purpose give the same value in any order and in any process.
  */
 
 /** A whole number of 32 bits, from which one value is drawn. */
@@ -38,19 +38,19 @@ export function whole(seed: Seed, min: number, max: number): number {
   return min + Math.floor(unit(seed) * (max - min + 1));
 }
 
-/** One of a list that is not empty. */
+/** Picks an item of a list that is not empty. */
 export function pick<T>(seed: Seed, list: readonly T[]): T {
   const chosen = list[whole(seed, 0, list.length - 1)];
   if (chosen === undefined) throw new RangeError('nothing to pick from');
   return chosen;
 }
 
-/** Whether a thing that happens with probability `share` happens here. */
+/** Whether an event with probability `share` occurs for this seed. */
 export function chance(seed: Seed, share: number): boolean {
   return share > 0 && unit(seed) < share;
 }
 
-/** The finaliser of MurmurHash3: every bit of the input moves about half of the output's. */
+/** The finaliser of MurmurHash3: every bit of the input changes about half of the output bits. */
 function scramble(value: number): number {
   let hash = value;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

@@ -8,7 +8,7 @@ import { MINUTE_MS } from '../core/time.ts';
 import { BASE_PATH, exchange, type Pause, type Simulator } from './simulator.ts';
 
 interface ServeOptions {
-  /** 0, the default, takes a free one. */
+  /** 0, the default, takes a free port. */
   readonly port?: number;
   /** Default: `127.0.0.1`. */
   readonly host?: string;
@@ -25,12 +25,12 @@ export interface SimServer {
 /** Longer than any client keeps an idle connection, so that no request meets a closing one by chance. */
 const KEEP_ALIVE_MS = 2 * MINUTE_MS;
 
-/** Serves a simulator. Rejects where the port cannot be had. */
+/** Serves a simulator. Rejects if the port cannot be opened. */
 export async function serveSimulator(simulator: Simulator, options: ServeOptions = {}): Promise<SimServer> {
   const closing = new AbortController();
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
     answer(simulator, { request, response, closing: closing.signal }).catch((error: unknown) => {
-      // A client that has gone, or the end of the server; anything else is a defect, and the client shall see it.
+      // The client has gone, or the server is closing. Any other error is a bug, and the client should see it.
       response.destroy(error instanceof Error ? error : undefined);
     });
   });
@@ -62,7 +62,7 @@ async function answer(simulator: Simulator, { request, response, closing }: Open
     link.release();
     link.abort(new Error('the client is gone'));
   });
-  // No endpoint has a request body; one that is sent anyway is read and forgotten.
+  // No endpoint has a request body. One that is sent anyway is read and dropped.
   request.resume();
   const { method = '', url = '', headers } = request;
   const call = { method, target: url, headers: { authorization: headers.authorization } };

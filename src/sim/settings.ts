@@ -6,7 +6,7 @@
  */
 import type { EpochMs } from '../core/time.ts';
 
-/** The scopes of version 1 (API document, "Authentication"). A name outside this set grants nothing. */
+/** The scopes of version 1 (API document, "Authentication"). Any other name grants nothing. */
 const API_SCOPES = ['devices:read', 'telemetry:read', 'alerts:read', 'account:read'] as const;
 
 export type ApiScope = (typeof API_SCOPES)[number];
@@ -14,7 +14,7 @@ export type ApiScope = (typeof API_SCOPES)[number];
 /** Which of the two bounds a telemetry request carries. */
 export type BoundShape = 'none' | 'after' | 'before' | 'both';
 
-/** Where the API document leaves a choice, the choice of this simulator. */
+/** The choices of this simulator for everything that the API document leaves open. */
 export interface SimSettings {
   /** The telemetry window (API document: "Telemetry window", "Format of after and before: not shown"). */
   bounds: {
@@ -24,11 +24,11 @@ export interface SimSettings {
     resolution: 'exact' | 'seconds';
     /** Any RFC 3339, only with `Z`, or only with `Z` and without a fraction. */
     formats: 'any' | 'utc' | 'utc-seconds';
-    /** The answer to `after` later than `before`. */
+    /** The answer if `after` is later than `before`. */
     reversed: 'empty' | 'refused';
-    /** Combinations of bounds that are refused with `invalid_request`. */
+    /** Combinations of bounds that are rejected with `invalid_request`. */
     refusedShapes: BoundShape[];
-    /** Readings older than `historyMaxDays`: served, never served, or a request that reaches them is refused. */
+    /** Readings older than `historyMaxDays`: served, never served, or a request that includes them is rejected. */
     age: 'unlimited' | 'empty' | 'refused';
   };
   paging: {
@@ -37,15 +37,15 @@ export interface SimSettings {
     /** Whether parameters that differ from those of the first page make a cursor invalid (docs/api.md, Pagination). */
     cursorParameters: 'checked' | 'ignored';
     /**
-     * The treatment by a cursor of readings of one instant on both sides of a page's end: nothing, or it leaves out, or
-     * repeats. `loops`: it repeats them also where they fill the page, so that such a chain has no end.
+     * How a cursor treats readings with one instant on both sides of a page's end: correctly, or it skips or repeats
+     * some. `loops`: it repeats them even if they fill the page, so that such a chain never ends.
      */
     cursorDuplicates: 'exact' | 'skips' | 'repeats' | 'loops';
-    /** How long a cursor is good; `null`: forever. */
+    /** How long a cursor is valid; `null`: forever. */
     cursorLifeMs: number | null;
-    /** `base64` has `+`, `/` and `=`, which only survive a query that is encoded. */
+    /** `base64` has `+`, `/` and `=`, which survive a query only if it is encoded. */
     cursorAlphabet: 'base64' | 'base64url';
-    /** Signs the cursors; they outlive a restart with the same secret. */
+    /** Signs the cursors. They stay valid after a restart with the same secret. */
     cursorSecret: string;
     /** Query parameters that the endpoint does not know ("not shown"). */
     unknownParameters: 'ignored' | 'refused';
@@ -56,36 +56,36 @@ export interface SimSettings {
      * `sliding`: the last 60 s and 24 h; `bucket`: refilled evenly.
      */
     window: 'fixed' | 'first-request' | 'sliding' | 'bucket';
-    /** Which window `X-RateLimit-*` speak of; `tightest` is the one with less left. */
+    /** The window that `X-RateLimit-*` report; `tightest` is the one with fewer requests left. */
     headers: 'minute' | 'day' | 'tightest';
-    /** `free`: refusals cost no quota; `counted`: all refusals except 401 and 429 cost quota. */
+    /** `free`: rejected requests cost no quota; `counted`: all rejected requests except 401 and 429 cost quota. */
     refusals: 'free' | 'counted';
     /**
-     * The requests of other clients of the workspace: so many a minute, at once every `everyMs`; small steps are a
-     * steady load.
+     * The requests of other clients of the workspace: this many per minute, spent at once every `everyMs`. Small
+     * intervals make a steady load.
      */
     foreign: { perMinute: number; everyMs: number };
   };
   /** Names of headers that the API document leaves open. */
   headerNames: { wait: string; challenge: string };
   time: {
-    /** How far the server's clock is ahead of true time, with all that it does: readings are made by it. */
+    /** How far the server's clock is ahead of true time. Readings are made by that clock. */
     offsetMs: number;
-    /** How far it is ahead beyond that, while readings keep the time without: it has jumped, or falls back. */
+    /** How far it is ahead beyond that while readings keep the old time: the clock has jumped, or falls back. */
     jumpMs: number;
     /** How far the `Date` header alone is ahead of the server's clock. */
     dateSkewMs: number;
     date: 'sent' | 'absent';
-    /** The duration of every answer, by chance between the two. */
+    /** The duration of every answer, a random value between the two. */
     latencyMs: { min: number; max: number };
   };
-  /** Readings that become visible late: how many, how late at most, and of which devices. */
+  /** Readings that become visible late: how many, how late at most, and for which devices. */
   lateness: { share: number; maxMs: number; devices: string[] | null };
-  /** Shares of records, 0 to 1, by the seed: always the same ones. */
+  /** Shares of records, 0 to 1, selected by the seed, so that they are always the same. */
   surprises: {
-    /** Objects with members that no document names, error objects included. */
+    /** Objects with members that no document describes, including error objects. */
     unknownMembers: number;
-    /** Fields that are null or absent, where they may be. */
+    /** Fields that are null or absent, if the API document allows that. */
     missingFields: number;
   };
   codes: {
@@ -95,7 +95,7 @@ export interface SimSettings {
     methodNotAllowed: string;
     quotaSpent: string;
     internal: string;
-    /** The codes that carry `max_days`. */
+    /** The codes that come with `max_days`. */
     withMaxDays: string[];
   };
   plan: {
@@ -118,7 +118,7 @@ export interface SimSettings {
   };
 }
 
-/** Settings with some members of some sections named. */
+/** Settings in which only some members of some sections are given. */
 export type SettingsOverrides = { readonly [Section in keyof SimSettings]?: Partial<SimSettings[Section]> };
 
 /** The key that a simulator accepts by default. */
@@ -170,7 +170,7 @@ const DEFAULTS: SimSettings = {
   key: { secret: DEFAULT_KEY, scopes: [...API_SCOPES], expiresAtMs: null, revoked: false },
 };
 
-/** Settings of their own for one simulator: the defaults, which are the plainest reading of the document. */
+/** Settings for one simulator: the defaults, which follow the plainest reading of the document, with overrides. */
 export function createSettings(overrides: SettingsOverrides = {}): SimSettings {
   const defaults = structuredClone(DEFAULTS);
   const merged = <Section extends keyof SimSettings>(section: Section): SimSettings[Section] => ({

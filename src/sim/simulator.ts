@@ -1,12 +1,12 @@
 /**
  * The simulated API: serves a world as described in the API document.
  *
- * Order of checks, where the document leaves it open: the key (401), the plan's API access (403), the quota (429), the
+ * The order of checks, which the document leaves open: the key (401), the plan's API access (403), the quota (429), the
  * endpoint (404), the method (405), the scope (403), the resource (404), the parameters (400). A 401 belongs to no
- * workspace and never uses quota, and neither does a 429; whether other refusals use it is a setting.
+ * workspace and never uses quota, and neither does a 429; a setting defines whether other rejected requests use it.
  *
  * One function, `intercept`, may stand between the service and its client: it can change a page, replace an answer or
- * send it in a way of its own.
+ * send it differently.
  *
  * `server.ts` serves it over sockets.
  */
@@ -31,7 +31,7 @@ import { createSettings, type SettingsOverrides, type SimSettings } from './sett
 import type { SimReading } from './spec.ts';
 import type { World } from './world.ts';
 
-/** A request as the server reads it. */
+/** A request as the server receives it. */
 interface SimRequest {
   readonly method: string;
   /** Path and query, from the root: `/external/v1/devices?limit=200`. */
@@ -40,7 +40,7 @@ interface SimRequest {
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
-/** Lets time pass; rejects where no one waits for the answer any more. */
+/** Waits; rejects if no client waits for the answer any more. */
 export type Pause = (ms: number) => Promise<void>;
 
 /** Sends an answer over a socket. */
@@ -49,23 +49,23 @@ export type Send = (response: ServerResponse, answer: SimAnswer, pause: Pause) =
 /** An answer, and how it is sent. */
 export interface SimExchange {
   readonly answer: SimAnswer;
-  /** It leaves this much later, with the date of its departure. */
+  /** The answer is sent this much later, with the date of its departure. */
   readonly holdMs?: number;
-  /** Sends it where it is not sent whole and at once. */
+  /** Sends the answer, unless it is sent complete and at once. */
   readonly send?: Send;
 }
 
-/** The facts of a request by which `intercept` can decide. */
+/** The facts of a request that `intercept` can use. */
 export interface SimCall {
   readonly method: string;
-  /** Below the base URL, without the query: `/devices/x/telemetry`. */
+  /** The path below the base URL, without the query: `/devices/x/telemetry`. */
   readonly path: string;
   readonly query: URLSearchParams;
   /** By the simulated server's clock, which may differ from the machine's. */
   readonly atMs: EpochMs;
 }
 
-/** Answers the request as the service does, with its page changed where it answers with one. */
+/** Answers the request like the service. `change` can change the page of the answer. */
 export type Serve = (change?: (page: SimPage) => SimPage) => SimAnswer;
 
 /** The input of {@link createSimulator}. */
@@ -73,7 +73,7 @@ export interface SimulatorOptions {
   readonly world: World;
   readonly clock: Clock;
   readonly settings?: SettingsOverrides;
-  /** Answers each request in place of the service; `serve` returns the service's answer. */
+  /** Answers each request instead of the service; `serve` returns the service's answer. */
   readonly intercept?: (call: SimCall, serve: Serve) => SimExchange;
 }
 
@@ -82,24 +82,24 @@ export interface Simulator {
   world: World;
   readonly settings: SimSettings;
   readonly clock: Clock;
-  /** How many requests it has answered. */
+  /** How many requests the simulator has answered. */
   readonly handled: number;
   /** The time on the server's clock. */
   serverNowMs(): EpochMs;
-  /** The time by which readings are made and served: the server's, but for `jumpMs`. */
+  /** The time by which readings are made and served: the server's time without `jumpMs`. */
   worldNowMs(): EpochMs;
   /** Answers one request, at once. */
   handle(request: SimRequest): SimExchange;
-  /** The answer with the `Date` of this moment. */
+  /** Adds the current `Date` to an answer. */
   date(answer: SimAnswer): SimAnswer;
-  /** Uses quota: for a request, or as another client does. */
+  /** Uses quota, for a request or as another client. */
   spend(count: number): void;
   quota(): SimQuotaState;
   /** Whether the API serves the reading, now or at a time of the server. */
   isVisible(deviceId: string, reading: SimReading, atMs?: EpochMs): boolean;
 }
 
-/** The path that every endpoint is below. */
+/** The path prefix of every endpoint. */
 export const BASE_PATH = '/external/v1';
 
 /** Creates the simulated API of a world; it serves requests and does not listen on a port. */
@@ -134,10 +134,10 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   return simulator;
 }
 
-/** A request in its parts, before its key and its path are checked. */
+/** The parts of a request, before its key and its path are checked. */
 interface Parsed {
   readonly method: string;
-  /** Below the base URL; `null` where the request is outside of it. */
+  /** The path below the base URL; `null` if the request is outside it. */
   readonly path: string | null;
   readonly query: URLSearchParams;
   readonly authorization: string;
@@ -212,8 +212,8 @@ function refuse(simulator: Simulator, refusal: Refusal): SimAnswer {
 }
 
 /**
- * Passes a request to the simulator and returns its answer: half of the latency before, half after. An answer that
- * is delayed has the content at the arrival of the request and the date of its departure.
+ * Passes a request to the simulator and returns its answer, with half of the latency before and half after. A delayed
+ * answer has the content at the arrival of the request and the date of its departure.
  */
 export async function exchange(simulator: Simulator, request: SimRequest, pause: Pause): Promise<SimExchange> {
   const { settings, world, handled } = simulator;
@@ -229,8 +229,8 @@ export async function exchange(simulator: Simulator, request: SimRequest, pause:
 }
 
 /**
- * The server's time from which on the reading is served; always the same for the same reading and settings. Lateness
- * counts from the time of the reading: one that was handed in later than that is not late once more.
+ * The server's time from which the reading is served. It is always the same for the same reading and settings. Lateness
+ * counts from the time of the reading, so a reading that the device delivered later than that is not delayed again.
  */
 function visibleFromMs(
   reading: SimReading,

@@ -1,12 +1,12 @@
 /**
  * The descriptions of a simulated world: devices and alerts, and their properties at a moment.
  *
- * A description is a few lines however long the history is; everything else follows from it and the seed.
+ * A description is a few lines for any length of history. Everything else follows from it and the seed.
  */
 import type { EpochMs, EpochNs } from '../core/time.ts';
 import type { Seed } from './random.ts';
 
-/** Something that becomes `value` at `atMs`. */
+/** A property that becomes `value` at `atMs`. */
 export interface Change<T> {
   readonly atMs: EpochMs;
   readonly value: T;
@@ -20,7 +20,7 @@ export interface MsRange {
 
 export type Lifecycle = 'active' | 'paused' | 'shelved' | 'retired';
 
-/** A sensor: a daily curve with noise, `decimals` digits behind the point, within `min` and `max`. */
+/** A sensor: a daily curve with noise, `decimals` digits after the point, within `min` and `max`. */
 export interface SensorSpec {
   readonly key: string;
   readonly base: number;
@@ -38,11 +38,11 @@ export interface SensorSpec {
 /** A sensor key and its value as JSON text: some values, such as `1e400`, are no JavaScript number. */
 export type SimValue = readonly [key: string, json: string];
 
-/** A reading that a test writes down itself. */
+/** A reading that a test defines itself. */
 export interface ReadingSpec {
   readonly recordedAtNs: EpochNs;
   readonly values: readonly SimValue[] | null;
-  /** When the API begins to serve it; its own time where this is left out. */
+  /** When the API begins to serve the reading; the reading's own time if absent. */
   readonly visibleAtMs?: EpochMs;
 }
 
@@ -53,7 +53,7 @@ export interface LocationSpec {
   readonly updatedAtMs: EpochMs;
 }
 
-/** A device from its first day to its last. Only the id is needed; a field that is left out gets a plain default. */
+/** A device from its first day to its last. Only the id is required; every other field has a plain default. */
 export interface DeviceSpec {
   readonly deviceId: string;
   readonly name?: string;
@@ -66,26 +66,26 @@ export interface DeviceSpec {
   readonly moves?: readonly Change<string | null>[];
   /** Active until the first change. A device reports only while it is active. */
   readonly lifecycle?: readonly Change<Lifecycle>[];
-  /** When it joins the workspace; the beginning of the world where left out. */
+  /** When it joins the workspace; the beginning of the world if absent. */
   readonly appearsAtMs?: EpochMs;
   /** When it leaves the workspace: not listed, 404, no more readings. */
   readonly vanishesAtMs?: EpochMs;
-  /** When it comes back, with its history. */
+  /** When it returns, with its history. */
   readonly returnsAtMs?: EpochMs;
   readonly intervalMs?: number;
-  /** Spread of the report times, as a part of the interval, 0 to 1. With 0 they lie exactly on the grid. */
+  /** The spread of the report times, as a part of the interval, 0 to 1. With 0 they lie exactly on the grid. */
   readonly jitter?: number;
   readonly silences?: readonly MsRange[];
   readonly sensors?: readonly SensorSpec[];
-  /** The values of the readings of one report, made of what the sensors measured; at least one reading. */
+  /** Returns the values of the readings in one report, from the values of the sensors; at least one reading. */
   readonly report?: (values: readonly SimValue[], index: number, seed: Seed) => readonly (readonly SimValue[] | null)[];
-  /** Exactly these readings, in any order, in place of computed ones. */
+  /** Exactly these readings, in any order, instead of computed ones. */
   readonly readings?: readonly ReadingSpec[];
   readonly location?: LocationSpec | null;
   readonly tags?: readonly string[];
 }
 
-/** A device at a moment, by the API document's fields. */
+/** A device at a moment, with the fields of the API document. */
 export interface SimDevice {
   readonly deviceId: string;
   readonly name: string;
@@ -110,9 +110,9 @@ export interface SimReading {
   readonly recordedAtNs: EpochNs;
   /** `recordedAtNs` with the digits that are served. */
   readonly recordedAt: string;
-  /** When it can be served at the earliest; a reading never is before it was received. */
+  /** The earliest time at which it can be served: never before it was received. */
   readonly visibleAtMs: EpochMs;
-  /** In the order served; `null` is served as `"values":null`. */
+  /** The values in the order served; `null` is served as `"values":null`. */
   readonly values: readonly SimValue[] | null;
 }
 
@@ -125,7 +125,7 @@ export interface AlertState {
   readonly value: number;
 }
 
-/** An alert that a test writes down itself. */
+/** An alert that a test defines itself. */
 export interface AlertSpec {
   readonly alertId: number;
   readonly deviceId: string;
@@ -135,11 +135,11 @@ export interface AlertSpec {
   readonly sensor?: string;
   readonly condition?: string;
   readonly threshold?: number;
-  /** Open, fired once, at the threshold, until the first change. */
+  /** Before the first change: open, fired once, at the threshold. */
   readonly changes?: readonly Change<AlertState>[];
 }
 
-/** An alert at a moment, by the API document's fields. */
+/** An alert at a moment, with the fields of the API document. */
 export interface SimAlert extends AlertState {
   readonly alertId: number;
   readonly deviceId: string;
@@ -152,7 +152,7 @@ export interface SimAlert extends AlertState {
   readonly openedAt: string;
 }
 
-/** The value of something at `atMs`: `first` until the earliest change. `changes` ascend. */
+/** The value of a property at `atMs`: `first` before the earliest change. `changes` must be ascending. */
 export function valueAt<T>(first: T, changes: readonly Change<T>[], atMs: EpochMs): T {
   let value = first;
   for (const change of changes) {
@@ -162,7 +162,7 @@ export function valueAt<T>(first: T, changes: readonly Change<T>[], atMs: EpochM
   return value;
 }
 
-/** Spans in ascending order, overlapping ones merged, empty ones dropped. */
+/** Ranges in ascending order. Overlapping ones are merged, empty ones removed. */
 export function mergeRanges(ranges: readonly MsRange[]): MsRange[] {
   const merged: MsRange[] = [];
   for (const range of ranges.filter(({ fromMs, toMs }) => fromMs < toMs).sort((a, b) => a.fromMs - b.fromMs)) {

@@ -27,17 +27,17 @@ import {
 /** The input of {@link createWorld}. */
 export interface WorldOptions {
   readonly seed: number | string;
-  /** The moment that counts as now when the world is begun; time continues from there forever. */
+  /** The moment that counts as now when the world begins; time continues from there forever. */
   readonly originMs: EpochMs;
-  /** How far back readings reach; 30 days. */
+  /** How far back readings go; 30 days by default. */
   readonly historyMs?: number;
   readonly workspaceId?: string;
   readonly name?: string;
   /** Devices by description; none by default. */
   readonly devices?: readonly DeviceSpec[];
-  /** Alerts by the seed, one about every so often (6 hours), or exactly these. */
+  /** Alerts from the seed, about one per `everyMs` (default 6 hours), or exactly these. */
   readonly alerts?: { readonly everyMs: number; readonly isRare?: boolean } | readonly AlertSpec[];
-  /** The digits of all times that are served; `ms`. */
+  /** The digits of all served times; default `ms`. */
   readonly precision?: Precision;
 }
 
@@ -54,13 +54,13 @@ export interface World {
   has(deviceId: string, atMs: EpochMs): boolean;
   /** The ids of the devices that the workspace has at that moment, ascending. */
   deviceIds(atMs: EpochMs): string[];
-  /** These devices as they are at that moment. */
+  /** The given devices at that moment. */
   devices(atMs: EpochMs): SimDevice[];
-  /** One device at a moment; `null` where the workspace has none such then. */
+  /** One device at a moment; `null` if the workspace does not have it then. */
   device(deviceId: string, atMs: EpochMs): SimDevice | null;
   /** All alerts at a moment, newest first. */
   alerts(atMs: EpochMs): SimAlert[];
-  /** The alerts behind one, newest first, computed as they are taken. */
+  /** The alerts after one, newest first, computed one by one. */
   alertsBehind(atMs: EpochMs, behind: AlertPosition | null): Iterable<SimAlert>;
   /** How many alerts are not resolved at a moment. */
   unresolvedAlerts(atMs: EpochMs): number;
@@ -71,9 +71,9 @@ export interface World {
 }
 
 /**
- * Makes a world.
+ * Creates a world.
  *
- * @throws RangeError where two devices have one id.
+ * @throws RangeError if two devices have one id.
  */
 export function createWorld(options: WorldOptions): World {
   const { historyMs = 30 * DAY_MS, precision = 'ms', alerts = { everyMs: 6 * HOUR_MS } } = options;
@@ -131,7 +131,7 @@ function indexDevices(
   return devices;
 }
 
-/** A device that is there at that moment; looked for a few times, so that no list has to be made. */
+/** A random device that is in the workspace at that moment. It is drawn a few times, so that no list has to be made. */
 function presentDevice(devices: readonly WorldDevice[], seed: Seed, atMs: EpochMs): AlertDevice | null {
   for (let attempt = 0; attempt < 16; attempt += 1) {
     const device = devices[Math.floor(unit(mix(seed, attempt)) * devices.length)];
@@ -140,7 +140,7 @@ function presentDevice(devices: readonly WorldDevice[], seed: Seed, atMs: EpochM
   return null;
 }
 
-/** Where a listing continues: behind this alert. */
+/** The alert after which a listing continues. */
 interface AlertPosition {
   readonly openedAtMs: EpochMs;
   readonly alertId: number;
@@ -148,9 +148,9 @@ interface AlertPosition {
 
 /** The alerts of a workspace. */
 interface Alerts {
-  /** Those as of a moment, newest first (by `openedAtMs`, then by id). */
+  /** The alerts at a moment, newest first (by `openedAtMs`, then by id). */
   behind(atMs: EpochMs, behind: AlertPosition | null): Iterable<SimAlert>;
-  /** How many are not resolved at a moment. */
+  /** How many alerts are not resolved at a moment. */
   unresolved(atMs: EpochMs): number;
 }
 
@@ -172,13 +172,13 @@ const RULES: readonly Rule[] = [
   { name: 'High load', kind: 'threshold', sensor: 'power', above: true, unit: 'W' },
 ];
 
-/** Half of the daily curve beyond the usual level of the sensor, with a digit less than its values. */
+/** A threshold at half of the daily curve above the sensor's usual level, with one digit fewer than its values. */
 function dailyThreshold({ above }: Rule, { base, swing, decimals }: SensorSpec): number {
   const scale = 10 ** Math.max(0, decimals - 1);
   return Math.round((base + (above ? swing : -swing) / 2) * scale) / scale;
 }
 
-/** The value that the daily curve of the device reaches on a few days, for an hour or two. */
+/** A threshold that the daily curve of the device exceeds on a few days, for an hour or two. */
 function rareThreshold({ above }: Rule, { swing, noise, decimals }: SensorSpec, level: number): number {
   const scale = 10 ** decimals;
   return Math.round((level + (above ? 1 : -1) * (1.2 * swing + 0.3 * noise)) * scale) / scale;
@@ -189,13 +189,13 @@ type AlertDevice = Pick<WorldDevice, 'sensors' | 'levelOf' | 'valuesAt'> & { rea
 
 interface AlertModel extends DeviceContext {
   readonly everyMs: number;
-  /** Whether a device crosses its thresholds on a few days only; else it does every day. */
+  /** Whether a device exceeds its thresholds only on a few days; otherwise it does every day. */
   readonly isRare?: boolean | undefined;
-  /** A device that a rule can watch at a moment, by chance; `null` where there is none. */
+  /** A random device that a rule can watch at a moment; `null` if there is none. */
   readonly deviceAt: (seed: Seed, atMs: EpochMs) => AlertDevice | null;
 }
 
-/** Alerts by the seed. Ids ascend with time, so that any alert is found without looking at the others. */
+/** Generates alerts from the seed. Ids ascend with time, so that any alert is found without computing the others. */
 function seededAlerts(model: AlertModel): Alerts {
   const described = new Map<number, AlertSpec | null>();
   const describeOnce = (index: number, openedAtMs: EpochMs): AlertSpec | null => {
@@ -207,7 +207,7 @@ function seededAlerts(model: AlertModel): Alerts {
   };
   const openedAtMs = (index: number): number =>
     Math.floor(model.startMs + (index + unit(mix(model.seed, index)) * 0.9) * model.everyMs);
-  /** The alerts from an index down to the first one; a condition on index and time leaves some out. */
+  /** The alerts from an index down to the first one, without those that `isWanted` excludes by index and time. */
   const downFrom = function* (first: number, atMs: EpochMs, isWanted: (index: number, openedMs: EpochMs) => boolean) {
     for (let index = first; index >= 0; index -= 1) {
       const opened = openedAtMs(index);
@@ -224,7 +224,7 @@ function seededAlerts(model: AlertModel): Alerts {
         atMs,
         () => true,
       ),
-    // A device and its values are not needed to see that an old one is resolved.
+    // An old alert is resolved in any case, so its device and values are not computed.
     unresolved: (atMs) => {
       const mayBeOpen = (index: number, openedMs: EpochMs): boolean =>
         atMs - openedMs <= LONGEST_LIFE_MS || staysOpen(mix(model.seed, index));
@@ -239,7 +239,7 @@ function countUnresolved(alerts: Iterable<SimAlert>): number {
   return count;
 }
 
-/** No alert that is ever resolved is open for so long, with all that `alertLife` adds up. */
+/** Longer than any resolved alert can be open, according to `alertLife`. */
 const LONGEST_LIFE_MS = 60 * HOUR_MS;
 
 /** Whether an alert is never resolved. */
@@ -249,17 +249,17 @@ function staysOpen(seed: Seed): boolean {
 
 const FIRST_ID = 1000;
 
-/** A rule with a device that it watches. */
+/** A rule and the device that it watches. */
 interface Watch {
   readonly rule: Rule;
   readonly device: AlertDevice;
   readonly threshold: number;
 }
 
-/** So many devices are looked at for one that measures a value beyond a threshold. */
+/** How many devices are tried to find one whose value exceeds a threshold. */
 const DEVICES_TRIED = 16;
 
-/** A rule and a device of which it fires at a moment; `null` where none is found. */
+/** A rule and a device that exceeds its threshold at a moment; `null` if none is found. */
 function firingAt(model: AlertModel, seed: Seed, atMs: EpochMs): Watch | null {
   const drawThreshold = (rule: Rule, spec: SensorSpec, device: AlertDevice): number =>
     model.isRare === true ? rareThreshold(rule, spec, device.levelOf(spec)) : dailyThreshold(rule, spec);
@@ -277,7 +277,7 @@ function firingAt(model: AlertModel, seed: Seed, atMs: EpochMs): Watch | null {
   return null;
 }
 
-/** The measured value beyond the threshold; `null` while it measures nothing, or a value within it. */
+/** The measured value if it exceeds the threshold; `null` otherwise, or if nothing is measured. */
 function firedValue({ rule, threshold }: Watch, values: ReadonlyMap<string, number>): number | null {
   const value = values.get(rule.sensor);
   if (value === undefined) return null;
@@ -302,7 +302,7 @@ function describe(model: AlertModel, index: number, openedAtMs: EpochMs): AlertS
   };
 }
 
-/** It fires again only while the device measures a value beyond the threshold. */
+/** The states of an alert. It fires again only while the device measures a value beyond the threshold. */
 function alertLife(watch: Watch, seed: Seed, openedAtMs: EpochMs): Change<AlertState>[] {
   const changes: Change<AlertState>[] = [];
   let state: AlertState = { status: 'open', fireCount: 0, value: watch.threshold };
@@ -331,7 +331,7 @@ function alertLife(watch: Watch, seed: Seed, openedAtMs: EpochMs): Change<AlertS
   return changes;
 }
 
-/** Alerts that were written down, in any order. */
+/** The alerts of a list, in any order. */
 function listedAlerts(specs: readonly AlertSpec[], precision: Precision): Alerts {
   const newestFirst = [...specs].sort((a, b) => b.openedAtMs - a.openedAtMs || b.alertId - a.alertId);
   const behind: Alerts['behind'] = (atMs, position) =>

@@ -203,7 +203,7 @@ interface DescribedKey {
 
 /** A configuration as `--check` shows it: without secrets. */
 export interface DescribedConfig {
-  /** `null` if there is no file and the environment alone is used. */
+  /** `null` if there is no file and only the environment is used. */
   readonly file: string | null;
   readonly keys: readonly DescribedKey[];
   /** The names of the proxy variables that are set; their values may contain passwords. */
@@ -267,7 +267,7 @@ function describeSecret(path: string, { given, hidden, input }: Parts): Describe
   if (byFile !== undefined) {
     const text = readContent(byFile.text.trim(), input.readFile);
     if (text !== null) hidden.add(text).add(text.trim());
-    // A path to no file may be the secret itself, given in the place of its file's name.
+    // A path that leads to no file may be the secret itself, given instead of the file's name.
     else hidden.add(byFile.text.trim());
     const value = text === null ? '(set, but the file cannot be read)' : '(read from a file, not shown)';
     described.push({ key: fileForm(path), source: byFile.source, value });
