@@ -1,6 +1,6 @@
 /**
- * The command `--backfill`. Alone it does the work itself. If a daemon holds the state, it leaves the daemon a job
- * and follows that.
+ * The command `--backfill`. Alone it does the work itself. If a daemon holds the state, the command leaves a job for
+ * the daemon and follows it.
  */
 
 import { realClock } from '../../app/real-clock.ts';
@@ -25,7 +25,7 @@ const RESTART_MS = 30_000;
  * Runs the command and prints the result.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runBackfillCommand(
   parts: CommandRun<BackfillCommand, Config>,
@@ -55,11 +55,12 @@ export async function runBackfillCommand(
 }
 
 /**
- * Requests a backfill. An open job of an equal request may have begun long before: it ends at an earlier time and does
- * not know newer devices. So after its end the backfill is requested once more; a covered range takes no request. A
- * recheck would read all again: only a range of a day or more that follows the range of that job is requested.
+ * Requests a backfill. If there is an open job of an equal request, it may have begun long before: it ends at an
+ * earlier time and does not include newer devices. So after its end the backfill is requested once more; a covered
+ * range takes no request. A recheck would read everything again, so only a range of a day or more that follows that
+ * job's range is requested.
  *
- * @param request requests it, and calls `onFound` where there is such a job.
+ * @param request requests the backfill, and calls `onFound` if there is such a job.
  * @returns the summary of that job if the request after it had nothing to read.
  */
 export async function requestWholeRange(
@@ -87,7 +88,7 @@ function restAfter({ to }: BackfillSummary, args: BackfillArgs): BackfillArgs | 
 /** Device ids that the text of a command shows. */
 const IDS_SHOWN = 3;
 
-/** The command as `--status` and the log show it: typed again, it follows its job. */
+/** The command for `--status` and the log. If it is typed again, it follows its job. */
 function commandText({ from, to, finishBy, maxShare, recheck }: BackfillCommand, { devices }: BackfillArgs): string {
   const flags = { from, to, 'finish-by': finishBy, 'max-share': maxShare };
   const more = devices.length - IDS_SHOWN;

@@ -86,8 +86,8 @@ async function work(
 }
 
 /**
- * Where the polls of the daemon have covered a complete backfill except for its last minutes, the end of that: a
- * backfill without an end of its own ends there, and waits for no poll.
+ * The end of a backfill that the daemon's polls have completed except for its last minutes: a backfill without its own
+ * end ends there, and waits for no poll.
  *
  * @returns `null` if anything else is missing.
  */
@@ -117,19 +117,19 @@ async function waitUntilStarted(parts: BackfillWorkParts, signal: AbortSignal): 
   return await waitUntilListed(parts, { findStart, isUnread: () => !hasStarted(planning), failure }, signal);
 }
 
-/** The name of the asker in the log and in `--status`. */
+/** The name of the requester in the log and in `--status`. */
 const REQUESTED_BY = 'sync.history';
 
-/** By a new key: earlier versions set `all_history_done` after a job that had stalled, too. */
+/** A new key, because earlier versions set `all_history_done` even after a job that had stalled. */
 const ALL_HISTORY_READ = 'all_history_read';
 
-/** How long after it was broken off it is requested again. */
+/** How long after an interruption it is requested again. */
 const RESUBMIT_MS = HOUR_MS;
 
 /**
- * `sync.history: all`: the daemon fills everything that the API still has, once per state. It leaves the
- * job of `--backfill --from all` for itself, and leaves it again each hour until that job has been completed once. A
- * restart, a refused key, a job that stalled in an outage or a cancelled job only delays it.
+ * `sync.history: all`: the daemon fills everything that the API still has, once per state. It submits the job of
+ * `--backfill --from all` to itself, and submits it again each hour until that job has been completed once. A restart,
+ * a rejected key, a job that stalled in an outage or a cancelled job only delays it.
  */
 interface AllHistoryParts extends Pick<SyncContext, 'noteStateFull'> {
   readonly queue: Pick<JobQueue, 'submit' | 'open'>;
@@ -138,10 +138,10 @@ interface AllHistoryParts extends Pick<SyncContext, 'noteStateFull'> {
 }
 
 interface AllHistory {
-  /** Called with the end of every job; once the job for all history is complete, it is not requested again. */
+  /** Records the end of a job. Once the job for all history is complete, it is not requested again. */
   readonly noteEnded: (job: Pick<Job, 'requestedBy'>, end: Pick<JobEnd, 'state' | 'exitCode'>) => void;
   /**
-   * Repeats the request until all is there.
+   * Repeats the request until all history is stored.
    *
    * @throws the signal's reason when that aborts.
    */

@@ -36,18 +36,18 @@ import {
 } from '../../scheduler/estimate.ts';
 import type { Planning } from '../../scheduler/planning.ts';
 
-/** The part of a device's range that a backfill has covered and left open; times in ms. */
+/** The parts of a device's range that a backfill has covered and not covered; times in ms. */
 export interface BackfilledDevice {
   readonly deviceId: string;
   readonly name: string;
   readonly wholeMs: number;
   readonly openMs: number;
   readonly gaps: readonly StatusGap[];
-  /** Whether all that is open lies above the newest covered instant. */
+  /** Whether the whole uncovered part lies above the newest covered instant. */
   readonly isOpenAtTop: boolean;
-  /** The ranges that are still to be read again, ascending; empty without `--recheck`. */
+  /** The ranges that have not been read again yet, ascending; empty without `--recheck`. */
   readonly unread: Intervals;
-  /** Why that is: `pending`, or the reason why its last request was no use. */
+  /** Why they have not: `pending`, or the reason why the last request was unusable. */
   readonly unreadReason: string;
   /** Whether the covered part of the range contains readings. */
   readonly hasReadings: boolean;
@@ -55,12 +55,12 @@ export interface BackfilledDevice {
   readonly oldest: EpochNs | null;
 }
 
-/** How far a backfill is, over all its devices. Durations are sums over the devices, in ms. */
+/** The progress of a backfill, over all its devices. Durations are sums over the devices, in ms. */
 export interface BackfillView {
   readonly devices: readonly BackfilledDevice[];
   readonly wholeMs: number;
   readonly openMs: number;
-  /** The time that is left to read: the gaps, and the ranges to be read again. */
+  /** The time that is left to read: the gaps, and the ranges to read again. */
   readonly leftMs: number;
   /** Reasons of gaps that further requests could close. */
   readonly openFor: ReadonlySet<string>;
@@ -111,9 +111,9 @@ const RATES_EVERY_MS = MINUTE_MS;
 const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
 
 /**
- * Returns what all open devices wait for, if no estimate is possible; `null` otherwise.
+ * Returns what all uncovered devices wait for, if no estimate is possible; otherwise `null`.
  *
- * @param leavesNewest whether the newest readings are left to the polls of the daemon for now.
+ * @param leavesNewest whether the newest readings are left to the daemon's polls for now.
  */
 export function waitsFor({ devices }: BackfillView, leavesNewest: boolean): string | null {
   const open = devices.filter(({ gaps }) => gaps.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
@@ -126,7 +126,7 @@ export function waitsFor({ devices }: BackfillView, leavesNewest: boolean): stri
 }
 
 /**
- * Returns what a backfill waits for whose part of the day's budget is used up; `null` where it may send.
+ * Returns what a backfill waits for when its part of the day's budget is used up; `null` if it may send.
  *
  * @param untilMs when it may send again.
  */
@@ -135,7 +135,7 @@ export function dayWaitText(untilMs: EpochMs, nowMs: EpochMs): string | null {
   return `waiting for its part of the day's budget (--max-share) until ${formatMs(untilMs).slice(0, 19)}Z`;
 }
 
-/** The requests that a backfill still has to send, as estimated. */
+/** The estimated number of requests that a backfill still has to send. */
 interface EstimatedLeft {
   readonly requests: number;
   /** Whether it assumes that every device has readings down to the beginning of the range. */
@@ -149,7 +149,7 @@ export interface EtaParts {
   readonly backfill: {
     /** The budgets of the minute and the day, in requests; `null`: not known. */
     budgets(): { readonly perMinute: number | null; readonly perDay: number | null };
-    /** How many requests of other lanes but first history were sent since a time. */
+    /** How many requests of the other lanes, except first history, were sent since a time. */
     othersSince(sinceMs: EpochMs): number;
     /** How many requests of all lanes were sent in the last day. */
     spentDay(): number;
@@ -157,12 +157,11 @@ export interface EtaParts {
 }
 
 /**
- * How long the requests that are left will take, by the budget that the planner will give them while load and quota
- * stay as they are.
+ * How long the remaining requests will take, by the budget that the planner will give them if load and quota stay the
+ * same.
  *
  * @param estimated `null`: not known.
- * @returns `null` where there is nothing left to send, or no budget is
- * known.
+ * @returns `null` if there is nothing left to send, or no budget is known.
  */
 export function backfillEta(
   parts: EtaParts,
@@ -189,7 +188,7 @@ export function backfillEta(
 function besideMs(parts: EtaParts, { startedMs, tally }: Backfill, left: number): number | null {
   const nowMs = parts.context.serverClock.nowMs();
   const { othersSince, budgets } = parts.backfill;
-  // Where the daemon has only just started, the load since the backfill began counts.
+  // If the daemon has only just started, the load since the beginning of the backfill counts.
   const sinceMs = Math.max(startedMs, nowMs - LOAD_OVER_MS);
   const othersPerMs = loadPerMs(othersSince, nowMs) ?? othersSince(sinceMs) / Math.max(MINUTE_MS, nowMs - sinceMs);
   const seen = tally.perMinute();
@@ -202,7 +201,8 @@ function besideMs(parts: EtaParts, { startedMs, tally }: Backfill, left: number)
 }
 
 /**
- * Alone it uses the full budget of the minute, as far as the API answers fast enough, until that of the day is spent.
+ * The time without live work: the backfill uses the full budget of the minute, if the API answers fast enough, until
+ * the day's budget is spent.
  */
 function aloneMs({ backfill: { budgets, spentDay } }: EtaParts, { tally }: Backfill, left: number): number | null {
   const { perMinute, perDay } = budgets();
@@ -213,7 +213,7 @@ function aloneMs({ backfill: { budgets, spentDay } }: EtaParts, { tally }: Backf
 /** The input of an estimate. */
 export interface EstimateParts {
   readonly context: SyncContext;
-  /** How often the devices report, as far as is known. A check of all of them. */
+  /** How often the devices report, as far as is known. Checks all devices. */
   readonly rates: (nowMs: EpochMs) => FleetRates;
 }
 
@@ -229,7 +229,7 @@ interface Estimate {
   fleet: { readonly rates: FleetRates; readonly atMs: number } | null;
   /** How many devices there are of which it is known where their readings begin. */
   begun: number;
-  /** The requests that were sent so far, and the number that the estimate had expected for the gaps they closed. */
+  /** The requests sent so far, and the number that the estimate had expected for the gaps they closed. */
   readonly soFar: { made: number; expected: number };
 }
 

@@ -43,22 +43,22 @@ export interface BackfillSummary {
   readonly requests: number;
   readonly readings: number;
   readonly points: number;
-  /** Whether it was to be done by a time, and was not. */
+  /** Whether it missed the requested time. */
   readonly late: boolean;
   readonly missing_seconds: number;
-  /** The device that misses most comes first. */
+  /** The missing ranges, those of the device with the most missing time first. */
   readonly missing: readonly MissingRange[];
   readonly destinations: readonly DestinationStatus[];
 }
 
 /** The part of the summary about `--recheck`. */
 interface RecheckSummary {
-  /** Covered ranges that were read again to their end. */
+  /** Covered ranges that were read again completely. */
   readonly ranges: number;
   readonly new_readings: number;
   /**
-   * Covered ranges that were not: not yet (`pending`, `unreachable`, `page_rejected`), or not at all (`cleared`,
-   * `beyond_plan`).
+   * Covered ranges that were not read again: not yet (`pending`, `unreachable`, `page_rejected`), or not at all
+   * (`cleared`, `beyond_plan`).
    */
   readonly unread: readonly MissingRange[];
 }
@@ -71,7 +71,7 @@ interface BackfillCourse {
   readonly deliveredBefore: readonly number[];
 }
 
-/** Returns the summary of the backfill as of now. */
+/** Returns the summary of the backfill at this moment. */
 export function summarizeBackfill(course: BackfillCourse, outcome: Outcome): BackfillSummary {
   const { context, backfill, deliverers, deliveredBefore } = course;
   const view = backfillView(context, backfill);
@@ -132,9 +132,9 @@ function oldestReadingNs({ devices }: BackfillView): EpochNs | null {
 const COUNTS = ['devices', 'devices_complete', 'devices_empty', 'requests', 'readings', 'points', 'missing_seconds'];
 
 /**
- * A summary that a daemon, maybe of another version, has left.
+ * Checks a summary that a daemon, maybe of another version, has left.
  *
- * @returns `null` where it is none.
+ * @returns `null` if it is not valid.
  */
 export function readBackfillSummary(value: unknown): BackfillSummary | null {
   if (!isRecord(value)) return null;

@@ -1,9 +1,9 @@
 /**
- * Runs a backfill to its end, alone or as a job: watches its progress, waits for delivery and makes the summary.
- * Alone it is the scheduler with the backfill as its only goal and with the full budget.
+ * Runs a backfill to its end, alone or as a job: watches its progress, waits for delivery and makes the summary. Alone
+ * it is the scheduler with the backfill as its only goal and with the full budget.
  *
- * It ends when no gap of the range can be closed any more and every destination has what was archived by then. It
- * also ends after ten minutes without progress; time spent waiting for quota or for a turn does not count.
+ * It ends when no gap of the range can be closed any more and every destination has the points that were archived by
+ * then. It also ends after ten minutes without progress; time spent waiting for quota or for a turn does not count.
  */
 
 import type { MaintenanceParts } from '../../archive/maintenance.ts';
@@ -45,7 +45,7 @@ import {
 } from './progress.ts';
 import { type BackfillSummary, summarizeBackfill } from './result.ts';
 
-/** The parts that a backfill needs, alone or beside a daemon. */
+/** The parts that a backfill needs, alone or in a daemon. */
 export interface BackfillWorkParts extends EstimateParts, WaitingParts {
   readonly context: EstimateParts['context'];
   readonly deliverers: readonly Deliverer[];
@@ -55,15 +55,15 @@ export interface BackfillWorkParts extends EstimateParts, WaitingParts {
   readonly backfill: EtaParts['backfill'] & { sentMs(): readonly number[] };
 }
 
-/** A backfill under way. */
+/** A running backfill. */
 export interface BackfillRun {
-  /** @returns the summary; throws what `signal` was aborted with. */
+  /** Runs the backfill to its end and returns the summary. Throws the abort reason of `signal`. */
   toItsEnd(signal: AbortSignal): Promise<BackfillSummary>;
   progress(): ProgressReport;
   summary(outcome: Outcome): BackfillSummary;
 }
 
-/** The result of the last progress check, which `progress` shows without checking again. */
+/** The result of the last progress check. `progress` shows it without another check. */
 interface Seen {
   view: BackfillView;
   /** The estimated time left; `null` while unknown. */
@@ -143,7 +143,7 @@ async function waitUntilClosed(
   return await pollUntil(clock, step, { everyMs: BACKFILL_CHECK_MS }, signal);
 }
 
-/** Queues the gaps again every few seconds: a gap that was resting may be due. */
+/** Queues the gaps again every few seconds, because a gap that was resting may be due. */
 function createReopening({ context: { clock }, planning }: BackfillWorkParts): (view: BackfillView) => void {
   let atMs = clock.monoMs();
   return ({ devices }) => {
@@ -164,7 +164,7 @@ function backfillOutcome({ openFor }: BackfillView, { args }: Backfill): Outcome
   return args.from === 'all' ? 'complete' : 'gaps_remain';
 }
 
-/** @throws UserError (exit 77) where the key is of no use. */
+/** Throws UserError (exit 77) if the key cannot be used. */
 export function throwIfRefused({ refusal, streams }: ApiState): void {
   if (refusal !== null) throw refusalOf(refusal);
   const { missingScope } = streams.telemetry;
@@ -183,10 +183,10 @@ interface BackfillParts extends BackfillWorkParts, SessionParts {
 }
 
 /**
- * Runs it alone.
+ * Runs the backfill alone.
  *
- * @returns the summary; an abort of `signal` is an outcome once it has begun.
- * @throws UserError where a person has to act (2, 77, 1), and where it could not begin (3).
+ * @returns the summary; an abort of `signal` is an outcome once the backfill has begun.
+ * @throws UserError if a person has to act (2, 77, 1), or if it could not begin (3).
  */
 export async function runBackfill(
   parts: BackfillParts,

@@ -1,4 +1,4 @@
-/** The command `--backup FILE`: copies the state over a connection of its own, beside a daemon or alone. */
+/** The command `--backup FILE`: copies the state over a separate connection, with or without a daemon. */
 
 import { realClock, realRandom } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
@@ -10,10 +10,10 @@ import { type Backup, backUpState } from '../../store/views/backup.ts';
 import { type CommandRun, printAnswer } from '../shared/command.ts';
 
 /**
- * Runs it and prints what it comes to.
+ * Makes the backup and prints the result.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runBackupCommand(run: CommandRun<BackupCommand>, ports: ProcessPorts): Promise<number> {
   const { config, terminal } = run;

@@ -1,6 +1,6 @@
 /**
- * The API part of `--check`: tests the way to the API, then its requests, sent by this process or by the daemon that
- * holds the state.
+ * The API part of `--check`: tests the connection to the API, then its requests, which this process or the daemon that
+ * holds the state sends.
  */
 
 import { CONNECT_WITHIN_MS, probeConnection, proxyVariable, type Reached, type ReachStep } from '../../api/reach.ts';
@@ -33,7 +33,7 @@ import {
 interface ApiPart {
   readonly config: Config;
   readonly terminal: TerminalOutput;
-  /** Why requests cannot be booked: then none is made. */
+  /** Why requests cannot be booked, so that none is sent. */
   readonly bookingRefusal: string | null;
 }
 
@@ -88,7 +88,7 @@ const ENDING_MS = 14 * DAY_MS;
 /**
  * Connects to the API and reports each step.
  *
- * @returns whether all steps succeeded; `true` where a proxy is in the way, because then nothing is tried.
+ * @returns whether all steps succeeded; `true` with a proxy, because then no step is tried.
  */
 async function checkConnection(notes: CheckNotes, { api, proxies }: Config, signal: AbortSignal): Promise<boolean> {
   const proxy = proxyVariable(api.url, proxies);
@@ -152,7 +152,7 @@ function noteStep<T>(notes: CheckNotes, step: ReachStep<T> | null, { name, text,
   return step.ok;
 }
 
-/** The daemon may have other work under way: that is waited for no longer than this, all in all. */
+/** The daemon may be busy with other work. This is the longest total time to wait for it. */
 const FOLLOW_MS = 3 * MINUTE_MS;
 
 const NOT_CHECKED = 'The daemon did not check the API';
@@ -202,7 +202,7 @@ async function fetchFindings(part: Omit<ApiPart, 'bookingRefusal'>, signal: Abor
   }
 }
 
-/** Adds whose key was accepted: the daemon sent the requests. */
+/** Adds that the daemon sent the requests, so that its key was tested. */
 function nameKeyOfDaemon(findings: ApiFindings | null): ApiFindings | null {
   if (findings === null) return null;
   const message = "accepted: the daemon's key (the key of this command was not tested)";
@@ -212,7 +212,7 @@ function nameKeyOfDaemon(findings: ApiFindings | null): ApiFindings | null {
   return { ...findings, checks };
 }
 
-/** A fault of none of them: they may be in best health. */
+/** The daemon takes no jobs. The requests were not the problem and may well succeed. */
 const TAKES_NO_JOBS =
   'not sent: another process uses the state and accepts no jobs: the demo, a one-off command, or a daemon of another version. Run --check again when it has ended';
 

@@ -38,9 +38,9 @@ const ABOUT =
   'A support bundle of Tidemark. Devices are called d1, d2, ... and the workspace "workspace" throughout. It contains no key, token, password, reading, sensor or position. Read it before you send it: it contains addresses of servers, names of buckets and paths.';
 
 /**
- * Gathers it all and writes it.
+ * Collects all parts and writes them.
  *
- * @throws UserError (exit 1) where it cannot be written.
+ * @throws UserError (exit 1) if the file cannot be written.
  */
 export async function writeSupportBundle(file: string, parts: BundleParts, ports: ProcessPorts): Promise<void> {
   const { read, terminal } = parts;
@@ -171,7 +171,7 @@ function eachRow(rows: readonly Row[] | Unavailable, change: (row: Row) => Row):
   return 'unavailable' in rows ? rows : rows.map((row) => withTimes(change(row)));
 }
 
-/** Smaller numbers are durations and not times of our days. */
+/** Smaller numbers are durations and not current times. */
 const FIRST_TIME_MS = 1e12;
 
 /** Times as people read them: `at_ms` becomes `at`. */
@@ -195,7 +195,7 @@ function readable(value: unknown): string {
 
 const LINE_WIDTH = 160;
 
-/** The last net, for every text: secrets, names, people, this user's home. */
+/** The last protection, for every text: removes secrets, names, people, and this user's home directory. */
 function cleaner(
   described: DescribedConfig,
   names: Pseudonyms,
@@ -228,19 +228,19 @@ interface DaemonReport {
    * they contain names.
    */
   readonly events: readonly ReportedEvent[];
-  /** Lines of `/metrics`: those of Tidemark, none of a device. */
+  /** Lines of `/metrics`: those of Tidemark, without those of single devices. */
   readonly metrics: readonly string[];
 }
 
 type ReportedEvent = Pick<RecentEvent, 'at' | 'level' | 'event' | 'message'>;
 
-/** A page that does not come within this does not come. */
+/** A page that does not arrive within these limits counts as missing. */
 const MOST = { withinMs: 5000, bytes: 4 * 1024 * 1024 };
 
 /**
- * Requests it from the daemon.
+ * Requests the report from the daemon.
  *
- * @returns `null` where none answers there, or it is none.
+ * @returns `null` if no program answers there, or it is not a daemon.
  */
 async function fetchDaemonReport({
   listen,
@@ -271,13 +271,13 @@ function isEvent(each: unknown): each is ReportedEvent {
 }
 
 /**
- * Neutral names for devices: d1, d2, … in the order of their ids, the same everywhere in a bundle. Readers of a bundle
- * must not learn how a customer names things.
+ * Neutral names for devices: d1, d2, … in the order of their ids, the same everywhere in a bundle. The readers of a
+ * bundle must not see the names that a customer uses.
  */
 interface Pseudonyms {
-  /** Of a device by its id; `d?` for one that is not known. */
+  /** The neutral name of a device by its id; `d?` if the id is not known. */
   device(deviceId: string): string;
-  /** A text for people without any id or name of a device or the workspace, addresses of people, or quoted values. */
+  /** A text for people without ids or names of devices or the workspace, email addresses, or quoted values. */
   text(text: string): string;
 }
 
@@ -290,7 +290,11 @@ interface NamedThings {
 /** Shorter names would be found in every second word. */
 const SHORTEST = 3;
 
-/** @param things everything that has a name of its own. */
+/**
+ * Creates neutral names.
+ *
+ * @param things everything that has a name.
+ */
 export function createPseudonyms({ devices, workspace }: NamedThings): Pseudonyms {
   const ids = new Map(
     devices
@@ -303,7 +307,7 @@ export function createPseudonyms({ devices, workspace }: NamedThings): Pseudonym
     ...devices.flatMap(({ id, names: own }) => [id, ...own].map((name) => [name, ids.get(id) ?? 'd?'] as const)),
   ]
     .filter(([name]) => name.length >= SHORTEST)
-    // Longest first, so that no name that begins like another leaves its rest behind.
+    // Longest first: if one name begins with another, its end must not remain.
     .sort(([a], [b]) => b.length - a.length);
   return {
     device: (deviceId) => ids.get(deviceId) ?? 'd?',

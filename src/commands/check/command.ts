@@ -3,7 +3,7 @@
  * earlier ones allow it, and prints one line per finding.
  *
  * Every request to the API is booked in the state first, so it counts in every later run. Without a state, `--check`
- * creates one for that, and it stays. Beside a daemon, the daemon sends the requests (`commands/check/job.ts`).
+ * creates one for that, and it stays. If a daemon is running, the daemon sends the requests (`commands/check/job.ts`).
  */
 
 import type { ProcessPorts } from '../../app/terminal.ts';
@@ -32,7 +32,7 @@ import { bookingRefusal, inspectForCheck, stateLines } from './state.ts';
 /**
  * Runs all checks, prints the result and returns the exit code.
  *
- * @throws UserError (exit 3) when it is interrupted.
+ * @throws UserError (exit 3) if it is interrupted.
  */
 export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): Promise<number> {
   const { command, terminal } = parts;
@@ -53,7 +53,9 @@ export async function runCheckCommand(parts: CheckParts, ports: ProcessPorts): P
   }
 }
 
-/** Writes the bundle also if the check itself fails: a bundle is needed most then. The report names the failure. */
+/**
+ * Writes the bundle even if the check itself fails, because a bundle is needed most then. The report names the failure.
+ */
 async function bundledWhereItFails(parts: CheckParts, ports: ProcessPorts): Promise<ApiFindings> {
   try {
     return await checkAll(parts, ports);
@@ -134,7 +136,7 @@ interface Form {
 function checkLines({ status, name, message, remedy }: CheckLine, { isTTY, isVerbose, width }: Form): string {
   const head = `  ${MARKS[status].padEnd(MARK_WIDTH - 2)}${plainText(name, 60)}`;
   const room = MARK_WIDTH + NAME_WIDTH;
-  // A check that succeeded takes one row: cut to the width of a terminal, whole in a file or a pipe.
+  // A check that succeeded takes one row: shortened to the width of a terminal, complete in a file or a pipe.
   if (status === 'ok' && !isTTY) return `${`${head} `.padEnd(room)}${plainText(message, MOST)}\n`;
   const text = plainText(message, status === 'ok' && !isVerbose ? width - room : MOST);
   const first =
@@ -145,7 +147,7 @@ function checkLines({ status, name, message, remedy }: CheckLine, { isTTY, isVer
   return remedy === null ? first : first + wrap(arrow + plainText(remedy, MOST), arrow.length, width);
 }
 
-/** More is nothing that anybody reads. */
+/** The longest message that is shown. */
 const MOST = 1200;
 
 function verdictText({ checks, requests, exit_code }: CheckReport, isVerbose: boolean): string {

@@ -25,18 +25,18 @@ import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
 
 /** The configuration as far as it can be read. */
 interface ReadForCheck {
-  /** With the API; `null` where it cannot be used. */
+  /** The configuration with the API; `null` if it cannot be used. */
   readonly config: Config | null;
-  /** The settings for the other checks; `null` if not even those can be used. */
+  /** The settings for the other checks; `null` if these cannot be used either. */
   readonly state: Config | StateConfig | null;
   readonly mistakes: readonly Mistake[];
-  /** The configuration as it may be shown to others, valid or not. */
+  /** The configuration in a form that may be shown to others, valid or not. */
   readonly described: DescribedConfig;
 }
 
 /** Reads the configuration. An invalid one is no error here. */
 export function readForCheck(input: ConfigInput): Loaded<Pick<Config, 'log'>> & { readonly read: ReadForCheck } {
-  // Before the secrets are removed from the environment: a secret that is not recognized could be shown.
+  // Before the secrets are removed from the environment, because a secret that is not recognized could be shown.
   const described = describeConfig(input);
   const whole = tryTo(() => loadConfig(input));
   if (!(whole instanceof ConfigError)) {
@@ -102,7 +102,7 @@ export function configLines(
   return notes.lines;
 }
 
-/** Turns a configuration mistake into a line of the check: the message with the key, and the remedy. */
+/** Converts a configuration mistake to a line of the check: the message with the key, and the remedy. */
 function inSentences({ at, what, remedy }: Mistake): { readonly message: string; readonly remedy: string } {
   const text = remedy ?? 'correct it; docs/configuration.md describes every key';
   const sentence = capitalized(text);
@@ -112,7 +112,7 @@ function inSentences({ at, what, remedy }: Mistake): { readonly message: string;
   };
 }
 
-/** Something with an address and a secret. */
+/** A setting with an address and a secret. */
 interface SecretSource {
   readonly urlKey: string;
   readonly url: string;
@@ -137,11 +137,11 @@ function secretSourcesOf(config: Config | StateConfig): SecretSource[] {
   ];
 }
 
-/** Where an orchestrator puts secrets, with permissions that are its own affair. */
+/** Where an orchestrator mounts secrets. Their permissions are the orchestrator's responsibility. */
 const MOUNTED = /^\/(?:var\/)?run\/secrets\//;
 
 interface SecretSources extends Pick<CheckParts, 'secretVariables'> {
-  /** The file that was read; `null` where there is none. */
+  /** The file that was read; `null` if there is none. */
   readonly file: string | null;
 }
 
@@ -171,12 +171,12 @@ function noteSecret(
   }
   notes.warn(name, {
     message: `${path}: every user of this machine can read it (0${mode.toString(8)})`,
-    // The group stays: a daemon of another user may read it by that.
+    // The group's rights stay: the daemon may run as another user and read the file through its group.
     remedy: `chmod o-rwx ${shellText(path)}`,
   });
 }
 
-/** Node then accepts any certificate. */
+/** Reports that Node accepts any certificate. */
 function noteUncheckedTls(notes: CheckNotes): void {
   notes.warn('NODE_TLS_REJECT_UNAUTHORIZED', {
     message:

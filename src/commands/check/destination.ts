@@ -25,13 +25,16 @@ interface CheckedDestination {
   readonly token: Secret | null;
   /** How far back the first sync goes, in ms. */
   readonly historyMs: number;
-  /** The points that it accepted and does not show for their age, as `--verify` recorded them; `null` for none. */
+  /**
+   * The points that the destination accepted and does not show because of their age, as recorded by `--verify`; `null`
+   * for none.
+   */
   readonly hidden: HiddenPoints | null;
 }
 
 interface HiddenPoints {
   readonly points: number;
-  /** The newest of them lies before it. */
+  /** The newest of these points is before this time. */
   readonly toNs: EpochNs;
 }
 
@@ -48,7 +51,7 @@ const NO_DESTINATION: CheckLine = {
 /**
  * Probes every database of the configuration.
  *
- * @returns all lines on them.
+ * @returns all lines about them.
  */
 export async function checkDestinations(
   { writeProbe, terminal }: { readonly writeProbe: boolean; readonly terminal: Pick<TerminalOutput, 'hint'> },
@@ -74,8 +77,8 @@ export async function checkDestinations(
 }
 
 /**
- * Reads the points beyond a retention from the state, as far back as the history goes; `null` for none, or where there
- * is no state that can be read.
+ * Reads the points beyond a retention from the state, as far back as the history goes; `null` for none, or if no state
+ * can be read.
  */
 function hiddenPoints(
   { dataDir }: Pick<StateConfig, 'dataDir'>,
@@ -97,7 +100,7 @@ function hiddenPoints(
     const points = hidden.reduce((sum, each) => sum + each.points, 0);
     return points === 0 ? null : { points, toNs: hidden.reduce((latest, { toNs }) => maxNs(latest, toNs), 0n) };
   } catch (error) {
-    // The lines on the state explain why it cannot be read.
+    // The lines about the state explain why it cannot be read.
     if (!(error instanceof UserError)) throw error;
     return null;
   } finally {
@@ -123,7 +126,7 @@ async function checkDestination(
   }
 }
 
-/** A point of a measurement of its own, which no dashboard of ours reads. */
+/** A point of a separate measurement, which none of our dashboards reads. */
 function probePoint(workspace: string | null, nowMs: number): Readonly<Record<DestinationKind, string>> {
   const tag = workspace !== null && /^[\w.-]+$/.test(workspace) ? `,workspace_id=${workspace}` : '';
   const line = `tidemark_probe${tag} value=1`;
@@ -163,7 +166,7 @@ function noteKind(notes: CheckNotes, { name, kind: configured }: CheckedDestinat
   } else notes.ok('kind', found, database);
 }
 
-/** InfluxDB before 1.8 has no `/api/v2/write`. A proxy may provide it: then writes are accepted. */
+/** InfluxDB before 1.8 has no `/api/v2/write`. If a proxy provides it, writes are accepted. */
 function isTooOld(kind: DestinationKind, version: string | null): boolean {
   return kind === 'influxdb' && version !== null && /^v?1\.[0-7]\b/.test(version);
 }
@@ -207,7 +210,7 @@ function noteWrite(
   }
 }
 
-/** The settings that an accepted write proves. */
+/** The settings that an accepted write confirms. */
 function provenText(kind: DestinationFacts['kind'], hasToken: boolean): string {
   const hasBucket = kind !== 'victoriametrics';
   // Without authentication, VictoriaMetrics accepts any token.
@@ -218,7 +221,7 @@ function provenText(kind: DestinationFacts['kind'], hasToken: boolean): string {
     : 'the address is right (no token is configured)';
 }
 
-/** A database that InfluxDB 3 would create, or cannot create. */
+/** Reports a database that InfluxDB 3 would create, or cannot create. */
 function noteMissing(notes: CheckNotes, { name, bucket }: CheckedDestination, write: WriteAnswer): void {
   notes.ok('reachable', 'the database answers');
   const { what, remedy } = missingAdvice(bucket, configKey(name, 'bucket'));
@@ -256,7 +259,7 @@ function noteLater(
   });
 }
 
-/** InfluxDB 2 accepts writes to the id of a bucket, and finds no such database when it is queried. */
+/** Reports a bucket id: InfluxDB 2 accepts writes to it, but finds no such database when it is queried. */
 function noteBucketId(notes: CheckNotes, { name, bucket }: CheckedDestination): void {
   if (!/^[\da-f]{16}$/.test(bucket)) return;
   notes.warn('bucket', {
@@ -307,7 +310,7 @@ function noteRetention(
     );
 }
 
-/** Whether the dashboards and `--verify` get answers. */
+/** Reports whether the dashboards and `--verify` get answers. */
 function noteQueries(notes: CheckNotes, { name }: CheckedDestination, { kind, isQueried }: DestinationFacts): void {
   const language = kind === 'victoriametrics' ? 'PromQL' : 'InfluxQL';
   if (isQueried === null)

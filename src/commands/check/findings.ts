@@ -72,7 +72,7 @@ export function noteHistory(
 
 /** The input of the estimate of the requests. */
 interface ScheduleFacts {
-  /** The facts of the line of the plan. */
+  /** The facts in the line about the plan. */
   readonly plan: NonNullable<CheckLine['facts']>;
   /** The devices of the state; none before the first sync. */
   readonly fleet: FleetRates;
@@ -83,8 +83,8 @@ interface ScheduleFacts {
 }
 
 /**
- * Whether the plan carries the schedules, by the estimate of `--plan`: devices report at their measured rate, or at the
- * rate of the measured ones, or once a minute.
+ * Reports whether the plan is enough for the schedules, by the estimate of `--plan`: devices report at their measured
+ * rate, or at the rate of the measured ones, or once a minute.
  */
 export function noteSchedules(
   notes: CheckNotes,
@@ -144,7 +144,7 @@ const SCHEDULE_KEYS = [
   ['idlePolls', 'sync.idle_poll'],
 ] as const;
 
-/** Whether the key is of the workspace that the state belongs to. */
+/** Reports whether the key belongs to the workspace of the state. */
 export function noteWorkspace(notes: CheckNotes, account: Account, pinned: string | null): CheckLine {
   const found = plainText(account.workspaceId, 80);
   const facts = { workspace_id: account.workspaceId };
@@ -158,7 +158,7 @@ export function noteWorkspace(notes: CheckNotes, account: Account, pinned: strin
   });
 }
 
-/** Clocks that differ by less are as good as equal. */
+/** A smaller difference between clocks does not matter. */
 const SKEW_REPORTED_MS = 10 * SECOND_MS;
 
 /** Compares this machine's clock with the API's. */
@@ -203,9 +203,7 @@ export function noteQuota(
 
 const UNSEEN = 'unknown';
 
-/**
- * Reports observations about undocumented behaviour, made by this check or by the process that works with the state.
- */
+/** Reports observations about undocumented behaviour, made by this check or by the process that uses the state. */
 export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage | null): void {
   const { waitHeaders, challengeHeaders, rateLimit, pageTaken, pageRefused } = learnt;
   const seen = (isSeen: boolean) => (isSeen ? notes.ok : notes.skip);

@@ -1,8 +1,8 @@
 /**
  * The API checks of `--check`, alone or as a job of the daemon, which uses its own key, rate limiter and state. They
- * find out whether the key is accepted and what it may read, with at most six requests, one after the other. Each
- * request passes the rate limiter and is booked, none is sent twice, and the check ends early once further requests
- * cannot show anything new.
+ * find out whether the key is accepted and what it may read, with at most six requests, one after another. Each request
+ * passes the rate limiter and is booked, none is sent twice, and the check ends early once further requests cannot show
+ * anything new.
  *
  * Promises: nothing is archived, delivered or pinned to the state. Only the limits of the plan are stored, and only if
  * none are known yet, because the rate limiter needs them. A problem with one request does not keep others from being
@@ -42,21 +42,21 @@ import {
 
 interface CheckApiParts extends Pick<Sync, 'limitedApi' | 'learnt' | 'waits'> {
   readonly context: Pick<SyncContext, 'store' | 'serverClock' | 'quota' | 'settings'> & { readonly clock: Clock };
-  /** The workspace that the state belongs to, by its id in the API; `null` where it belongs to none yet. */
+  /** The workspace that the state belongs to, by its id in the API; `null` if it belongs to none yet. */
   readonly knownWorkspace: () => string | null;
-  /** How long a request may take once it may go. */
+  /** How long a request may take after it was sent. */
   readonly timeoutMs: number;
 }
 
 const CANCELLED: JobEnd = { state: 'cancelled', exitCode: 1, summary: null, message: 'the check was cancelled' };
 
-/** How long to wait for the daemon to use the key that its file has now: it reads the file every ten seconds. */
+/** How long to wait until the daemon uses the current key of its file: it reads the file every ten seconds. */
 const NEW_KEY_MS = 15 * SECOND_MS;
 
-/** The worker for `runJobs`: its summary is the findings at the API. */
+/** The worker for `runJobs`. Its summary is the findings about the API. */
 export function createCheckWorker(
   parts: CheckApiParts & {
-    /** Whether the file of the key has another key than the one in use. */
+    /** Whether the file of the key contains another key than the one in use. */
     readonly hasOtherKey: () => boolean;
   },
 ): (args: unknown, signal: AbortSignal) => JobWork {
@@ -76,7 +76,7 @@ export function createCheckWorker(
   };
 }
 
-/** Sends the requests of the check once the daemon uses the key of its file: the one before may be revoked. */
+/** Sends the requests of the check once the daemon uses the key in its file: the previous key may be revoked. */
 async function checkWithNewKey(
   parts: Parameters<typeof createCheckWorker>[0],
   onRequest: (scope: Scope) => void,
@@ -154,7 +154,7 @@ async function requestAccount(
   if (account === null) return null;
   notes.ok('account:read', 'granted');
   const pinned = knownWorkspace();
-  // Without the plan's limits the rate limiter is very slow; the limits of another workspace do not belong in this
+  // Without the plan's limits the rate limiter is very slow. The limits of another workspace do not belong in this
   // state.
   if (store.account() === null && (pinned === null || pinned === account.workspaceId)) store.saveAccount(account, []);
   return account;
@@ -165,7 +165,7 @@ function noteDevices(notes: CheckNotes, { devices, nextCursor }: DevicePage): vo
   notes.ok('devices:read', message, { devices: devices.length });
 }
 
-/** The id of a device that no workspace has: with the scope it is answered by 404. */
+/** The id of a device that no workspace has. With the scope, the answer is 404. */
 const UNKNOWN_DEVICE = 'tidemark-check';
 
 async function requestTelemetry(
@@ -202,7 +202,7 @@ async function requestTelemetry(
   });
 }
 
-/** The one that was seen last: it has something to show. */
+/** The device that was seen last, because it probably has readings. */
 function deviceToCheck(page: DevicePage | null): DeviceRecord | null {
   return (page?.devices ?? []).reduce<DeviceRecord | null>(
     (best, device) => (best === null || (device.lastSeenAt ?? 0n) > (best.lastSeenAt ?? 0n) ? device : best),
@@ -224,10 +224,10 @@ function has({ lines }: CheckNotes, name: string): boolean {
   return lines.some((line) => line.name === name);
 }
 
-/** How long the check waits for quota, because a person waits for its result. */
+/** How long the check waits for quota. It is short because a person waits for the result. */
 const PATIENCE_MS = 1.5 * MINUTE_MS;
 
-/** The longest wait after a 429 that the check sits out. */
+/** The longest wait after a 429 that the check accepts. */
 const SHORT_WAIT_MS = 15 * SECOND_MS;
 
 interface ProberParts {
@@ -244,7 +244,7 @@ interface ProbeSpec<T> {
   /** The scope that it tests; `null` for an additional request, whose faults are not reported. */
   readonly scope: Scope | null;
   readonly put: (signal: AbortSignal) => Promise<Reply<T>>;
-  /** Takes a fault that answers the question, and returns whether it does: then it is not reported. */
+  /** Takes a fault that answers the question, and returns whether it does. Then it is not reported. */
   readonly takeFault?: (fault: ApiFault) => boolean;
 }
 
@@ -256,13 +256,13 @@ interface Prober {
    * of the API.
    */
   probe<T>(spec: ProbeSpec<T>, signal: AbortSignal): Promise<T | null>;
-  /** Why no more requests are sent, in words; `null` while they are. */
+  /** Why no more requests are sent, in words; `null` while requests are sent. */
   stoppedBy(): string | null;
-  /** Whether the API has let the key in: it answered, or refused for want of a scope. */
+  /** Whether the API has accepted the key: it answered, or rejected a request only for a missing scope. */
   hasAnswered(): boolean;
 }
 
-/** Faults after which all else would fail as well. */
+/** Faults after which all other requests would fail as well. */
 const STOPPING: Readonly<Partial<Record<ApiFaultKind, string>>> = {
   unauthorized: 'the API refuses the key',
   'no-api-access': 'the API refuses access',
@@ -271,13 +271,13 @@ const STOPPING: Readonly<Partial<Record<ApiFaultKind, string>>> = {
   'not-found': 'there is no such endpoint',
 };
 
-/** Faults that pass, or not: the second one is enough. */
+/** Faults that may pass. The second one ends the check. */
 const DOUBTFUL: readonly ApiFaultKind[] = ['server-fault', 'malformed'];
 
-/** Faults that a key gets which is accepted. */
+/** Faults that occur only with an accepted key. */
 const LETS_IN: readonly ApiFaultKind[] = ['scope-missing', 'invalid-request', 'range-too-large'];
 
-/** Creates a prober, which sends no more requests once a fault shows that these would fail too. */
+/** Creates a prober. It sends no more requests once a fault shows that these would fail too. */
 function createProber(parts: ProberParts): Prober {
   let stopped: string | null = null;
   let doubtful = 0;
@@ -338,7 +338,7 @@ async function afterShortWait<T>(
 }
 
 /**
- * Gives up if the rate limiter would delay the request for long.
+ * Gives up if the rate limiter would delay the request for too long.
  *
  * @throws ApiFault `throttled` then.
  */
@@ -382,11 +382,11 @@ interface Bounds {
 const BOUNDS = 'bounds';
 
 /**
- * Whether the API counts the bounds of a window as part of it: tested with readings that lie on whole seconds, the only
- * times that can be requested exactly.
+ * Tests whether the API includes the bounds of a window in its range, with readings at whole seconds, because only such
+ * times can be requested exactly.
  *
- * @param page readings of a device; `null` where none came.
- * @param probe requests a window of it; `null` where none came.
+ * @param page readings of a device; `null` if none came.
+ * @param probe requests a window of the device; `null` if no answer came.
  */
 async function noteBounds(
   notes: CheckNotes,

@@ -12,9 +12,9 @@ import { getPage } from '../shared/get-page.ts';
 import { type CheckLine, type CheckNotes, createNotes } from './report.ts';
 
 /**
- * All lines on the status page.
+ * All lines about the status page.
  *
- * @param isRunning whether a process works with the state; `null` if that is not known
+ * @param isRunning whether a process uses the state; `null` if that is not known
  */
 export async function checkPage(config: Config | StateConfig, isRunning: boolean | null): Promise<CheckLine[]> {
   const notes = createNotes('page');
@@ -88,7 +88,7 @@ async function noteFree(
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
     const health = await healthAt(listen).catch(() => null);
-    // To stop a daemon of Tidemark would stop the sync of this workspace or of another one.
+    // Stopping a Tidemark daemon would stop the sync of this workspace or of another one.
     if (health !== null && isRunning === null) noteHealth(notes, address, health);
     else if (health !== null) {
       const message = `${address}: a Tidemark daemon with another data_dir answers there`;

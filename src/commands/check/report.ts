@@ -1,9 +1,9 @@
 /**
  * The lines of `--check` and the result that they add up to. Pure.
  *
- * - `ok`: as it should be, or a fact worth knowing.
- * - `warn`: it works, but someone should look into it.
- * - `fail`: it does not work, or not as promised; the remedy is the next step.
+ * - `ok`: correct, or a fact worth knowing.
+ * - `warn`: it works, but an operator should look into it.
+ * - `fail`: it does not work, or not as promised. The remedy is the next step.
  * - `skip`: it was not checked; the message gives the reason.
  */
 
@@ -49,7 +49,7 @@ export interface CheckReport {
   readonly version: string;
   readonly ok: boolean;
   readonly exit_code: CheckExit | 0;
-  /** Requests that the check has used, sent by any process. */
+  /** Requests that the check has used, whichever process has sent them. */
   readonly requests: number;
   readonly checks: readonly CheckLine[];
 }
@@ -63,7 +63,7 @@ export interface ApiFindings {
 /** The most requests that a check may use, whatever the answers are. */
 export const CHECK_REQUESTS = 6;
 
-/** Gathers the lines of one area: each call adds one, and gives it back. */
+/** Collects the lines of one area: each call adds one and returns it. */
 export interface CheckNotes {
   readonly lines: CheckLine[];
   ok(name: string, message: string, facts?: CheckLine['facts']): CheckLine;
@@ -103,7 +103,7 @@ export function createNotes(area: CheckArea, destination: string | null = null):
 /** The worst first: nothing starts with a wrong configuration, and nothing is read without a key. */
 const WORST_FIRST = [78, 77, 1] as const;
 
-/** Beside a wrong configuration: the checks that fail where a daemon exits at its start. */
+/** The checks, in addition to the configuration, whose failure makes a daemon exit at its start. */
 const NEEDED_TO_START: Partial<Readonly<Record<CheckArea, readonly string[]>>> = {
   state: ['directory', 'file', 'in use'],
   api: ['workspace'],
@@ -122,7 +122,7 @@ export function checkExit(checks: readonly CheckLine[]): CheckExit | 0 {
 /**
  * Makes the report of these lines.
  *
- * @param isForStart whether only the lines decide the exit code that fail where a daemon exits at its start
+ * @param isForStart whether only failures that make a daemon exit at its start decide the exit code
  */
 export function checkReport(
   version: string,
@@ -136,7 +136,7 @@ export function checkReport(
   return { version, ok, exit_code: exitCode, requests, checks: inOrder(checks) };
 }
 
-/** By area and destination, in each as they came. */
+/** The lines by area and destination, each group in its original order. */
 function inOrder(checks: readonly CheckLine[]): CheckLine[] {
   const places = [...new Set(checks.map(({ destination }) => destination))];
   const rank = ({ area, destination }: CheckLine): number =>
@@ -145,8 +145,8 @@ function inOrder(checks: readonly CheckLine[]): CheckLine[] {
 }
 
 /**
- * Observations about undocumented behaviour and other details for developers: shown with `--verbose`, or if they are
- * not in order.
+ * Observations about undocumented behaviour and other details for developers: shown with `--verbose`, or if they are a
+ * problem.
  */
 const INTERNAL: ReadonlySet<string> = new Set([
   'bounds',
@@ -164,7 +164,7 @@ export function isShown({ name, status }: CheckLine): boolean {
   return status === 'warn' || status === 'fail' || !INTERNAL.has(name);
 }
 
-/** Adds a line on a request that was not sent. */
+/** Adds a line about a request that was not sent. */
 export function noteNotTried(notes: CheckNotes, name: string, why: string): CheckLine {
   return notes.skip(name, `not tried: ${why}`, { not_tried: why });
 }
@@ -174,12 +174,12 @@ function whyNotTried({ facts }: CheckLine): string | null {
   return typeof why === 'string' ? why : null;
 }
 
-/** The line on the requests as a whole. */
+/** The line about all requests together. */
 export const REQUESTS = 'requests';
 
 /**
- * The lines to show without `--verbose`: the requests that were not sent for one reason have one line in all, and none
- * where another line on the requests has the reason.
+ * The lines to show without `--verbose`. Requests that were not sent for one reason share one line; they have none if
+ * another line about the requests has the reason.
  */
 export function shownLines(checks: readonly CheckLine[]): CheckLine[] {
   const left = checks.filter((check) => whyNotTried(check) !== null);
@@ -220,7 +220,7 @@ function isLine(value: unknown): value is CheckLine {
   );
 }
 
-/** Turns an error into the message and the remedy of a check. */
+/** Converts an error to the message and the remedy of a check. */
 export function errorText({ what, remedy }: UserError): { readonly message: string; readonly remedy: string } {
   return { message: what, remedy: capitalized(remedy ?? 'See docs/troubleshooting.md.') };
 }

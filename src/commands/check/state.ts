@@ -65,11 +65,11 @@ export function stateLines(view: StateView, config: StateConfig): CheckLine[] {
   return notes.lines;
 }
 
-/** Why no request can be booked in the state, and none is made; `null` where they can. */
+/** Why no request can be booked in the state, so that none is sent; `null` if requests can be booked. */
 export function bookingRefusal(view: StateView): string | null {
   if (!canBeWritten(view)) return 'the state cannot be used';
   const isOlder = view.found !== null && !('problem' in view.found) && view.found.version < view.found.newestVersion;
-  // A check leaves the way back open.
+  // A check does not upgrade the state, so that the older version can still be used.
   return isOlder && view.isLocked === false ? 'a check does not upgrade a state of an older version' : null;
 }
 
@@ -92,7 +92,7 @@ function noteDirectory(notes: CheckNotes, place: DataDirFacts, isLocked: StateVi
   }
 }
 
-/** Where no state can be, nothing else about it is known. */
+/** Reports that there can be no state here, so that nothing else about it is known. */
 function noteNoDirectory(notes: CheckNotes, { place: { directory }, found }: StateView): void {
   const message = `${directory}: this path, or a part of it, is not a directory`;
   const remedy = 'Set data_dir to another directory, or mount the missing file system.';
@@ -125,7 +125,7 @@ function noteRefusal(
   }
   const owner = refused === null ? '' : `, which belongs to user ${refused.ownerUid}`;
   const message = `this user (${uid}) may not write to ${path}${owner}`;
-  // Another owner would take the state away from a process that works with it.
+  // Another owner would take the state away from a process that uses it.
   if (isLocked !== false) {
     const user = refused === null ? 'its owner' : `user ${refused.ownerUid}`;
     notes.fail('directory', {
@@ -142,8 +142,8 @@ function noteRefusal(
 }
 
 /**
- * Whether other users may read a directory. A group without other members counts as the owner: root's, as in the
- * container's volume, and the user's own, as Kubernetes sets it (`fsGroup`).
+ * Whether other users may read a directory. A group without other members counts as the owner: root's group, as in the
+ * container's volume, and the user's own group, as Kubernetes sets it (`fsGroup`).
  */
 function isOpenToOthers({ mode, groupGid }: OwnedPath, uid: number): boolean {
   return (mode & (groupGid === 0 || groupGid === uid ? 0o007 : 0o077)) !== 0;
@@ -250,7 +250,7 @@ function noteDisk(
   else {
     notes.warn('disk', {
       message: `${message}, but the archive may grow by ${byteSize(mayGrowBytes)}: polling would stop at ${byteSize(MIN_FREE_BYTES)} free`,
-      // Copied while a process writes, the files do not belong together.
+      // Files that are copied while a process writes do not belong together.
       remedy: 'Lower archive.max_size, or stop Tidemark and move data_dir to a larger disk.',
       facts,
     });

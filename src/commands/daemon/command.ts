@@ -27,15 +27,15 @@ import { ratesOfState } from '../shared/state-report.ts';
 /**
  * Runs the daemon until it is stopped.
  *
- * @param secrets the texts that must not be shown; a new key is added.
+ * @param secrets the texts that must not be shown; a new key is added to them.
  * @returns the exit code.
  */
 export async function runDaemonCommand(
   { config, secrets, terminal }: { config: Config; secrets: Secret[]; terminal: TerminalOutput },
   ports: ProcessPorts,
 ): Promise<number> {
-  // Nothing is created for a daemon that cannot serve. Where there is a state, another process with it is the better
-  // news.
+  // Nothing is created for a daemon that cannot serve its page. If there is a state, an error about another process
+  // that uses it is more helpful.
   if (!existsSync(join(config.dataDir, STATE_FILE))) await requireFree(config.listen);
   const key = createKeySource(config.api, { readFile: ports.readFile, secrets, onUnusable: reportOdd(terminal) });
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
@@ -54,11 +54,11 @@ export async function runDaemonCommand(
   });
 }
 
-/** The settings of jobs beside the sync. */
+/** The settings of jobs, in addition to the sync. */
 interface JobSettings {
   readonly timeoutMs: number;
   readonly dataDir: string;
-  /** Whether the file of the API key has another key than the one in use. */
+  /** Whether the file of the API key contains another key than the one in use. */
   readonly hasOtherKey: () => boolean;
 }
 
@@ -82,7 +82,7 @@ function createJobParts(sync: Sync, { scrub }: TerminalOutput, place: JobSetting
 
 type Worker = JobParts['workers'][string];
 
-/** A worker that is loaded when there is work for it: a daemon without such work starts without it. */
+/** A worker whose code is loaded when there is work for it, so that a daemon without such work starts faster. */
 function lazily(load: () => Promise<Worker>): Worker {
   return (args, signal, save) => {
     let work: ReturnType<Worker> | null = null;

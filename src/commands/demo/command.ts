@@ -1,6 +1,6 @@
 /**
- * The command `--demo`: serves a simulated workspace over real HTTP and runs the daemon with it, or serves the
- * workspace alone, for a configuration of one's own.
+ * The command `--demo`: serves a simulated workspace over real HTTP and runs the daemon with it, or serves only the
+ * workspace, for the user's own configuration.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ import { serveSimulator } from '../../sim/server.ts';
 import { createSimulator } from '../../sim/simulator.ts';
 import type { CommandRun } from '../shared/command.ts';
 
-/** A plan with which the demo fills in minutes, and still shows the quota at work. */
+/** A plan with which the demo fills in minutes, and still shows the effect of the quota. */
 const PLAN = {
   planId: 'demo',
   name: 'Demo',
@@ -34,7 +34,7 @@ const PLAN = {
 
 const LOOPBACK = '127.0.0.1';
 
-/** Something moves on the page every few seconds. */
+/** The page changes every few seconds. */
 const OFTEN = readCron('*/5 * * * * *') as Schedule;
 
 type DemoRun = CommandRun<{ readonly apiOnly: boolean }, DemoConfig>;
@@ -50,10 +50,10 @@ export async function runDemoCommand(run: Omit<DemoRun, 'secrets'>, ports: Proce
   return 0;
 }
 
-/** Where the API is served alone, unless `TIDEMARK_LISTEN` names another place. */
+/** The address of the API when it is served alone, unless `TIDEMARK_LISTEN` gives another one. */
 const API_PLACE: Listen = { host: LOOPBACK, port: 9465 };
 
-/** Fixed, so that the API has the same readings after a restart: a state that was filled from it stays right. */
+/** Fixed, so that the API has the same readings after a restart and a state that was filled from it stays valid. */
 const API_BEGAN_MS = Date.UTC(2026, 0, 1);
 
 /** Serves the simulated API alone until it is stopped, and prints its address and its key. */
@@ -100,7 +100,7 @@ async function runDemo({ config, terminal }: Omit<DemoRun, 'secrets'>, ports: Pr
     dataDir: config.dataDir ?? temporaryDirectory(closers),
   });
   closers.defer(sync.close);
-  // A state that is used again continues with its simulated workspace.
+  // A state that is used again continues with its own simulated workspace.
   simulator.world = createDemoWorld(ensureBeganAtMs(sync.context.store));
   const service = {
     sync,
@@ -116,7 +116,7 @@ async function runDemo({ config, terminal }: Omit<DemoRun, 'secrets'>, ports: Pr
 
 const BEGAN_AT = 'demo_began_at_ms';
 
-/** Returns when the demo of this state was started first; stores the present at the first start. */
+/** Returns when the demo of this state was first started; stores the present at the first start. */
 function ensureBeganAtMs({ fact, saveFact }: Store): EpochMs {
   const stored = fact(BEGAN_AT);
   if (stored !== null) return Number(stored);

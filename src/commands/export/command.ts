@@ -1,10 +1,9 @@
 /**
- * `--export`: reads the archive beside any process that uses it and writes the points to standard output. The result
+ * `--export`: reads the archive, while another process may use it, and writes the points to standard output. The result
  * goes to standard error, as text or, with `--json`, as one object in one line.
  *
- * Promises: every line that is in the archive from beginning to end of the export is written once, each part in the
- * order of time (`core/state/archive.ts`), whatever the daemon does meanwhile. Memory does not depend on the size of
- * the export.
+ * Promises: every line that is in the archive during the whole export is written once, each part in the order of time
+ * (`core/state/archive.ts`), whatever the daemon does meanwhile. Memory does not depend on the size of the export.
  */
 
 import { realClock } from '../../app/real-clock.ts';
@@ -27,10 +26,10 @@ import { readRange } from '../shared/options.ts';
 import { createFormatter, type ExportFormatter } from './format.ts';
 
 /**
- * Exports.
+ * Runs the export.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runExportCommand(
   { command, config, terminal }: CommandRun<ExportCommand>,
@@ -60,7 +59,7 @@ export async function runExportCommand(
         return isTaken;
       },
       clock: realClock,
-      // Between the lines of a terminal that shows the export itself it would only be in the way.
+      // On a terminal that shows the export itself, progress lines would be in the way.
       onStep: ports.stdout.isTTY ? () => {} : createShow(view, range, terminal),
     };
     const end = await runExport(parts, ports.signal).finally(terminal.endProgress);
@@ -74,7 +73,7 @@ export async function runExportCommand(
   }
 }
 
-/** Shows how far it is: by devices, and within one by time. */
+/** Shows the progress: by devices, and within a device by time. */
 function createShow(view: ArchiveView, range: ReadRange, { showWork }: TerminalOutput) {
   const total = Math.max(1, range.devices.length > 0 ? new Set(range.devices).size : view.deviceCount());
   const beganMs = realClock.monoMs();
@@ -161,7 +160,7 @@ interface ExportParts {
   /**
    * Writes a piece of the text.
    *
-   * @returns whether anybody reads on.
+   * @returns whether the reader is still there.
    */
   readonly write: (text: string) => Promise<boolean>;
   readonly clock: Clock;
@@ -173,25 +172,25 @@ interface ExportParts {
 interface ExportCounts {
   /** The number of points: every line is one. */
   readonly lines: number;
-  /** Instants of devices that had any. */
+  /** Readings: instants of a device with at least one line. */
   readonly readings: number;
-  /** Devices with lines of their own among them. */
+  /** Devices that have lines. */
   readonly devices: number;
 }
 
 interface ExportEnd extends ExportCounts {
-  /** `unread`: the reader has gone away. */
+  /** `unread`: the reader has closed the pipe. */
   readonly outcome: 'complete' | 'unread' | 'interrupted';
 }
 
-/** About how much is read from the archive in one step, and written at once, in characters. */
+/** About how many characters are read from the archive in one step, and written at once. */
 const STEP_BYTES = 256 * 1024;
 const WRITE_LENGTH = 64 * 1024;
 
-/** How long it goes on without giving others (signals, timers) their turn. */
+/** How long it continues without giving other work (signals, timers) a turn. */
 const TURN_MS = 50;
 
-/** Writes it all. An abort is an outcome, no error. */
+/** Writes everything. An abort is an outcome, not an error. */
 export async function runExport(parts: ExportParts, signal: AbortSignal): Promise<ExportEnd> {
   const { archiveReader, range, formatter, clock, onStep } = parts;
   const counts = { lines: 0, readings: 0, devices: 0 };
@@ -217,7 +216,7 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
       if (ended !== null) return { ...taken, outcome: ended };
       taken = { ...counts };
     }
-    // Writing to a file is over at once, and gives no one a turn: Ctrl-C would have no effect.
+    // Writing to a file finishes at once and gives no other work a turn, so Ctrl-C would have no effect.
     if (clock.monoMs() - turnMs >= TURN_MS) {
       await clock.sleep(0);
       turnMs = clock.monoMs();
@@ -229,7 +228,7 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
   return ended === null ? { ...counts, outcome: 'complete' } : { ...taken, outcome: ended };
 }
 
-/** Lines come in the order of time: a reading begins where the instant is another one. */
+/** Counts readings. Lines come in the order of time, so a reading begins when the instant changes. */
 function createReadingCount(): (piece: ReadPiece) => number {
   let [device, stamp]: [string | null, string] = [null, ''];
   return ({ deviceId, lines }) => {
@@ -241,13 +240,13 @@ function createReadingCount(): (piece: ReadPiece) => number {
       stamp = line.slice(line.lastIndexOf(' '));
       readings += 1;
     }
-    // A copy: a piece of a text keeps all of it in memory.
+    // A copy, because a slice of a text keeps the whole text in memory.
     stamp = structuredClone(stamp);
     return readings;
   };
 }
 
-/** Gathers small pieces, so that many devices with little each do not make a write each. */
+/** Collects small pieces, so that many devices with few lines do not cause one write each. */
 function createOutput({ write }: Pick<ExportParts, 'write'>, signal: AbortSignal) {
   let waiting = '';
   return {
@@ -255,7 +254,7 @@ function createOutput({ write }: Pick<ExportParts, 'write'>, signal: AbortSignal
       waiting += text;
     },
     isFull: () => waiting.length >= WRITE_LENGTH,
-    /** @returns how it ends with this; `null` where it continues. */
+    /** Writes the collected pieces. Returns how the export ends because of it; `null` if it continues. */
     flush: async (): Promise<'unread' | 'interrupted' | null> => {
       if (waiting === '') return signal.aborted ? 'interrupted' : null;
       // After an interruption, a reader that does not read is not waited for.

@@ -8,15 +8,15 @@
 import { readFieldValue, readSeries, seriesOf } from '../../core/lines/line-reader.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 
-/** Turns lines of the archive into the text of an export. */
+/** Converts lines of the archive to the text of an export. */
 export interface ExportFormatter {
-  /** The text before everything else; may be empty. */
+  /** The text before everything else, which may be empty. */
   readonly header: string;
   /** Formats lines, each with its line end. */
   text(lines: readonly string[]): string;
 }
 
-/** A formatter for telemetry lines (csv, ndjson) or any (lp). */
+/** Creates a formatter for telemetry lines (csv, ndjson) or any lines (lp). */
 export function createFormatter(format: 'csv' | 'ndjson' | 'lp'): ExportFormatter {
   if (format === 'lp') return { header: '', text: (lines) => (lines.length === 0 ? '' : `${lines.join('\n')}\n`) };
   const isCsv = format === 'csv';
@@ -58,38 +58,38 @@ function jsonSeries(series: string): string {
   return JSON_TAGS.map((key) => `"${key}":${JSON.stringify(tags.get(key) ?? '')}`).join(',');
 }
 
-/** Matches texts that a spreadsheet may take for a formula, also after spaces and in full width. */
+/** Matches texts that a spreadsheet may take for a formula, including after spaces and in full width. */
 const FORMULA = /^\s*[=+\-@\uff0b\uff0d\uff1d\uff20]/u;
 
-/** A text as a cell: harmless, and quoted where it has to be. */
+/** A text as a cell: harmless, and quoted if needed. */
 function csvText(text: string): string {
   const harmless = FORMULA.test(text) ? `'${text}` : text;
   return /[",\r\n]|^\s|\s$/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
 }
 
-/** Numbers and booleans stay as they are: `-1.5` is a number and no formula. */
+/** Numbers and booleans stay unchanged: `-1.5` is a number and no formula. */
 function csvValue(raw: string): string {
   return raw.startsWith('"') ? csvText(String(readFieldValue(raw))) : raw;
 }
 
-/** The digits of a number in a line are those of JSON. */
+/** The digits of a number in a line are valid JSON. */
 function jsonValue(raw: string): string {
   return raw.startsWith('"') ? JSON.stringify(readFieldValue(raw)) : raw;
 }
 
 interface KnownSeries {
-  /** How a line of it begins, up to the space before the field. */
+  /** The beginning of its lines, up to the space before the field. */
   readonly prefix: string;
   readonly length: number;
   readonly columns: string;
-  /** Which one followed it last: sensors of a device come in turns. */
+  /** The series that followed it last, because the sensors of a device come in turns. */
   next: KnownSeries | null;
 }
 
-/** How many series are remembered. */
+/** How many series are cached. */
 const REMEMBERED = 4096;
 
-/** Caches the columns of each series, computed once for many lines. */
+/** Caches the columns of each series, which are computed once for many lines. */
 function createSeriesMemory(columnsOf: (series: string) => string): (line: string) => KnownSeries {
   const known = new Map<string, KnownSeries>();
   let last: KnownSeries | null = null;
@@ -103,7 +103,7 @@ function createSeriesMemory(columnsOf: (series: string) => string): (line: strin
     let found = known.get(series);
     if (found === undefined) {
       if (known.size >= REMEMBERED) known.clear();
-      // Copies: a piece of a text keeps all of it in memory.
+      // Copies, because a slice of a text keeps the whole text in memory.
       const copy = structuredClone(series);
       found = { prefix: `${copy} `, length: copy.length, columns: columnsOf(copy), next: null };
       known.set(copy, found);
@@ -114,7 +114,7 @@ function createSeriesMemory(columnsOf: (series: string) => string): (line: strin
   };
 }
 
-/** RFC 3339 of the digits at the end of a line, in nanoseconds: with as many digits as the time has. */
+/** Converts the nanoseconds at the end of a line to RFC 3339 with as many digits as the time needs. */
 function createTimes(): (line: string, from: number) => string {
   let lastDay = Number.NaN;
   let date = '';

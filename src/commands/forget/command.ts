@@ -1,6 +1,6 @@
 /**
  * The command `--forget --device ID`: removes a device alone under the lock, or through the daemon that holds it, and
- * prints what was removed and what was not touched.
+ * prints what was removed and what was kept.
  */
 
 import { createSyncOptions } from '../../app/settings.ts';
@@ -24,7 +24,7 @@ const NOT_SHOWN = 'The daemon runs another version of Tidemark, so its result ca
  * Runs the command and prints the result.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runForgetCommand(run: CommandRun<ForgetCommand>, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
@@ -74,7 +74,7 @@ function isSummary(value: unknown): value is ForgetSummary {
   return typeof outcome === 'string' && typeof points === 'number' && typeof exit_code === 'number';
 }
 
-/** At most 80 columns wide, but for statements to be copied. */
+/** The summary as text, at most 80 columns wide except for statements to copy. */
 function forgetText(deviceId: string, summary: ForgetSummary): string {
   const { outcome, points, quarantined, alerts, is_listed, is_log_empty } = summary;
   const name = plainText(deviceId, 60);

@@ -1,9 +1,8 @@
 /**
  * `--forget --device ID`, alone or as a job of the daemon: removes everything that is stored about a device.
  *
- * Promises: a device that would be synced again, or that has points which a configured database has not accepted, is
- * refused. Once the removal has begun, nothing more of the device is committed, and the removal is completed even after
- * a crash.
+ * Promises: a device that would be synced again, or has points that a configured database has not accepted, is refused.
+ * Once the removal has begun, no more data of the device is committed, and the removal is completed even after a crash.
  */
 
 import { findDeviceIds } from '../../core/device-names.ts';
@@ -23,11 +22,11 @@ import type { JobWork } from '../../scheduler/jobs.ts';
 export interface ForgetSummary extends ForgottenCounts {
   readonly outcome: 'complete' | 'waiting' | 'interrupted';
   readonly exit_code: ExitCode;
-  /** Whether it is listed by the API anyway, as an excluded device is: its entry comes back, its readings do not. */
+  /** Whether the API still lists it, as an excluded device: its entry comes back, its readings do not. */
   readonly is_listed: boolean;
   /**
-   * Whether no other process was reading the state; otherwise its write-ahead log contains removed data until the next
-   * write.
+   * Whether no other process was reading the state. If one was, the write-ahead log contains removed data until the
+   * next write.
    */
   readonly is_log_empty: boolean;
 }
@@ -35,20 +34,20 @@ export interface ForgetSummary extends ForgottenCounts {
 /** The input of {@link forgetDevice}. */
 export interface ForgetParts extends Pick<SyncContext, 'store' | 'clock' | 'observe' | 'noteDeviceLeft'> {
   readonly filter: Pick<DeviceFilter, 'excludes'>;
-  /** Called to remove what is stored about a device outside of the state. */
+  /** Called to remove the data about a device outside the state. */
   readonly forgotten: (deviceId: string) => void;
   /** The configured databases that are destinations in the state. */
   readonly configured: () => readonly { readonly id: number; readonly name: string }[];
 }
 
-/** The sync whose state is changed; its databases are those of the configuration. */
+/** The sync whose state is changed. Its databases are the configured ones. */
 interface WorkOf {
   readonly context: SyncContext;
   readonly destinations: readonly DestinationOptions[];
   readonly forgotten: (deviceId: string) => void;
 }
 
-/** Collects the parts that the removal needs, in a daemon and alone. */
+/** Collects the parts that the removal needs, in a daemon or alone. */
 export function forgetParts({ context, destinations, forgotten }: WorkOf): ForgetParts {
   const { store, clock, observe, noteDeviceLeft, settings } = context;
   return {
@@ -63,13 +62,13 @@ export function forgetParts({ context, destinations, forgotten }: WorkOf): Forge
 }
 
 interface Progress {
-  /** The part of the archive that was gone through. */
+  /** The part of the archive that was scanned. */
   share: number;
   /** The points that were removed. */
   points: number;
 }
 
-/** How often it is tried to empty the write-ahead log, and how long is waited between. */
+/** How often emptying the write-ahead log is tried, and how long to wait between two tries. */
 const LOG_TRIES = 20;
 const LOG_WAIT_MS = 100;
 
@@ -81,7 +80,7 @@ export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: 
       (summary) => endWith(summary, summary.exit_code, summary.outcome === 'interrupted'),
       (error: unknown): JobEnd => {
         if (!(error instanceof UserError) || error.ends === 'process') throw error;
-        // Its message also says what was removed, where the daemon stops.
+        // Its message also shows what was removed before the daemon stopped.
         return { state: 'failed', exitCode: error.exitCode, summary: null, message: error.message };
       },
     );
@@ -90,9 +89,9 @@ export function createForgetWorker(parts: ForgetParts): (args: unknown, signal: 
 }
 
 /**
- * Forgets a device.
+ * Removes a device.
  *
- * @throws UserError where it must not be: unknown (2), synced again at once (1), not delivered yet (3).
+ * @throws UserError if it must not be removed: unknown (2), synced again at once (1), not delivered yet (3).
  */
 export async function forgetDevice(
   parts: ForgetParts,
@@ -119,13 +118,13 @@ export async function forgetDevice(
     return { outcome, exit_code: state === 'done' ? 0 : 3, ...sum, is_listed, is_log_empty };
   } catch (error) {
     if (!signal.aborted || error instanceof UserError) throw error;
-    // No one finishes what was not begun.
+    // A removal that did not begin is not completed by anyone.
     if (sum === null) throw new UserError('Stopped before anything was removed', 'Run the command again.', 3);
     return { outcome: 'interrupted', exit_code: 3, ...sum, is_listed: false, is_log_empty: false };
   }
 }
 
-/** @returns whether no one was in the way. */
+/** Empties the write-ahead log. Returns whether no reader prevented it. */
 async function emptyLog({ store, clock }: ForgetParts, signal: AbortSignal): Promise<boolean> {
   for (let tries = 0; tries < LOG_TRIES; tries += 1) {
     if (store.forgetting.emptyLog()) return true;
@@ -150,7 +149,7 @@ async function removeLines(
     progress.share = share;
     progress.points = sum.points;
     if (state !== 'going-on') return state;
-    // Others have their turn between two steps.
+    // Other work gets its turn between two steps.
     await clock.sleep(0, signal);
   }
 }
@@ -171,8 +170,8 @@ function knownDevice({ store }: ForgetParts, deviceId: string): KnownDevice | nu
 }
 
 /**
- * @returns whether it is excluded.
- * @throws UserError where it would be synced again at once.
+ * Checks that the device will not be synced again, and returns whether it is excluded. @throws UserError if it would be
+ * synced again at once.
  */
 function requireLeft({ filter }: ForgetParts, device: KnownDevice | null): boolean {
   if (device === null) return false;
@@ -186,7 +185,7 @@ function requireLeft({ filter }: ForgetParts, device: KnownDevice | null): boole
   );
 }
 
-/** @throws UserError where something of the device waits for a database of the configuration. */
+/** Throws UserError if points of the device wait for a configured database. */
 async function requireDelivered(
   { store, clock, configured }: ForgetParts,
   deviceId: string,

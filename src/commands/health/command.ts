@@ -1,7 +1,7 @@
 /**
- * The command `--health`: checks whether the daemon of this machine is healthy, for the health check of a container.
+ * The command `--health`: checks whether the daemon on this machine is healthy, for the health check of a container.
  *
- * It is loaded by itself with few modules, because it runs every half minute and has to be fast.
+ * It is loaded alone with few modules, because it runs every half minute and has to be fast.
  */
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
@@ -12,7 +12,7 @@ import { isRecord } from '../../core/json.ts';
 import { addressText, plainText } from '../../core/text.ts';
 import { getPage } from '../shared/get-page.ts';
 
-/** A daemon that does not answer for so long does not move; the answer is a few hundred bytes. */
+/** A daemon that does not answer within this time is stuck. The answer is a few hundred bytes. */
 const MOST = { withinMs: 3000, bytes: 64 * 1024 };
 
 /** The answer of `/healthz`, or the reason why there was none. */
@@ -25,7 +25,7 @@ interface Finding {
  * Queries the daemon and prints the result.
  *
  * @returns the exit code: 0 healthy, 1 not.
- * @throws UserError (exit 78) where `listen` cannot be read.
+ * @throws UserError (exit 78) if `listen` cannot be read.
  */
 export async function runHealthCommand(
   { configFile, json }: HealthCommand,

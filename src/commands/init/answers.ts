@@ -1,6 +1,6 @@
 /**
- * Where the answers of `init` come from: flags, files and the environment first, then a person on a terminal, or the
- * lines of a pipe. A secret is not echoed as it is typed. The answers about the database are tried together.
+ * The sources of the answers of `init`: flags, files and the environment first, then a person on a terminal, or the
+ * lines of a pipe. A secret is not echoed while it is typed. The answers about the database are tested together.
  */
 import { resolve } from 'node:path';
 import { realClock } from '../../app/real-clock.ts';
@@ -39,7 +39,7 @@ export interface Init {
   readonly secrets: Secret[];
 }
 
-/** A secret, and the file that it is in; `null` if that has to be written. */
+/** A secret, and the file that contains it; `null` if that must be written. */
 export interface FoundSecret {
   readonly text: string;
   readonly file: string | null;
@@ -63,7 +63,7 @@ export async function retryUntilValid<T>(
 const FLAGS_LISTED = 'tidemark help init lists the flags.';
 
 /**
- * A value from its flag at the first try, else from the person.
+ * A value: from its flag at the first try, otherwise from the person.
  *
  * @throws UserError (exit 2) if it is not acceptable
  */
@@ -98,7 +98,7 @@ function withHint(what: string, hint: string, exitCode: ExitCode): UserError {
   return new UserError(what, `${hint}.`, exitCode, { joint: ';' });
 }
 
-/** The names of settings that a person uses here: no key exists yet. */
+/** The names of settings for a person, because no key exists yet. */
 export function ownNames({ prompter: { isTerminal } }: Init) {
   const own = (flag: string, typed: string): string => (isTerminal ? typed : flag);
   const token = own('--influx-token-file', 'the token');
@@ -120,7 +120,7 @@ interface SecretSource {
   readonly file: string | null;
   readonly variable: string;
   readonly question: string;
-  /** Of a token: the address that it is sent to, and the API key, which must not be sent there. */
+  /** For a token: the address that it is sent to, and the API key, which must not be sent there. */
   readonly databaseUrl?: string;
   readonly apiKey?: string;
 }
@@ -153,7 +153,7 @@ export async function obtainSecret(init: Init, source: SecretSource): Promise<Fo
   return other.text === '' ? accepted : other;
 }
 
-/** @returns the secret as it was given, and the flag or the variable that gave it; `null` for one that was typed */
+/** Returns the secret as it was given, and the flag or the variable that gave it; `null` for a typed one. */
 async function findSecret(
   { ports, prompter }: Init,
   { flag, file, variable, question }: SecretSource,
@@ -187,7 +187,7 @@ export interface TriedApi {
 }
 
 /**
- * The configuration as it would be read, for the tries.
+ * The configuration as it would be read, for the tests of the answers.
  *
  * @throws UserError (exit 78) with every mistake
  */
@@ -221,16 +221,16 @@ export function loadTriedConfig(
   return loadConfig({ file: null, environment, readFile, nowMs: realClock.nowMs() }).config;
 }
 
-/** The answers about the database, with the facts that it has shown. */
+/** The answers about the database, and the facts that it has reported. */
 export interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
   readonly token: FoundSecret | null;
-  /** The facts that it has shown of itself; `null` where it could not be reached. */
+  /** The facts that it has reported about itself; `null` if it could not be reached. */
   readonly facts: DestinationFacts | null;
 }
 
 /**
- * @param isElsewhere the database may be reachable only from where the daemon will run: a missing answer is reported,
- * not refused
+ * Prompts for the database. With `isElsewhere` it may be reachable only from the machine of the daemon: then a missing
+ * answer is reported as a warning, not as an error.
  */
 export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): Promise<TriedDatabase | null> {
   const { command } = init;
@@ -256,11 +256,11 @@ export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = fa
 }
 
 /**
- * The kind that a flag or the database itself gives; `unreachable` if it does not answer, `null` if neither shows it.
+ * The kind from a flag or from the database itself; `unreachable` if it does not answer, `null` if neither shows it.
  */
 type ShownKind = DestinationKind | 'unreachable' | null;
 
-/** @throws UserError (exit 1) if the database cannot be reached, unless it is elsewhere */
+/** Determines the kind. @throws UserError (exit 1) if the database cannot be reached, unless it is elsewhere */
 async function obtainKind(
   init: Init,
   api: TriedApi,
@@ -281,8 +281,8 @@ async function obtainKind(
 }
 
 /**
- * The kind that is written; `null` where the daemon detects it. On a terminal, an empty bucket means VictoriaMetrics,
- * as the prompt explains; elsewhere the database, its port or a flag has to show it.
+ * The kind that is written; `null` if the daemon detects it. On a terminal, an empty bucket means VictoriaMetrics, as
+ * the prompt explains; elsewhere the database, its port or a flag has to show it.
  *
  * @throws UserError (exit 2) if nothing shows it
  */
@@ -307,7 +307,7 @@ function kindToWrite(
   );
 }
 
-/** Gives an answer of the command line at the first attempt, else one of the terminal; empty for none. */
+/** Returns an answer: from the command line at the first attempt, otherwise from the terminal; empty for none. */
 function createTyped({ prompter }: Init, isFirst: boolean) {
   return async (given: string | null, question: string): Promise<string> =>
     (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.prompt(question) : '');
@@ -373,7 +373,7 @@ async function detectKind(
 /**
  * Sends a write without points, with the token.
  *
- * @returns `null` for a database elsewhere that does not answer from here
+ * @returns `null` for a database elsewhere that does not answer this machine
  * @throws UserError if the database would not accept points
  */
 async function tryDatabase(
@@ -413,7 +413,7 @@ function notAccepted(write: Exclude<WriteAnswer, { kind: 'accepted' }>): UserErr
   return withHint(what, (write.kind === 'later' && write.hint) || '', 1);
 }
 
-/** @throws UserError (exit 1) if the database names itself another kind than the one to write */
+/** Checks the kind. @throws UserError (exit 1) if the database reports another kind than the one to write */
 function requireKind({ kind: own }: DestinationFacts, kind: DestinationKind | null): void {
   if (kind === null || own === null || own === kind) return;
   const remedy =
@@ -436,7 +436,7 @@ function showDatabase(init: Init, bucket: string, facts: DestinationFacts, isUnc
   if (kind === 'victoriametrics') showVictoria(init, facts);
 }
 
-/** Shows what a VictoriaMetrics does with points unless it is started with other flags. */
+/** Shows how a VictoriaMetrics treats points unless it is started with other flags. */
 function showVictoria(init: Init, { dedupMs, retentionMs }: DestinationFacts): void {
   printWarning(init, dedupAdvice(dedupMs));
   if (retentionMs !== null && Number.isFinite(retentionMs)) {

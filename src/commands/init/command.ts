@@ -1,5 +1,5 @@
 /**
- * `tidemark init`: prompts for the address of the API, the key, the database and the history, tries each answer at
+ * `tidemark init`: prompts for the address of the API, the key, the database and the history, tests each answer at
  * once, and writes the configuration and the files of the secrets.
  *
  * Every answer can be given by a flag, so it also runs without a terminal. Secrets come from a file, standard input or
@@ -68,10 +68,10 @@ import {
 } from './workspace.ts';
 
 /**
- * Prompts for the settings, tries them and writes the configuration.
+ * Prompts for the settings, tests them and writes the configuration.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do
+ * @throws UserError with the exit code and the remedy
  */
 export async function runInitCommand(command: InitCommand, ports: ProcessPorts): Promise<number> {
   using prompter = createPrompter(ports.stdin, (text) => ports.stderr.write(text), ports.signal);
@@ -115,13 +115,13 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   return 0;
 }
 
-/** The command as it is typed here: a checkout runs the sources through npm, an installation the built program. */
+/** The command to type here: a checkout runs the sources through npm, an installation the built program. */
 function commandLine(flags: string): string {
   if (!import.meta.filename.endsWith('.ts')) return flags === '' ? 'tidemark' : `tidemark ${flags}`;
   return flags === '' ? 'npm start' : `npm start -- ${flags}`;
 }
 
-/** Writes what one more workspace needs in Compose, systemd or Kubernetes. */
+/** Writes the files for one more workspace in Compose, systemd or Kubernetes. */
 async function initWorkspace(init: Init, { name, target }: NonNullable<InitCommand['workspace']>): Promise<number> {
   const { command, ports } = init;
   const folder = command.configFile ?? WORKSPACE_FOLDERS[target];
@@ -134,7 +134,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   );
   const page = await obtainListen(init);
   const api = await promptApi(init);
-  // The database of compose.yaml is there; that of a cluster cannot be reached from everywhere.
+  // Compose uses the database of compose.yaml. The database of a cluster cannot be reached from everywhere.
   const database = target === 'compose' ? null : await promptDatabase(init, api, target === 'kubernetes');
   const files = filesOf({
     apiUrl: api.url,
@@ -160,7 +160,7 @@ function firstText(steps: readonly string[]): string {
   return rows.map((row, index) => `${index === 0 ? 'First:     ' : ' '.repeat(11)}${row}\n`).join('');
 }
 
-/** Stands for the key before the prompt; it is not sent. */
+/** A placeholder for the key before the prompt; it is never sent. */
 const UNKNOWN_KEY: FoundSecret = { text: 'not-asked-for-yet', file: null };
 
 /** A key that the API has accepted, and `history_max_days` of its plan; `null` if there is none, or it is unknown. */
@@ -168,7 +168,7 @@ type AcceptedKey = FoundSecret & { readonly historyMaxDays: number | null };
 
 type Tried = { readonly key: AcceptedKey; readonly database: TriedDatabase | null };
 
-/** Prompts for the address again where a request with the key shows that the address is wrong. */
+/** Prompts for the address and the key, and for the address again if a request with the key shows that it is wrong. */
 async function promptApi(init: Init): Promise<TriedApi & { readonly key: AcceptedKey }> {
   return await retryUntilValid(init, async (isFirst) => {
     const url = await promptAddress(init, isFirst);
@@ -189,7 +189,7 @@ async function promptAddress(init: Init, isFirst: boolean): Promise<string> {
   return url;
 }
 
-/** @returns an error if the key may be right, and the API does not answer as it should */
+/** Prompts for the key. Returns an error if the key may be right, but the API does not answer as expected. */
 async function promptKey(init: Init, url: string): Promise<AcceptedKey | UserError> {
   return await retryUntilValid(init, async (isFirst) => {
     const found = await obtainSecret(init, {
@@ -234,8 +234,8 @@ function apiError(init: Init, problem: string, error: RequestError): UserError {
 /**
  * Requests the account, and prints the access that the key has.
  *
- * @returns `history_max_days` of the plan, or an error if the API does not answer as it should.
- * @throws UserError (exit 77) if the key is refused
+ * @returns `history_max_days` of the plan, or an error if the API does not answer as expected.
+ * @throws UserError (exit 77) if the API rejects the key
  */
 async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserError> {
   const whole = loadTriedConfig(init, api, null);
@@ -265,7 +265,7 @@ async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserEr
   }
 }
 
-/** The error of a key that was not accepted (exit 77), or of an account that could not be read (exit 1). */
+/** The error for a key that was not accepted (exit 77), or an account that could not be read (exit 1). */
 function untriedKey(init: Init, fault: ApiFault): UserError {
   if (fault.kind !== 'unauthorized' && fault.kind !== 'no-api-access')
     return apiError(init, 'The request for the account failed', fault);
@@ -274,7 +274,7 @@ function untriedKey(init: Init, fault: ApiFault): UserError {
   return new UserError(capitalized(what), `${remedy}.`, 77);
 }
 
-/** @param isOfBase whether a workspace of Kubernetes is written: no answer (`''`) leaves the history to the base. */
+/** Prompts for the history. If `isOfBase` (a workspace of Kubernetes), an empty answer leaves it to the base. */
 async function promptHistory(init: Init, { key, database }: Tried, isOfBase = false): Promise<string> {
   const text = await retryUntilValid(init, async (isFirst) => {
     return await obtainText(init, {
@@ -294,7 +294,7 @@ async function promptHistory(init: Init, { key, database }: Tried, isOfBase = fa
   return text;
 }
 
-/** The files that are there already and have something to lose. */
+/** The existing files whose contents would be lost. */
 function existingFiles(paths: readonly string[]): string[] {
   return paths.filter((path) => existsSync(path) && !isUnfilled(path));
 }
@@ -348,14 +348,14 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
 /**
  * The address of the page, if a flag gives one.
  *
- * @throws UserError (exit 2) if it is none, (exit 1) if it cannot be listened at
+ * @throws UserError (exit 2) if it is invalid, (exit 1) if it cannot be opened
  */
 async function obtainListen(init: Init): Promise<string | null> {
   const { listen: given, overwrite } = init.command;
   if (given === null) return null;
   const address = pageAddress(given);
   if (address instanceof InvalidText) throw inputFault(given, '--listen', address);
-  // Where files are replaced, the daemon that has them may be running.
+  // If files are replaced, the daemon that uses them may be running.
   if (!overwrite) await requireFree(address, { short: '--listen', inAdvice: '--listen' });
   return given;
 }
@@ -410,7 +410,7 @@ function writeFiles(files: readonly NewFile[]): void {
         writeFileSync(file, text);
         // By the open file: in a directory of another user the name may lead elsewhere by now.
         if (before !== null) fchownSync(file, before.uid, before.gid);
-        // The mask of this process would take the rights of others away. No replaced file gives everyone its secret.
+        // The umask of this process would remove the rights of others. No secret becomes readable for everyone.
         fchmodSync(file, before === null ? mode : before.mode & 0o770);
       } finally {
         closeSync(file);
@@ -433,11 +433,11 @@ function makeParents(directory: string): void {
   mkdirSync(directory, { mode: 0o700 });
 }
 
-/** Warns of each other workspace that has the same key, as far as its file can be read. */
+/** The warnings about other workspaces with the same key, if their files can be read. */
 function keyWarnings(own: Pick<NewWorkspace, 'name' | 'target' | 'folder' | 'key'>): Advice[] {
   const { name, target, folder, key } = own;
   const keys = target === 'compose' ? join(folder, 'secrets') : folder;
-  // The key of the first workspace of Compose is beside the folders of the others.
+  // The key of the first workspace of Compose is next to the folders of the others.
   const others = target === 'compose' ? [{ other: 'home', path: join(keys, KEY_FILE) }] : [];
   for (const other of namesIn(keys)) if (other !== name) others.push({ other, path: join(keys, other, KEY_FILE) });
   return others

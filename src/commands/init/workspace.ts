@@ -16,35 +16,35 @@ export interface NewFile {
   readonly text: string;
   /** The permissions, by default 0600. */
   readonly mode?: number;
-  /** Whether a file that is replaced keeps its owner, group and their rights: the user of the daemon reads it. */
+  /** Whether a file that is replaced keeps its owner, group and their rights, because the daemon's user reads it. */
   readonly keepsOwner?: boolean;
 }
 
-/** The names of the files of secrets, wherever Tidemark runs. */
+/** The names of the files of secrets, the same for every target. */
 export const KEY_FILE = 'tidemark_api_key';
 /** The same for the token of the database. */
 export const TOKEN_FILE = 'tidemark_influx_token';
 
 /** The section `influx` that `--init` writes. */
 export interface InitDatabase {
-  /** Empty for that of the base (Kubernetes). */
+  /** Empty: the database of the base (Kubernetes). */
   readonly url: string;
   readonly tokenFile: string | null;
   readonly org: string;
-  /** Empty for VictoriaMetrics, and for that of the base. */
+  /** Empty for VictoriaMetrics, and for the database of the base. */
   readonly bucket: string;
-  /** `null` where the daemon detects it, and for that of the base. */
+  /** `null` if the daemon detects it, and for the database of the base. */
   readonly kind: DestinationKind | null;
 }
 
-/** The address of the page, which install.sh chooses: init keeps it. */
+/** The address of the page, which install.sh chooses; init keeps it. */
 export const LISTEN = /^TIDEMARK_LISTEN=.*$/m;
 
-/** The answers for a further workspace, from which its files are made. */
+/** The answers for a further workspace. Its files are made from them. */
 export interface NewWorkspace {
   readonly name: string;
   readonly target: InitTarget;
-  /** The directory of compose.yaml, the one above the settings of all workspaces, or that of their list. */
+  /** The directory of compose.yaml, the directory above all workspaces, or the directory of their list. */
   readonly folder: string;
   readonly apiUrl: string;
   readonly key: string;
@@ -53,7 +53,7 @@ export interface NewWorkspace {
   /** Whether the database has accepted a write with this token, or without one. */
   readonly isTried: boolean;
   readonly history: string;
-  /** Where the page listens (systemd); `null` where install.sh chooses. */
+  /** The address of the page (systemd); `null` if install.sh chooses it. */
   readonly listen: string | null;
 }
 
@@ -64,7 +64,7 @@ export interface WorkspaceFiles {
   readonly start: string;
   /** The steps for a person before the start command. */
   readonly first: readonly string[];
-  /** The database that it will write to, in words. */
+  /** The database that the workspace will write to, in words. */
   readonly database: string;
 }
 
@@ -93,7 +93,7 @@ const COMPOSERS: Readonly<Record<InitTarget, (workspace: NewWorkspace) => Worksp
 /** The port of the first workspace's page on this machine. */
 const FIRST_PORT = 9464;
 
-/** A service beside that of compose.yaml, with the same database, and a target for Prometheus. */
+/** A service in addition to the one in compose.yaml, with the same database, and a target for Prometheus. */
 function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): WorkspaceFiles {
   if (!existsSync(join(folder, 'compose.yaml'))) {
     throw new UserError(
@@ -153,14 +153,14 @@ function withComposeFile(folder: string, file: string): NewFile {
   return { path, text: `${before}${before === '' || before.endsWith('\n') ? '' : '\n'}${now}\n` };
 }
 
-/** The settings of the unit tidemark@NAME; `install.sh` makes its user and gives it a port. */
+/** The settings of the unit tidemark@NAME; `install.sh` creates its user and gives it a port. */
 function systemdFiles({ name, folder, apiUrl, key, database, token, history, listen }: NewWorkspace): WorkspaceFiles {
   const settings = join(folder, name);
   const file = join(settings, 'tidemark.env');
   const variables = {
     ...workspaceVariables(apiUrl, database, history),
     TIDEMARK_API_KEY_FILE: `/etc/tidemark/${name}/${KEY_FILE}`,
-    // An empty file means no token: what is written into it later counts.
+    // An empty file means no token. A token that is written into it later is used.
     TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}`,
   };
   const lines = Object.entries(variables).map(([variable, value]) => `${variable}=${plainValue(variable, value)}\n`);
@@ -179,7 +179,7 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history, lis
   };
 }
 
-/** A directory beside those of the other workspaces, and a line in their list. */
+/** A directory next to those of the other workspaces, and a line in their list. */
 function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
   const { name, folder, apiUrl, key, database, token, isTried, history } = workspace;
   const list = join(folder, 'kustomization.yaml');
@@ -190,7 +190,7 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
       1,
     );
   }
-  // The values of the base stay where no database was named; else each of them is replaced, by an empty one for none.
+  // The values of the base stay if no database was named. Otherwise each is replaced, by an empty value for none.
   const isOfBase = database?.url === '';
   const ofBase = databaseOfBase(folder, database?.bucket ?? '');
   const own = join(folder, name);
@@ -283,7 +283,7 @@ interface Policy {
   readonly remedy: string;
 }
 
-/** The policy in the base of this list; for a base of one's own, that of this checkout with the patches of the base. */
+/** The policy in the base of this list. If the list has its own base: the policy of this checkout with its patches. */
 function policyOf(folder: string): Policy | null {
   const base = join(folder, '..', 'base');
   const own = join(base, 'networkpolicy.yaml');
@@ -303,12 +303,12 @@ function policyOf(folder: string): Policy | null {
   };
 }
 
-/** The number of the last line of this kind, from 1. */
+/** The number of the last matching line, from 1. */
 function findLine(text: string, isIt: (line: string) => boolean): number {
   return text.split('\n').findLastIndex(isIt) + 1;
 }
 
-/** A rule of a network policy, as Kubernetes reads it. Without ports it lets everything out. */
+/** A rule of a network policy. Without ports it allows all connections to the outside. */
 interface EgressRule {
   readonly ports?: readonly { readonly port?: number; readonly endPort?: number; readonly protocol?: string }[];
 }
@@ -357,7 +357,7 @@ function baseOf(folder: string): Pick<SettingFile, 'file' | 'text'> {
   return { file, text: readIfThere(file) };
 }
 
-/** The step for a database that may require a token, where none is given. */
+/** The step for a database that may require a token, if none is given. */
 function tokenStep(file: string, { kind }: Pick<InitDatabase, 'kind'>): string[] {
   if (kind === 'victoriametrics') return [];
   return [
@@ -365,7 +365,7 @@ function tokenStep(file: string, { kind }: Pick<InitDatabase, 'kind'>): string[]
   ];
 }
 
-/** The step for the other workspaces of the list that have no key: with them the list cannot be applied. */
+/** The step for the other workspaces in the list that have no key, because with them the list cannot be applied. */
 function keyStep(folder: string, list: string, name: string): string[] {
   const listed = [...list.matchAll(/^ {2}- "?([\w-]+)"?$/gm)].flatMap(([, each]) => each ?? []);
   const keyless = listed.filter((each) => each !== name && !existsSync(join(folder, each, KEY_FILE)));
@@ -402,18 +402,18 @@ function workspaceVariables(
   };
 }
 
-/** Environment files of systemd and Docker have no quotes that both read alike. */
+/** A value for environment files: systemd and Docker understand no common form of quotes. */
 function plainValue(variable: string, value: string): string {
   if (/^[^\s"'\\#$]+(?: [^\s"'\\#$]+)*$/.test(value)) return value;
   throw new UserError(`${variable}: quotes, "\\", "#" and "$" cannot be written into an environment file.`, null, 2);
 }
 
-/** The name of a workspace in YAML, quoted where it would be something else than a text there ("no"). */
+/** The name of a workspace in YAML, quoted if YAML would not read it as text ("no"). */
 function yamlName(name: string): string {
   return /^(?:y|n|yes|no|on|off|true|false|null)$/.test(name) ? JSON.stringify(name) : name;
 }
 
-/** A text of YAML, quoted where that is needed. */
+/** A text of YAML, quoted if needed. */
 function literal(text: string): string {
   return /^[\w=:/.@%+-]+$/.test(text) ? text : JSON.stringify(text);
 }

@@ -1,6 +1,6 @@
 /**
- * The command `--once`. Alone it does the work itself. If a daemon holds the state, it leaves the daemon a job and
- * follows that.
+ * The command `--once`. Alone it does the work itself. If a daemon holds the state, the command leaves a job for the
+ * daemon and follows it.
  */
 
 import { type ProcessPorts, repeatWhile, SHOW_EVERY_MS } from '../../app/terminal.ts';
@@ -16,10 +16,10 @@ import { runOnce } from './run.ts';
 type OnceRun = CommandRun<{ readonly json: boolean }, Config>;
 
 /**
- * Runs it and prints the summary with `--json`.
+ * Runs the work, and prints the summary with `--json`.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runOnceCommand(run: OnceRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;

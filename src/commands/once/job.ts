@@ -1,8 +1,8 @@
 /**
  * `--once` as a job of the daemon (`core/state/jobs.ts`); the daemon's planner does the work.
  *
- * The job has the account, the devices and the alerts read now. It sets the gaps up to the coverage limit at its
- * start as a goal, and waits until these gaps are closed and delivered.
+ * The job requests the account, the devices and the alerts now. It sets the gaps up to the coverage limit at its start
+ * as a goal, and waits until these gaps are closed and delivered.
  */
 import { pollUntil } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
@@ -36,7 +36,7 @@ interface OnceJobParts extends WatchParts {
 export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: AbortSignal) => JobWork {
   const { deliverers, report } = parts;
   return (_args, signal) => {
-    // The daemon counts since its start; a job reports what was delivered since the job's start.
+    // The daemon counts since its start. A job reports the points that were delivered since the job's start.
     const before = deliverers.map((deliverer) => deliverer.deliveredLines());
     const ofThisJob = <T extends { readonly delivered_points: number | null }>(destination: T, index: number) => ({
       ...destination,
@@ -72,7 +72,7 @@ async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSumma
 /**
  * Watches the run until it has an outcome.
  *
- * @throws UserError where the key is refused.
+ * @throws UserError if the API rejects the key.
  */
 async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
   const { context, planning, apiState } = parts;
@@ -91,7 +91,7 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
   return await pollUntil(context.clock, step, { everyMs: JOB_CHECK_MS }, signal);
 }
 
-/** Sets the goal and requests the streams, after a check that the workspace is the same. */
+/** Sets the goal and requests the streams, after checking that the workspace is the same. */
 function begin({ context, planning, apiState }: OnceJobParts, run: OnceRun): void {
   beginOnceRun(context, run);
   if (run.goal !== null) setGoal(planning, 'first-history', run.goal);

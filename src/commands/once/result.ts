@@ -1,6 +1,5 @@
 /**
- * The result of `--once`: the gaps that are left, the summary that `--json` prints, its exit code, and the last log
- * lines.
+ * The result of `--once`: the remaining gaps, the summary that `--json` prints, its exit code, and the last log lines.
  */
 
 import { CLOSED_BY_NONE, determineCoverage, gapText, missingText, wantedPart } from '../../core/device-coverage.ts';
@@ -38,14 +37,14 @@ export interface OnceEnding {
   readonly wantedRange: WantedRange | null;
 }
 
-/** Returns the summary of the work as of now. */
+/** Returns the summary of the work at this moment. */
 export function summarize(
   { context, deliverers }: { context: SyncContext; deliverers: readonly Deliverer[] },
   { outcome, wantedRange, off }: OnceEnding,
 ): OnceSummary {
   const { store } = context;
   const totals = store.totals();
-  // If the run has not started, its gaps are those of now.
+  // If the run has not started, the current gaps count.
   const gaps = allGaps(context, wantedRange ?? wantedNow(context));
   return {
     outcome,
@@ -61,9 +60,9 @@ export function summarize(
 }
 
 /**
- * A summary that a daemon, maybe of another version, has left.
+ * Checks a summary that a daemon, maybe of another version, has left.
  *
- * @returns `null` where it is none.
+ * @returns `null` if it is not valid.
  */
 export function readOnceSummary(value: unknown): OnceSummary | null {
   if (!isRecord(value)) return null;
@@ -138,8 +137,8 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
   if (wantedRange === null) return [];
   const { store, settings } = context;
   const { wantedFrom: from, ...coverable } = coverableNow(context, wantedRange);
-  // A gap beyond the plan that is no longer in the wanted range does not count. If by the local clock nothing is wanted
-  // any more, that clock is ahead.
+  // A gap beyond the plan that is no longer in the wanted range does not count. If no range is wanted according to the
+  // local clock, that clock is ahead.
   const stillWanted = stillWantedFrom(context);
   const isLeaving = stillWanted < coverable.limit;
   const isPast = ({ to, reason }: StatusGap): boolean =>
@@ -155,7 +154,7 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
   });
 }
 
-/** The progress of a run as the terminal shows it, with the readings and requests of the run alone. */
+/** The progress of a run for the terminal, with the readings and requests of this run only. */
 export function onceProgress(
   { totals, destinations, allowance, next }: StatusReport,
   counts: Pick<ProgressReport['totals'], 'archived_readings' | 'requests'>,

@@ -1,6 +1,6 @@
 /**
  * `--once`: closes every gap from now − `sync.history` to the coverage limit at its start, reads the alerts to their
- * end, delivers, and exits. It is the scheduler running alone until nothing is left to do.
+ * end, delivers, and exits. It is the scheduler, running alone until no work is left.
  *
  * Exit codes: 0 if everything is complete; 3 if it was interrupted or made no progress for ten minutes; 1 if running it
  * again will not help. Its archived readings stay in every case.
@@ -45,13 +45,13 @@ interface OnceParts extends SessionParts, WaitingParts {
 
 /** One run of `--once`, alone or as a job. */
 export interface OnceRun {
-  /** When it began, by the monotonic clock: streams read since then count. */
+  /** When it began, by the monotonic clock. Streams that were read since then count. */
   readonly beganMs: number;
   /** The wanted range; `null` until the server's time is known. */
   wantedRange: WantedRange | null;
   /** The gaps to close; `null` until they are known. */
   goal: Goal | null;
-  /** Whether its goal is set: before that the remaining work is unknown. */
+  /** Whether its goal is set. Before that the remaining work is unknown. */
   hasStarted: boolean;
 }
 
@@ -61,7 +61,7 @@ const RUN_CHECK_MS = 5 * SECOND_MS;
 /** How often the devices are listed again while some of them do not answer. */
 const RELIST_EVERY_MS = MINUTE_MS;
 
-/** How long to wait for one more try when the service is out or just back. */
+/** How long to wait for another try if the service is out or has just returned. */
 const LAST_TRY_MS = 2 * MINUTE_MS;
 
 /** Creates a run that starts now. */
@@ -80,7 +80,7 @@ export function beginOnceRun(context: SyncContext, run: OnceRun): void {
  * Closes the gaps of all devices once.
  *
  * @returns the summary; an abort of `signal` is an outcome, not an error.
- * @throws UserError where a person has to act (exit 77 for the key, 1 for the state).
+ * @throws UserError if a person has to act (exit 77 for the key, 1 for the state).
  */
 export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<OnceSummary> {
   const run = createOnceRun(parts.context);
@@ -93,7 +93,7 @@ export async function runOnce(parts: OnceParts, signal: AbortSignal): Promise<On
   }
 }
 
-/** Adds to an outcome the streams that the key may not read and the range that was wanted. */
+/** Adds to an outcome the streams that the key may not read, and the wanted range. */
 export function describeEnding(
   { apiState }: { readonly apiState: ApiState },
   run: OnceRun,
@@ -122,7 +122,7 @@ async function runSession(parts: OnceParts, run: OnceRun, signal: AbortSignal): 
     beginOnceRun(parts.context, run);
     return { lane: 'first-history', goal: run.goal, streams: areListed ? ['alerts'] : ['alerts', 'devices'] };
   };
-  // The list is read again beside the telemetry of the devices that are known.
+  // The list is read again at the same time as the telemetry of the known devices.
   return await runLoneSession(parts, { begin, mayGoUnlisted: true }, signal);
 }
 
@@ -158,13 +158,13 @@ async function waitUntilClosed(parts: WatchParts, run: OnceRun, signal: AbortSig
 /** The state between two steps. All times are of the monotonic clock. */
 interface RunState {
   readonly watch: ProgressWatch;
-  /** The readings that the answered requests had brought. */
+  /** The readings that the answered requests had returned. */
   yields: Yields;
-  /** When what rested was taken up again last. */
+  /** When resting gaps were last queued again. */
   reopenedMs: number;
-  /** When the devices were listed again last. */
+  /** When the devices were last listed again. */
   relistedMs: number;
-  /** When the service was seen to be out last. */
+  /** When the service was last found to be out. */
   outMs: number;
 }
 
@@ -181,7 +181,7 @@ export function createRunState({ clock, answeredAtMs }: SyncContext): RunState {
 }
 
 /**
- * Does one step of a run: records how far it is, and queues again what rests.
+ * Does one step of a run: records its progress, and queues resting gaps again.
  *
  * @returns the outcome; `null` while the run continues.
  */
@@ -202,7 +202,7 @@ export function advanceRun(parts: WatchParts, run: OnceRun, state: RunState): Ou
   return null;
 }
 
-/** When a request was answered last, the blocks archived until then, and the gaps without a name. */
+/** When a request was last answered, the blocks archived until then, and the gaps without a name. */
 interface Yields {
   readonly answeredMs: number;
   readonly archived: number;
@@ -219,14 +219,16 @@ function measureYields({ store, answeredAtMs }: SyncContext, gaps: readonly Devi
 }
 
 /**
- * Whether requests were answered in between that brought nothing: nothing was archived, and no gap was closed or named.
- * Such requests are no progress, and no waiting either.
+ * Whether the requests answered in between had no effect: nothing was archived, and no gap was closed or named. Such
+ * requests are neither progress nor waiting.
  */
 function isFruitless(before: Yields, now: Yields): boolean {
   return now.answeredMs > before.answeredMs && now.archived === before.archived && now.pending === before.pending;
 }
 
-/** Returns whether the run has stalled. After an outage it waits for one more try, because the service may be back. */
+/**
+ * Returns whether the run has stalled. After an outage it waits for another try, because the service may have returned.
+ */
 function hasStalled(
   { apiState, outMs }: { readonly apiState: ApiState; readonly outMs: number },
   idleMs: number,
@@ -239,8 +241,8 @@ function hasStalled(
 }
 
 /**
- * Queues resting gaps again. If all open devices do not answer, they are tried again where the service may have been at
- * fault, and then the devices are listed.
+ * Queues resting gaps again. If no uncovered device answers, they are tried again in case the service was at fault, and
+ * then the devices are listed.
  */
 function resume(
   { planning, state, run }: { readonly planning: Planning; readonly state: RunState; readonly run: OnceRun },
@@ -250,7 +252,7 @@ function resume(
   state.reopenedMs = nowMs;
   for (const deviceId of new Set(gaps.map(({ device_id }) => device_id))) reopenDevice(planning, deviceId);
   const unreachable = gaps.filter(({ reason }) => reason === 'unreachable');
-  // Not while one of them is being polled: the answered list would make its failure look like its own.
+  // Not while one of them is being polled, because the answer to the list would make its failure look like its own.
   const isUnreachable = unreachable.length > 0 && unreachable.every(({ device_id }) => isClosed(run, device_id));
   if (isUnreachable && planning.rest !== null) {
     const tried = planning.failingDevices.takeRetries();
@@ -263,7 +265,7 @@ function resume(
   planning.wakeUp.notify();
 }
 
-/** The streams that were not read since it began. */
+/** The streams that were not read since the run began. */
 function unread({ apiState }: WatchParts, { beganMs }: OnceRun): readonly WholeStream[] {
   return WHOLE_STREAMS.filter((stream) => apiState.streams[stream].readAtMs < beganMs);
 }
@@ -271,10 +273,10 @@ function unread({ apiState }: WatchParts, { beganMs }: OnceRun): readonly WholeS
 function onceOutcome(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): Outcome | null {
   if (!run.hasStarted || unread(parts, run).length > 0) return null;
   const { readAtMs, missingScope } = parts.apiState.streams.telemetry;
-  // Nothing is wanted while the time is unknown.
+  // No range is wanted while the time is unknown.
   if (parts.context.serverClock.isLocalBehind()) return 'stalled';
   if (gaps.length === 0 || (missingScope !== null && readAtMs >= run.beganMs)) return 'complete';
-  // Nothing but time shows whether these answers are true.
+  // Only time shows whether these answers are true.
   if (gaps.every(({ reason, device_id }) => reason === 'unverified' && isClosed(run, device_id))) return 'stalled';
   const isForGood = gaps.every(({ reason, device_id }) => reason === 'beyond_plan' && isClosed(run, device_id));
   return isForGood ? 'gaps_remain' : null;

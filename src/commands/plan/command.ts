@@ -40,10 +40,10 @@ import { type CostPlan, costPlan, type PlanFacts, type PlanRange } from './cost.
 import { backfillText, planText } from './text.ts';
 
 /**
- * Works the plan out and prints it.
+ * Computes the plan and prints it.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runPlanCommand(run: CommandRun<PlanCommand, Config>, ports: ProcessPorts): Promise<number> {
   const plan = await computeCost(run, run.command, ports);
@@ -52,7 +52,7 @@ export async function runPlanCommand(run: CommandRun<PlanCommand, Config>, ports
 }
 
 /**
- * Prints what a backfill would cost: `--backfill --dry-run`.
+ * Prints the cost of a backfill: `--backfill --dry-run`.
  *
  * @returns the exit code.
  * @throws UserError
@@ -85,7 +85,7 @@ export interface PlanParts {
     readonly sync: Pick<Config['sync'], 'history' | 'gracePeriodMs' | 'schedules' | 'polls' | 'leftOut'>;
   };
   /**
-   * Opens the state for writing, for the length of some work.
+   * Opens the state for writing, for the duration of some work.
    *
    * @throws StateInUseError if another process uses it.
    */
@@ -94,13 +94,13 @@ export interface PlanParts {
 }
 
 /**
- * Works the plan out.
+ * Computes the plan.
  *
  * @throws UserError
  */
 export async function computePlan(parts: PlanParts, signal: AbortSignal): Promise<CostPlan> {
   const { command, config, clock } = parts;
-  // Mistakes are reported before anything is requested. Ages count from the server's time.
+  // Mistakes are reported before any request. Ages count from the server's time.
   const { whatIf, rate } = readPlanOptions(command, clock.nowMs());
   const facts = await fetchFacts(parts, signal);
   const settings = {
@@ -147,7 +147,7 @@ async function fetchedFacts({ config }: PlanParts, sync: Sync, signal: AbortSign
   };
 }
 
-/** The facts that the process with the state has read: nothing is requested again. */
+/** The facts that the process with the state has read, without another request. */
 function factsOfState({ config, clock }: PlanParts): PlanFacts {
   const nowMs = clock.nowMs();
   const state = readSpent(config.dataDir, nowMs);
@@ -187,7 +187,7 @@ function readSpent(dataDir: string, nowMs: EpochMs): StateView | null {
   return readStateView(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs - DAY_MS });
 }
 
-/** The example range that is shown for a request about all devices. */
+/** The example range for a request about all devices. */
 const EXAMPLE_NS = 365n * DAY_NS;
 
 /** The requested range, and whether it belongs to existing devices. */
@@ -210,7 +210,7 @@ function resolvePlanRange({ command, config }: PlanParts, facts: PlanFacts): Pla
 
 /** The account and the devices, as the API has returned them for a plan. */
 interface FetchedForPlan {
-  /** Where the key may not read it: as it was read before, `null` where it never was. */
+  /** The account. If the key may not read it, the stored one; `null` if it was never read. */
   readonly account: Account | null;
   readonly records: readonly DeviceRecord[];
   /** The server's time of the listing. */
@@ -220,7 +220,7 @@ interface FetchedForPlan {
 /**
  * Requests the account and the device list.
  *
- * @throws UserError where a person has to act (77, another workspace: 1), and where it could not be done this time (3).
+ * @throws UserError if a person has to act (77, another workspace: 1), or if it could not be done this time (3).
  */
 export async function fetchForPlan(context: SyncContext, signal: AbortSignal): Promise<FetchedForPlan> {
   try {
@@ -240,20 +240,20 @@ export async function fetchForPlan(context: SyncContext, signal: AbortSignal): P
   }
 }
 
-/** More is no workspace, and no plan, that there is. */
+/** No workspace and no plan has more devices. */
 const MAX_DEVICES = 100_000;
 const MAX_REQUESTS = 100_000_000;
 
-/** `from`: `null` is as far back as `sync.history`; `to`: `null` is now. */
+/** `from`: `null` means as far back as `sync.history`; `to`: `null` means now. */
 interface PlanOptions extends RequestedRange {
   readonly whatIf: WhatIf;
-  /** Whether it is about all data; `from` has no meaning then. */
+  /** Whether all data was requested. Then `from` has no meaning. */
   readonly isAll: boolean;
   readonly rate: RateOptions;
 }
 
 /**
- * Reads the values.
+ * Reads the option values.
  *
  * @throws UserError (exit 2) for the first mistake.
  */

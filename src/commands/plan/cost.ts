@@ -34,19 +34,19 @@ import {
 } from '../../scheduler/estimate.ts';
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../scheduler/reserves.ts';
 
-/** Schedules that are due more rarely count as this: a day may have no request of them. */
+/** A schedule that is due less often counts as this, because a day may have none of its requests. */
 const LONGEST_PERIOD_MS = 30 * DAY_MS;
 
 /** The facts about the workspace. */
 export interface PlanFacts {
-  /** Whether the facts were requested now, or read from the state beside the process that works with it. */
+  /** Whether the facts were requested now, or read from the state of a running process. */
   readonly source: 'api' | 'state';
   /** When the devices were listed. */
   readonly asOfMs: EpochMs;
   readonly nowMs: EpochMs;
-  /** The number of requests that this took. */
+  /** How many requests the facts took. */
   readonly requestsSpent: number;
-  /** `null` where the key may not read it. */
+  /** `null` if the key may not read it. */
   readonly account: Account | null;
   /** The limits that headers have shown. */
   readonly seenPerMinute: number | null;
@@ -55,11 +55,11 @@ export interface PlanFacts {
   readonly othersPerDay: number | null;
   /** The unresolved alerts, as last listed. */
   readonly openAlerts: OpenAlerts;
-  /** Own requests of the last 24 hours. */
+  /** The program's own requests of the last 24 hours. */
   readonly spentDay: number;
-  /** The times of these requests, as far as the state has them, ascending. */
+  /** The times of these requests, if the state has them, ascending. */
   readonly sentMs: readonly EpochMs[];
-  /** The requests among them that a daemon sent for live work; empty if no daemon works with the state. */
+  /** Those of the requests that a daemon sent for live work; empty if no daemon uses the state. */
   readonly liveSentMs: readonly EpochMs[];
   readonly devices: readonly DeviceFacts[];
 }
@@ -84,7 +84,7 @@ export interface PlanRange {
   readonly isRecheck?: boolean;
 }
 
-/** The rate that a backfill is to keep. */
+/** The requested rate of a backfill. */
 interface PlanRate {
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;
@@ -108,7 +108,7 @@ interface PlanInput {
   readonly limits: Limits;
   readonly fleet: FleetRates;
   readonly input: DemandInput;
-  /** By how many times there are more devices than there are. */
+  /** The assumed number of devices divided by the real one. */
   readonly scale: number;
   /** Whole sentences about figures that were assumed. */
   readonly assumptions: readonly string[];
@@ -140,7 +140,7 @@ function buildPlanInput({ facts, settings, whatIf, range }: PlanQuestion): PlanI
       share: whatIf.share ?? settings.share,
       othersPerDay: facts.othersPerDay ?? 0,
     },
-    // Devices that were named stay those.
+    // Devices that were named are not scaled.
     scale: whatIf.devices === undefined || range.deviceIds !== null || all === 0 ? 1 : whatIf.devices / all,
     assumptions: [...assumptions, ...rateAssumptions(reporting, assumedMs), ...alertAssumptions(facts)],
   };
@@ -264,7 +264,8 @@ function schedulesOf({ schedules: { telemetry, devices, alerts, account }, input
 }
 
 /**
- * The requests of each lane. Where devices take turns, live work gets no more than the budget leaves beside history.
+ * The requests of each lane. If devices take turns, live work gets at most the requests that history leaves of the
+ * budget.
  */
 function plannedOf({ planned, budget, leftForHistory }: Demand): DemandByLane {
   const others = planned.alerts + planned.inventory + planned.account + planned.idlePolls;
@@ -365,12 +366,12 @@ function backfillNote(assumesFullHistory: boolean, isAll: boolean, hiddenDays: n
   return notes.filter((note) => note !== false).join(' ') || null;
 }
 
-/** The share of the limits, and what of the day's is spent. */
+/** The share of the limits, and the part of the day's budget that is spent. */
 function budgetsAt({ perMinute, perDay }: PlanInput['limits'], share: number, spent: number) {
   return { perMinute: budgetOf(perMinute, share), perDay: perDay === null ? null : budgetOf(perDay, share), spent };
 }
 
-/** The budget of a backfill beside live work from now on: the day's token bucket after the requests of the last day. */
+/** The budget of a backfill during live work from now on: the day's token bucket after the requests of the last day. */
 function planSupply(
   { nowMs, sentMs, liveSentMs, othersPerDay }: PlanFacts,
   demand: Demand,
@@ -379,7 +380,7 @@ function planSupply(
   const { perMinute, perDay } = budgetsAt(limits, share, 0);
   const day = measureDaySupply({ share, limit: limits.perDay, budget: perDay, others: othersPerDay, sentMs }, nowMs);
   const backfillReserve = (demand.readingsFit ? USUAL_RESERVES : NARROW_RESERVES).backfill;
-  // Without a daemon that has run for long enough, live work takes what is planned.
+  // Without a daemon that has run for long enough, the planned requests count as live work.
   const measured = loadPerMs((sinceMs) => liveSentMs.filter((atMs) => atMs > sinceMs).length, nowMs);
   const othersPerMs = measured || lanesOf(plannedOf(demand)).total / DAY_MS;
   return besideSupply({ ...day, backfillReserve }, { minute: perMinute, seenPerMs: null, othersPerMs });
@@ -391,7 +392,7 @@ interface RateInput {
   readonly nowMs: number;
   /** The time with the full share, in ms; `null` if unknown. */
   readonly aloneMs: number | null;
-  /** The time beside live work, in ms; `null` if unknown. */
+  /** The time together with live work, in ms; `null` if unknown. */
   readonly besideMs: number | null;
   readonly budgets: ReturnType<typeof budgetsAt>;
 }

@@ -115,7 +115,7 @@ function sourceOf({ source, requests_spent: spent, as_of }: CostPlan['basis']): 
     : `from the state of the running process, as of ${as_of}; no request was sent`;
 }
 
-/** The rate of a backfill: where it ends within an hour, the limit of the minute counts, not that of the day. */
+/** The rate of a backfill. If it ends within an hour, the limit of the minute counts, not the limit of the day. */
 function requestRateText({ requests, seconds, perDay }: { requests: number; seconds: number; perDay: number }): string {
   if (seconds >= HOUR_SECONDS) return `${grouped(perDay)} requests a day`;
   const perMinute = (requests * 60) / Math.max(1, seconds);
@@ -124,7 +124,7 @@ function requestRateText({ requests, seconds, perDay }: { requests: number; seco
 
 const POLL_WAIT = 'plus up to 3 min, until the polls have read the newest minutes';
 
-/** Whether the range ends so late that a backfill leaves its end to the polls of a daemon. */
+/** Whether the range ends so late that a backfill leaves its end to the daemon's polls. */
 function awaitsPoll({ source, as_of }: CostPlan['basis'], to: string): boolean {
   return source === 'state' && Date.parse(to) > Date.parse(as_of) - LIVE_LAG_SECONDS * SECOND_MS;
 }

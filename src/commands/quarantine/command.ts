@@ -1,5 +1,5 @@
 /**
- * The command `--quarantine`: lists items over a connection of its own; retries and drops them alone under the lock, or
+ * The command `--quarantine`: lists items over a separate connection; retries and drops them alone under the lock, or
  * through the daemon that holds it.
  */
 
@@ -34,7 +34,7 @@ import { dropsAll, listQuarantine, quarantineListText } from './list.ts';
  * Runs the command and prints the result.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, ports: ProcessPorts): Promise<number> {
   const { command, config, secrets, terminal } = run;
@@ -63,7 +63,10 @@ export async function runQuarantineCommand(run: CommandRun<QuarantineCommand>, p
   return summary.exit_code;
 }
 
-/** @throws UserError (exit 2) for a name that is neither in the configuration nor in the state. */
+/**
+ * Checks the name of a destination. @throws UserError (exit 2) for a name that is neither in the configuration nor in
+ * the state.
+ */
 function requireDestination(
   { destination }: QuarantineFilter,
   { known, destinations }: { known: readonly KnownDestination[]; destinations: readonly DestinationOptions[] },
@@ -78,7 +81,7 @@ interface Order {
   readonly action: 'retry' | 'drop';
   readonly filter: QuarantineFilter;
   readonly destinations: readonly DestinationOptions[];
-  /** How many points and records are meant. */
+  /** How many points and records are selected. */
   readonly total: number;
 }
 

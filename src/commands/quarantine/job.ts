@@ -30,18 +30,18 @@ import {
   retryLines,
 } from './retry.ts';
 
-/** The result of a destination, in points. */
+/** The result for a destination, in points. */
 export interface DestinationOutcome {
   readonly name: string;
   /** Retry: points that the destination has accepted. */
   readonly accepted: number;
-  /** Retry: they stay, with the new message. */
+  /** Retry: points that the destination rejected again. They stay, with the new message. */
   readonly refused: number;
-  /** Retry: points older than the destination keeps; they are among its missing points now. */
+  /** Retry: points older than the destination keeps. They now count as missing there. */
   readonly beyond_retention: number;
-  /** Drop: points that were given up. */
+  /** Drop: points that were dropped. */
   readonly dropped: number;
-  /** Retry: why the rest was not tried; `null` where all was. */
+  /** Retry: why the rest was not tried; `null` if all points were. */
   readonly blocked_reason: string | null;
 }
 
@@ -51,7 +51,7 @@ export interface QuarantineSummary {
   readonly outcome: 'complete' | 'interrupted';
   readonly exit_code: ExitCode;
   readonly destinations: readonly DestinationOutcome[];
-  /** Records of the API: those that are in place now, or given up; and those that stay. */
+  /** Records of the API: those that are stored now, or dropped; and those that stay. */
   readonly records: { readonly done: number; readonly left: number; readonly reasons: readonly string[] };
 }
 
@@ -66,19 +66,19 @@ export interface QuarantineParts {
   readonly clock: Clock;
   /** The configured databases that are destinations in the state. */
   readonly reachable: () => readonly Reachable[];
-  /** Tries a record of the API. Made again for each run. */
+  /** Creates the function that tries a record of the API. Called for each run. */
   readonly records: () => RetryRecord;
 }
 
 type ReportProgress = (progress: QuarantineProgress) => void;
 
-/** The sync whose state is changed; its databases are those of the configuration. */
+/** The sync whose state is changed. Its databases are the configured ones. */
 interface WorkOf {
   readonly context: SyncContext;
   readonly destinations: readonly DestinationOptions[];
 }
 
-/** Collects the parts that the work needs, in a daemon and alone. */
+/** Collects the parts that the work needs, in a daemon or alone. */
 export function quarantineParts({ context, destinations }: WorkOf): QuarantineParts {
   const { store, clock } = context;
   return {
@@ -114,7 +114,7 @@ interface Order {
 /**
  * Sends the selected lines to their destinations again.
  *
- * @returns the result, also if it was interrupted.
+ * @returns the result, even after an interruption.
  */
 export async function retryQuarantine(
   parts: QuarantineParts,
@@ -168,7 +168,7 @@ export async function retryQuarantine(
 /**
  * Drops the selected items.
  *
- * @returns the result, also if it was interrupted.
+ * @returns the result, even after an interruption.
  */
 export async function dropQuarantine(
   parts: QuarantineParts,
@@ -208,14 +208,14 @@ const NOT_CONFIGURED =
 /**
  * Handles a page of the selected items.
  *
- * @param outcomeOf the sums of a destination, which grow.
+ * @param outcomeOf returns the sums of a destination, which grow.
  */
 type TakePage = (
   items: readonly QuarantinedItem[],
   outcomeOf: (destinationId: number) => Mutable<DestinationOutcome>,
 ) => Promise<void>;
 
-/** Goes through the quarantine page by page, and reports the progress. */
+/** Reads the quarantine page by page, and reports the progress. */
 async function goThrough(
   { store: { quarantine }, clock }: Pick<QuarantineParts, 'store' | 'clock'>,
   { filter, report }: Order,
@@ -223,7 +223,7 @@ async function goThrough(
   signal: AbortSignal,
 ): Promise<Pick<QuarantineSummary, 'outcome' | 'destinations'>> {
   const known = quarantine.destinations();
-  // All places that a destination's name has had.
+  // All destinations that had the name at any time.
   const named = known.filter(({ name }) => name === filter.destination).map(({ id }) => id);
   const matches = createMatcher(filter, new Set(named));
   const outcomes = new Map<number, Mutable<DestinationOutcome>>();
@@ -254,7 +254,7 @@ async function goThrough(
         done += items.length;
         report({ done });
       }
-      // Others have their turn between two pages.
+      // Other work gets its turn between two pages.
       await clock.sleep(0, signal);
     }
   } catch (error) {
@@ -281,7 +281,7 @@ function addUp(outcome: Mutable<DestinationOutcome>, { accepted, refused, beyond
   outcome.blocked_reason = blocked;
 }
 
-/** Reads a record of the quarantine as this version would. */
+/** Parses a record of the quarantine with this version. */
 const reparse: Reparse = (source, record): Reparsed => {
   const value = jsonOf(record);
   if (value === undefined)
@@ -305,7 +305,7 @@ function notUnderstood(why: string): Reparsed {
   return { kind: 'not-understood', why };
 }
 
-/** Not `parseJson`: a record may be `null`, and only one that was cut is `undefined`. */
+/** Not `parseJson`: a record may be `null`, and only a truncated one is `undefined`. */
 function jsonOf(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text);
@@ -314,7 +314,7 @@ function jsonOf(text: string): JsonValue | undefined {
   }
 }
 
-/** Readings with rejected values are stored with these values as pairs. */
+/** The values of readings with rejected values are stored as pairs. */
 function pairsOf(value: JsonValue): [string, JsonValue][] | null {
   const values = isRecord(value) ? value['values'] : null;
   return Array.isArray(values) && values.every(isPair) ? values : null;

@@ -34,14 +34,18 @@ interface ListedGroup {
   readonly last: string;
   /** Lines, or records as JSON, shortened. */
   readonly samples: readonly string[];
-  /** Commands; `null` where no text would match this group alone. */
+  /** The commands; `null` if no text would match only this group. */
   readonly retry: string | null;
   readonly drop: string | null;
 }
 
 type Reader = Pick<QuarantineStore, 'page' | 'destinations' | 'dropped'>;
 
-/** @param configured the numbers of the destinations whose databases are in the configuration. */
+/**
+ * Lists the quarantine.
+ *
+ * @param configured the numbers of the destinations whose databases are in the configuration.
+ */
 export function listQuarantine(
   quarantine: Reader,
   filter: QuarantineFilter,
@@ -101,7 +105,7 @@ function listed(group: QuarantineGroup, { known, isConfigured, all }: Among): Li
   };
 }
 
-/** The flags that select a group; `null` where they would select others as well. */
+/** The flags that select a group; `null` if they would select others as well. */
 function flagsFor(
   { destinationId, parts }: QuarantineGroup,
   { destination, all }: { destination: string | null; all: readonly QuarantineGroup[] },
@@ -126,7 +130,7 @@ export function dropsAll({ groups, points, records }: QuarantineList): UserError
   );
 }
 
-/** The list for people, at most 80 columns wide; nothing is shown but through `plainText`. */
+/** The list for people, at most 80 columns wide. Every text passes through `plainText`. */
 export function quarantineListText({ groups, points, records, dropped }: QuarantineList): string {
   const head =
     groups.length === 0
@@ -156,7 +160,7 @@ function groupText(group: ListedGroup): string {
   ].join('');
 }
 
-/** A command whose last flag moves to a line of its own if it is long. */
+/** A command. If it is long, its last flag moves to its own line. */
 function command(label: string, text: string): string {
   const line = `  ${`${label}:`.padEnd(9)}${text}`;
   if (line.length <= WIDTH) return `${line}\n`;

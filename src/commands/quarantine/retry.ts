@@ -3,7 +3,7 @@
  * parses quarantined records of the API again with this version.
  *
  * Promise: a line leaves the quarantine only if it is accepted or certainly older than the destination keeps. A line
- * that is refused again stays, with the new words. If the destination does not answer, nothing changes.
+ * that is refused again stays, with the new message. If the destination does not answer, nothing changes.
  *
  * A reading that can be parsed now is committed like any other, and leaves the quarantine. No request is sent to the
  * API. A record that was shortened cannot be retried. Devices and alerts come with every listing, so they need no
@@ -25,7 +25,7 @@ import { storedAround } from '../../ingest/commit.ts';
 import { composeCommit } from '../../ingest/commit-rules.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 
-/** The result at one destination. */
+/** The result for one destination. */
 export interface LinesRetried {
   accepted: number;
   refused: number;
@@ -60,7 +60,7 @@ export async function retryLines(
   return sum;
 }
 
-/** @returns how many lines, counted from the first, were resolved */
+/** Sends some lines again. Returns how many lines, counted from the first, were resolved. */
 async function retrySome(
   { store, clock, destination, controls }: RetryParts,
   items: readonly QuarantinedItem[],
@@ -102,8 +102,8 @@ function blockText({ message, hint }: Blocked): string {
 type Send = (lines: readonly string[]) => Promise<Pick<Sent, 'resolution' | 'missing'>>;
 
 /**
- * Sends the counts of hours that were corrected since they were read: the delivery may have sent them before the former
- * ones.
+ * Sends the counts of hours that were corrected since they were read. Otherwise the delivery may have sent the
+ * corrected counts before the old ones.
  *
  * @returns why the destination does not have them now; `null` if it has.
  */
@@ -118,12 +118,12 @@ async function sendCorrected(store: Store, sent: readonly string[], send: Send):
   }
 }
 
-/** About the size of what is read of the archive for one line. */
+/** About how many bytes of the archive are read for one line. */
 const AROUND_BYTES = 64 * 1024;
 
 /**
- * The line to send for one in quarantine. The count of an hour may have been corrected since, and the destination may
- * have the newest one: a former count would replace it.
+ * The line to send for one in quarantine. If the count of an hour was corrected since, the destination may have the
+ * newest count, and an old count would replace it.
  */
 function newestCount(store: Store, line: string): string {
   if (!isHourLine(line)) return line;
@@ -140,7 +140,7 @@ const BLOCKS_BACK = 256;
 const LIMITS = { lines: 2000, bytes: 1024 * 1024 };
 const BATCHES = 20;
 
-/** Finds control lines among the last accepted lines of the log. It searches when the first one is needed. */
+/** Finds control lines among the last accepted lines of the log. The search starts when the first one is needed. */
 export function createLogControls(store: Store, { id, kind }: Reachable): ControlLines {
   let found: ReadonlyMap<string, string> | null = null;
   const all = (): ReadonlyMap<string, string> => {
@@ -197,7 +197,7 @@ export type Reparsed =
   | { readonly kind: 'listed' }
   | { readonly kind: 'not-understood'; readonly why: string };
 
-/** Reads a record as it is kept. Never throws. */
+/** Parses a record of the quarantine. Never throws. */
 export type Reparse = (source: string, record: string) => Reparsed;
 
 type RecordParts = Pick<SyncContext, 'store' | 'settings' | 'filterNotes' | 'serverClock'>;
@@ -205,11 +205,11 @@ type RecordParts = Pick<SyncContext, 'store' | 'settings' | 'filterNotes' | 'ser
 /**
  * Tries a record.
  *
- * @returns `null` where it is in place now, else why not.
+ * @returns `null` if it is stored now, otherwise why not.
  */
 export type RetryRecord = (item: QuarantinedItem) => string | null;
 
-/** Tries records one by one, with the devices as they are now. */
+/** Tries records one by one, with the current devices. */
 export function createRecordRetry(parts: RecordParts, reparse: Reparse): RetryRecord {
   const { store, settings } = parts;
   let devices: ReadonlyMap<string, boolean> | null = null;
@@ -247,7 +247,8 @@ function commitReading(
   if (workspaceId === null) return 'its workspace is unknown';
   const state = store.telemetry(deviceId);
   const composed = composeCommit({
-    // It is not late: it came in time, and was not understood. So nothing is covered by it, and nothing withdrawn.
+    // The reading is not late: it came in time, but could not be parsed. So it covers no range and withdraws no
+    // coverage.
     state: { ...state, covered: [] },
     workspaceId,
     lane: 'history',

@@ -1,6 +1,6 @@
 /**
- * `--replay`: without a daemon it sends the archived points itself; beside one, the daemon does it as a job and the
- * command follows. At the end it reports the points by outcome, problems first.
+ * `--replay`: without a daemon it sends the archived points itself. If a daemon is running, the daemon does it as a job
+ * and the command follows. At the end it reports the points by outcome, problems first.
  */
 
 import { realClock, realRandom } from '../../app/real-clock.ts';
@@ -34,10 +34,10 @@ import { openReplays, requireDestination } from './job.ts';
 type ReplayRun = CommandRun<ReplayCommand>;
 
 /**
- * Sends what is archived to a database again, by the daemon if it is running.
+ * Sends the archived points to a database again; the daemon does it if it is running.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
@@ -64,7 +64,7 @@ export async function runReplayCommand(run: ReplayRun, ports: ProcessPorts): Pro
   return summary.exit_code;
 }
 
-/** More a second is no database that there is. */
+/** No database accepts more lines per second. */
 const MAX_RATE = 100_000_000;
 
 function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): ReplayArgs {
@@ -129,7 +129,7 @@ function createShow({ showWork }: TerminalOutput): (reports: readonly ReplayRepo
   };
 }
 
-/** How far it is, 0 to 1: by devices, of all destinations. */
+/** The progress, 0 to 1: by devices, over all destinations. */
 function replayShare(reports: readonly ReplayReport[]): number | null {
   const sum = (pick: (report: ReplayReport) => number): number =>
     reports.reduce((total, each) => total + pick(each), 0);
@@ -147,7 +147,7 @@ function replayText(reports: readonly ReplayReport[], linesPerS: number): string
   return `${texts.join('; ')}, ${grouped(Math.round(linesPerS))}/s`;
 }
 
-/** Writes the end of each replay, and the counts of what was not accepted, to the log. */
+/** Logs the end of each replay, and the counts of points that were not accepted. */
 function reportReplayEnd({ destinations }: ReplaySummary, { write }: Logger): void {
   const reportLine: Report = (isWell, message) => write({ type: 'replay-report', message, isWell });
   for (const report of destinations) {
@@ -156,7 +156,7 @@ function reportReplayEnd({ destinations }: ReplaySummary, { write }: Logger): vo
   }
 }
 
-/** Prints a line: whether all is well, and the text. */
+/** Prints a line: whether the replay succeeded, and the text. */
 type Report = (isWell: boolean, message: string) => void;
 
 const CONTINUE_REMEDY = 'run the same command again to continue';

@@ -1,6 +1,6 @@
 /**
- * The work of `--replay`, alone or as a job of the daemon: sends archived points again to one or all destinations, side
- * by side.
+ * The work of `--replay`, alone or as a job of the daemon: sends archived points again to one or all destinations, at
+ * the same time.
  */
 
 import { unknownDestination } from '../../app/settings.ts';
@@ -17,18 +17,21 @@ interface ReplayCommandParts extends Pick<ReplayParts, 'store' | 'clock' | 'rand
   readonly deliverers: readonly Deliverer[];
 }
 
-/** The default rate in lines a second beside a daemon, which leaves capacity for live points. */
+/** The default rate in lines per second in a daemon, which leaves capacity for live points. */
 export const RATE_BESIDE = 20_000;
 
-/** How much is read in one step: small ones hold up a daemon for a few milliseconds only. */
+/** How much is read in one step: small steps delay a daemon by only a few milliseconds. */
 const STEP_BYTES = { alone: 512 * 1024, beside: 128 * 1024 };
 
 const BATCH_LINES = 5000;
 
-/** Where there is a rate, batches are no larger than this part of a second's: an even stream, not a burst a second. */
+/**
+ * With a rate, a batch has at most this part of a second's lines, so that the stream is even and not one burst per
+ * second.
+ */
 const BATCHES_A_SECOND = 4;
 
-/** The assumed length of a line, from which the size of a step follows. */
+/** The assumed length of a line, which determines the size of a step. */
 const LINE_BYTES = 100;
 
 /** The replays of one command or job, one for each destination. */
@@ -38,14 +41,14 @@ interface Replays {
 }
 
 /**
- * Opens them.
+ * Opens the replays.
  *
- * @throws UserError where there is no such destination.
+ * @throws UserError if there is no such destination.
  */
 export function openReplays(parts: ReplayCommandParts, args: ReplayArgs): Replays {
   const { isBeside } = parts;
   const maxRate = args.maxRate ?? (isBeside ? RATE_BESIDE : null);
-  // Slow ones go in small steps, so that little is sent again where one is broken off.
+  // Slow replays use small steps, so that little is sent again after an interruption.
   const batchLines = maxRate === null ? BATCH_LINES : Math.min(BATCH_LINES, Math.ceil(maxRate / BATCHES_A_SECOND));
   const stepBytes = Math.min(isBeside ? STEP_BYTES.beside : STEP_BYTES.alone, batchLines * LINE_BYTES);
   const replays = chosen(parts.deliverers, args).map((target) =>
@@ -63,7 +66,9 @@ function chosen(deliverers: readonly Deliverer[], { destination }: ReplayArgs): 
   return deliverers.filter(({ name }) => destination === null || name === destination);
 }
 
-/** @throws UserError where no destination is configured (exit 78), or none of that name (exit 2). */
+/**
+ * Checks the destination. @throws UserError if no destination is configured (exit 78), or none has that name (exit 2).
+ */
 export function requireDestination(names: readonly string[], destination: string | null): void {
   if (names.length === 0) {
     throw new UserError('No database is configured', 'set influx.url or destinations.', 78, { joint: ':' });
@@ -73,7 +78,7 @@ export function requireDestination(names: readonly string[], destination: string
 }
 
 async function runAll(replays: readonly Replay[], signal: AbortSignal): Promise<ReplaySummary> {
-  // A fault of the state concerns all destinations; the others come to their end first.
+  // A fault of the state concerns all destinations; the others still finish.
   const ended = await Promise.allSettled(replays.map((replay) => replay.run(signal)));
   for (const one of ended) if (one.status === 'rejected') throw one.reason;
   const destinations = replays.map((replay) => replay.report());
@@ -84,7 +89,7 @@ async function runAll(replays: readonly Replay[], signal: AbortSignal): Promise<
   return { outcome: outcome ?? 'complete', exit_code: exitCode, destinations };
 }
 
-/** Creates the worker for `runJobs` that replays beside a daemon's deliveries. */
+/** Creates the worker for `runJobs` that replays while the daemon delivers. */
 export function createReplayWorker(
   parts: Omit<ReplayCommandParts, 'isBeside'>,
 ): (args: unknown, signal: AbortSignal) => JobWork {

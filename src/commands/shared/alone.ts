@@ -1,9 +1,9 @@
 /**
- * Runs the deliveries and the maintenance beside a command that archives without a daemon (`--once`, `--backfill`,
- * `--verify --repair`), and waits at its end until every destination has what was archived.
+ * Runs the deliveries and the maintenance during a command that archives without a daemon (`--once`, `--backfill`,
+ * `--verify --repair`), and waits at its end until every destination has the archived points.
  *
- * Such a command ends with an outcome and its exit code, at the latest after a while without progress. Progress means
- * that less is left to do; a request that returns nothing is no progress. Time spent waiting for a turn or for quota
+ * Such a command ends with an outcome and its exit code, at the latest after some time without progress. Progress means
+ * that less work is left; a request that returns nothing is no progress. Time spent waiting for a turn or for quota
  * does not count.
  */
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../archive/maintenance.ts';
@@ -23,13 +23,13 @@ import { refusalOf } from './command.ts';
 
 const DELIVERY_CHECK_MS = SECOND_MS / 5;
 
-/** A position in the log as a number: lines of a block are fewer than this. */
+/** Converts a position in the log to a number: a block has fewer lines than this. */
 const LINES_A_BLOCK = 1_000_000;
 
 /**
- * Runs work that archives and waits for delivery, with the deliveries and the maintenance beside it.
+ * Runs work that archives and waits for delivery, together with the deliveries and the maintenance.
  *
- * @returns the result of the work, also if that is its reaction to an abort of `signal`.
+ * @returns the result of the work, even if that is its reaction to an abort of `signal`.
  * @throws errors of the work; those of the deliveries or the maintenance if the state cannot be written.
  */
 export async function runBesideDeliveries<T>(
@@ -40,7 +40,7 @@ export async function runBesideDeliveries<T>(
   const working = Promise.withResolvers<T>();
   const loops = [
     ...deliverers.map(({ run }) => run),
-    // In a full state the maintenance makes room for new points.
+    // In a full state the maintenance frees space for new points.
     async (stop: AbortSignal) => await runMaintenance(maintenance, stop),
   ];
   const works = [
@@ -52,7 +52,7 @@ export async function runBesideDeliveries<T>(
       await loop(stop).catch((error: unknown) => {
         if (!stop.aborted) throw error;
       });
-      // A loop that was stopped leaves the result to the work.
+      // If a loop was stopped, the work still gives the result.
       return await working.promise;
     }),
   ];
@@ -64,7 +64,7 @@ export async function runBesideDeliveries<T>(
 /**
  * Runs the session of a one-off, which sends the planner's requests.
  *
- * @throws UserError where the key is refused.
+ * @throws UserError if the API rejects the key.
  */
 export async function runLoneSession(...[parts, start, signal]: Parameters<typeof runLoneWork>): Promise<never> {
   try {
@@ -75,10 +75,10 @@ export async function runLoneSession(...[parts, start, signal]: Parameters<typeo
 }
 
 /**
- * Waits until every destination has what is archived now.
+ * Waits until every destination has the points that are archived now.
  *
- * @param stalledAfterMs how long nothing may move.
- * @returns whether that was reached.
+ * @param stalledAfterMs the longest time without progress.
+ * @returns whether every destination has them.
  */
 export async function waitUntilDelivered(
   { context, deliverers }: { readonly context: SyncContext; readonly deliverers: readonly Deliverer[] },
@@ -120,7 +120,7 @@ export function isOutcome(value: unknown): value is Outcome {
   return typeof value === 'string' && Object.hasOwn(OUTCOME_EXIT_CODES, value);
 }
 
-/** Waits for the delivery of what was archived. Without it, work has stalled, whatever it has read. */
+/** Waits for the delivery of the archived points. If that fails, the work has stalled, whatever it has read. */
 export async function outcomeAfterDelivery(
   parts: Parameters<typeof waitUntilDelivered>[0],
   outcome: Outcome,
@@ -131,8 +131,9 @@ export async function outcomeAfterDelivery(
 }
 
 /**
- * The state of each destination at the end of such work. Once it is complete, each has everything that was archived by
- * then (`outcomeAfterDelivery`): what is pending comes from later polls of a daemon, and no part of the work.
+ * The state of each destination at the end of such work. If the outcome is complete, each has every point that was
+ * archived by then (`outcomeAfterDelivery`): pending points come from later polls of a daemon and are not part of the
+ * work.
  *
  * @param deliveredBefore how many points each destination had acknowledged before the work began
  */
@@ -156,23 +157,23 @@ export function destinationStatuses(
   });
 }
 
-/** How often the gaps of such work are queued again: a gap that was resting may be due. */
+/** How often the gaps of such work are queued again, because a gap that was resting may be due. */
 export const REOPEN_EVERY_MS = 5 * SECOND_MS;
 
-/** The state of the work when it is checked. */
+/** The state of the work at a check. */
 interface WorkView {
-  /** The rest of the work, in any unit. */
+  /** The remaining work, in any unit. */
   readonly left: number | bigint;
-  /** Whether it waits for something that it cannot speed up. */
+  /** Whether the work waits for something that it cannot speed up. */
   readonly waits: boolean;
 }
 
-/** Measures for how long some work has made no progress. */
+/** Measures how long work has made no progress. */
 export interface ProgressWatch {
   /**
    * Records the state of the work.
    *
-   * @returns for how long the work has made no progress, in ms.
+   * @returns how long the work has made no progress, in ms.
    */
   record(view: WorkView): number;
 }
@@ -195,19 +196,19 @@ export function createProgressWatch(clock: Pick<Clock, 'monoMs'>): ProgressWatch
   };
 }
 
-/** The facts by which work that makes no progress waits, or has stalled. */
+/** The facts that distinguish waiting work from stalled work. */
 export interface WaitingParts {
   readonly context: Pick<SyncContext, 'room'>;
   readonly apiState: ApiState;
-  /** Whether the quota allows no request now. Waiting for the even spacing of requests does not count. */
+  /** Whether the quota allows no request now. Waiting only for even spacing does not count. */
   readonly waitsForQuota: () => boolean;
-  /** Whether requests are refused for the quota again and again, although every wait was kept. */
+  /** Whether requests are rejected for the quota repeatedly, although every wait was observed. */
   readonly isRefusedRepeatedly: () => boolean;
 }
 
 /**
- * Whether work waits for quota, or has requests queued in lanes that do not fail and have quota. A service that refuses
- * again after each wait that it requested does not count as waiting.
+ * Whether work waits for quota, or has requests queued in lanes that work and have quota. If the service rejects
+ * requests again after each wait that it requested, that does not count as waiting.
  */
 export function isWaiting(
   { context, apiState, waitsForQuota, isRefusedRepeatedly }: WaitingParts,
@@ -218,13 +219,13 @@ export function isWaiting(
   return isQueued && apiState.fault === null && !lanes.some((lane) => apiState.failing.has(lane)) && context.room().ok;
 }
 
-/** How work that waits for the account and the device list sees whether it may start. */
+/** The checks by which work waits for the account and the device list before it starts. */
 interface StartCheck<T> {
-  /** Returns what the work starts with; `null` while that is not known. */
+  /** Returns the data that the work starts with; `null` while it is not known. */
   readonly findStart: () => T | null;
   /** Whether the account or the device list is still to be read. */
   readonly isUnread: () => boolean;
-  /** The error after ten minutes, waiting for quota not counted, without both. */
+  /** The error after ten minutes (not counting the wait for quota) without the account or the device list. */
   readonly failure: () => UserError;
 }
 

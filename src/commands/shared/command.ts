@@ -1,6 +1,6 @@
 /**
- * The input of every command, and the steps that several commands share: print a result, refuse a missing state or a
- * refused key, find the devices that the command line names, request the account.
+ * The input of every command, and the steps that several commands share: print a result, reject a missing state or key,
+ * find the devices that the command line names, request the account.
  */
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
@@ -20,7 +20,7 @@ export interface CommandRun<Command, Config = StateConfig> {
   readonly command: Command;
   readonly config: Config;
   readonly terminal: TerminalOutput;
-  /** Texts that must not be shown; a secret that is exchanged is added. */
+  /** Texts that must not be shown. If a secret is exchanged, the new one is added. */
   readonly secrets: Secret[];
 }
 
@@ -46,8 +46,8 @@ export function printAnswer(
  * Finds the devices of the command line by id or name.
  *
  * @param wanted the values of `--device`
- * @param isFinal whether the state has every device that can be meant. Otherwise a text that matches none is passed on
- * unchanged: the command decides with a newer list of devices.
+ * @param isFinal whether the state has every possible device. If not, a text that matches none is passed on unchanged,
+ * and the command decides with a newer list of devices.
  * @returns their ids
  * @throws UserError (exit 2) if a text matches no device, or several; (exit 1) if the state cannot be read
  */
@@ -59,20 +59,20 @@ export function chosenDevices(dataDir: string, wanted: readonly string[], isFina
   return [...new Set(wanted.flatMap((text) => idsByName(known, text)))];
 }
 
-/** A device by its name; a text that matches no device is returned unchanged. */
+/** The ids of the devices with a name. A text that matches no device is returned unchanged. */
 function idsByName(known: readonly NamedDevice[], text: string): readonly string[] {
   const isName = known.some(({ name }) => name.trim().toLowerCase() === text.trim().toLowerCase());
   return isName ? findDeviceIds(known, [text]) : [text];
 }
 
-/** Turns a fault that ends a session into the error of a one-off command (exit 77). */
+/** Converts a fault that ends a session to the error of a one-off command (exit 77). */
 export function refusalOf(fault: ApiFault): UserError {
   const { what, remedy } = refusalAdvice(fault, 'write it into the file of api.key_file (or set api.key)');
   return new UserError(fault.kind === 'no-api-access' ? capitalized(what) : `api.key: ${what}`, `${remedy}.`, 77);
 }
 
 /**
- * Requests the account, to learn the plan's figures and to check that the key belongs to the same workspace.
+ * Requests the account, for the plan's figures and to check that the key belongs to the same workspace.
  *
  * @throws ApiFault UserError
  */
@@ -83,7 +83,7 @@ export async function fetchAccount(
   try {
     const { value: account } = await api.account({ lane: 'inventory', stream: 'account' }, signal);
     const tag = store.workspaceTag();
-    // A pinned state refuses another workspace. A question alone does not pin a new state.
+    // A pinned state rejects another workspace. This request alone does not pin a new state.
     if (tag !== null) store.pinWorkspace({ apiId: account.workspaceId, tag });
     store.saveAccount(account, []);
     return account;
@@ -102,7 +102,7 @@ export function historyText(history: History, nowMs: EpochMs): string {
   return `sync.history goes back ${duration((nowMs - nsToMs(wantedFrom({ history }, nowMs))) / 1000)}`;
 }
 
-/** The warning about a history that is longer than `history_max_days` of the plan; `null` where it is not. */
+/** The warning about a history that is longer than `history_max_days` of the plan; `null` if it is not. */
 export function planHistoryAdvice(
   history: History,
   { maxDays, nowMs }: { readonly maxDays: number | null; readonly nowMs: EpochMs },

@@ -35,7 +35,7 @@ interface Work<T> {
   readonly args: object;
   readonly requestedBy: string;
   /**
-   * Does it in this process.
+   * Does the work in this process.
    *
    * @throws StateInUseError if another process uses the state.
    */
@@ -43,16 +43,16 @@ interface Work<T> {
   /**
    * Checks the summary that the daemon has left.
    *
-   * @returns `null` where it makes no sense.
+   * @returns `null` if it is not valid.
    */
   readonly read: (summary: unknown) => T | null;
   /** The error if the daemon has left no summary; by default one with the daemon's message. */
   readonly failed?: (end: JobEnd) => UserError;
-  /** For how long a daemon that has stopped is waited for to come back. */
+  /** How long to wait for a daemon that has stopped to return. */
   readonly awaitMs?: number;
-  /** Shows the progress that the daemon reports: unchecked, maybe of another version. */
+  /** Shows the progress that the daemon reports. It is unchecked and may come from another version. */
   readonly show: (progress: unknown) => void;
-  /** Called where the daemon had the job of an equal request already. */
+  /** Called if the daemon already had the job of an equal request. */
   readonly onFound?: () => void;
 }
 
@@ -63,9 +63,9 @@ interface FollowContext {
 }
 
 /**
- * Does the work or has it done.
+ * Does the work in this process or leaves it to the daemon.
  *
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function doOrFollow<T>(
   work: Work<T>,
@@ -82,7 +82,7 @@ export async function doOrFollow<T>(
   }
 }
 
-/** @returns `null` where there is no daemon that takes jobs. */
+/** Follows the job. Returns `null` if there is no daemon that takes jobs. */
 async function follow(
   work: Work<unknown>,
   { dataDir, terminal }: FollowContext,
@@ -137,22 +137,22 @@ interface FollowParts extends Pick<Work<unknown>, 'awaitMs'> {
   /** Whether any process holds the state. */
   readonly isLocked: () => boolean;
   readonly clock: Clock;
-  /** Called once it is sure that there is a daemon which takes jobs. `isFound`: it had the job already. */
+  /** Called once it is certain that there is a daemon which takes jobs. `isFound`: it already had the job. */
   readonly onSeen: (isFound: boolean) => void;
-  /** Called where the daemon is at other work of this kind first: soon, and then every minute while that lasts. */
+  /** Called if the daemon is busy with other work of this kind: soon, and then every minute while that lasts. */
   readonly onWaiting?: () => void;
   /** Called with the progress that the daemon reports, unchecked. */
   readonly onProgress: (progress: unknown) => void;
 }
 
-/** How often the job is checked, and how often its follower counts on. */
+/** How often the job is checked, and how often its follower increases its counter. */
 const FOLLOW_CHECK_MS = SECOND_MS / 2;
 const BEAT_EVERY_MS = 5 * SECOND_MS;
 
 /** A daemon that takes jobs checks for them once a second. */
 const SEEN_WITHIN_MS = 5 * SECOND_MS;
 
-/** After this time without a heartbeat the lock is checked; after the longer time the daemon counts as stuck. */
+/** After this time without a heartbeat the lock is checked. After the longer time the daemon counts as stuck. */
 const STILL_AFTER_MS = 5 * SECOND_MS;
 const LOST_AFTER_MS = MINUTE_MS;
 
@@ -164,9 +164,9 @@ const REPORT_WAIT_EVERY_MS = MINUTE_MS;
 const CANCEL_WITHIN_MS = 8 * SECOND_MS;
 
 /**
- * Has a job done, or follows the open job of an equal request.
+ * Leaves a job and follows it, or follows the open job of an equal request.
  *
- * @returns its end; `null` if no daemon took the job. It is then withdrawn, unless it was there before.
+ * @returns its end; `null` if no daemon took the job. The job is then withdrawn, unless it existed before.
  * @throws UserError (exit 3) if the daemon is gone, or did not end the job after it was cancelled.
  */
 export async function followJob(parts: FollowParts, request: JobRequest, signal: AbortSignal): Promise<JobEnd | null> {
@@ -186,7 +186,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
     signal.throwIfAborted();
     const job = jobNow(parts, id);
     if (job.end !== null) {
-      // Short work may be over before it was seen under way.
+      // Short work may be over before it was seen running.
       if (!seen.isTaken) parts.onSeen(isFound);
       return job.end;
     }
@@ -205,7 +205,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
 /** The observations so far, by the monotonic clock. */
 interface Seen {
   readonly requestedAtMs: number;
-  /** Whether the job was there before. */
+  /** Whether the job existed before. */
   readonly isFound: boolean;
   /** Whether a daemon has increased its counter. */
   isTaken: boolean;
@@ -250,10 +250,10 @@ function handleUpdate(parts: FollowParts, job: Job, seen: Seen): boolean {
   return true;
 }
 
-/** @throws UserError where the daemon is gone. */
+/** Checks a job without heartbeats. @throws UserError if the daemon is gone. */
 function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
   if (stillMs < LOST_AFTER_MS && (parts.isLocked() || stillMs < (parts.awaitMs ?? 0))) return;
-  // It may have ended the job as it stopped, just now.
+  // The daemon may have ended the job just now, while it stopped.
   if (jobNow(parts, id).end !== null) return;
   if (!parts.board.withdraw(id)) parts.board.cancel(id);
   if (stillMs >= LOST_AFTER_MS)
@@ -272,8 +272,8 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
 /**
  * Cancels a job.
  *
- * @returns its end, where the daemon had begun it.
- * @throws UserError (exit 3) where it was still waiting, or where the daemon does not confirm its end in time.
+ * @returns its end, if the daemon had begun it.
+ * @throws UserError (exit 3) if the job was still waiting, or if the daemon does not confirm its end in time.
  */
 async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const { board, clock, isLocked } = parts;

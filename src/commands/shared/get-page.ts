@@ -8,14 +8,14 @@ import type { Secret } from '../../core/secret.ts';
 // As in `influx/connection.ts`: an import would load a second HTTP client.
 const { get }: typeof import('node:http') = createRequire(import.meta.url)('node:http');
 
-/** "Every address" is no place to go to: of these, this machine is one. */
+/** The host to connect to. "Every address" cannot be connected to, so this machine replaces it. */
 function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   return host === '::' ? '::1' : host;
 }
 
 /**
- * Gets a page, with the password where one is given. Rejects where none comes within the time, or more than this many
+ * Gets a page, with the password if one is given. Rejects if no page comes in time, or one with more than this many
  * characters.
  */
 export function getPage(

@@ -7,7 +7,7 @@ import { counted, grouped, plainText } from '../../core/text.ts';
 /** The width of text in a file, in a pipe, or on a terminal of unknown width, in columns. */
 export const WIDTH = 80;
 
-/** No text is laid out for a narrower terminal, and longer lines than the second are hard to read. */
+/** The narrowest and the widest layout. Lines longer than the second are hard to read. */
 const [LEAST_WIDTH, MOST_WIDTH] = [50, 200];
 
 /** The width for an output; a terminal of unknown width has 0 columns. */
@@ -44,7 +44,7 @@ const COMBINING = /\p{M}/u;
 
 /** How many columns a text takes. */
 export function columnsOf(text: string): number {
-  // Nearly all texts are plain.
+  // Nearly all texts contain only plain characters.
   if (/^[\u0020-\u02ff]*$/.test(text)) return text.length;
   let columns = 0;
   for (const sign of text) columns += COMBINING.test(sign) ? 0 : WIDE.test(sign) ? 2 : 1;
@@ -63,7 +63,7 @@ export function cell(text: string, columns: number): string {
   return `${kept}…${' '.repeat(columns - 1 - columnsOf(kept))}`;
 }
 
-/** A name of any origin, at most so long. */
+/** A name of any origin, shortened to a number of columns. */
 export function nameText(text: string, columns = 40): string {
   return cell(text, columns).trimEnd();
 }
@@ -77,9 +77,9 @@ export function row(label: string, text: string, width = WIDTH): string {
 }
 
 /**
- * A line in lines of at most so many columns, each with its end.
+ * Breaks a line into lines of at most `width` columns, each with its end.
  *
- * @param indent by how many columns the later ones are set in: two more than the first where it is left out.
+ * @param indent the indentation of the later lines; by default two more than the first line's.
  */
 export function wrap(line: string, indent = (/^ */.exec(line)?.[0].length ?? 0) + 2, width = WIDTH): string {
   let rest = line;
@@ -92,7 +92,7 @@ export function wrap(line: string, indent = (/^ */.exec(line)?.[0].length ?? 0) 
   return `${text}${rest.trimEnd()}\n`;
 }
 
-/** Where a line is cut: at the last space that fits, else where it is full. */
+/** Where a line is broken: at the last space that fits, otherwise where it is full. */
 function wrapColumn(line: string, { indent, width }: { readonly indent: number; readonly width: number }): number {
   let [columns, space, end] = [0, -1, 0];
   for (const sign of line) {
@@ -101,7 +101,7 @@ function wrapColumn(line: string, { indent, width }: { readonly indent: number; 
     if (sign === ' ' && end > indent) space = end;
     end += sign.length;
   }
-  // A word that ends where the line is full.
+  // A word ends exactly where the line is full.
   if (line[end] === ' ') return end;
   return space > indent ? space : end;
 }
@@ -111,7 +111,7 @@ export function count(value: number): string {
   return grouped(Math.round(value));
 }
 
-/** The same, with the noun that it counts. */
+/** The same, with the noun that is counted. */
 export function plural(value: number, what: string): string {
   return counted(Math.round(value), what);
 }

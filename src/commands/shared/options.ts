@@ -43,10 +43,10 @@ function readInstant(flag: string, text: string, nowMs: EpochMs, also = ''): Epo
   throw new UserError(`${flag}: expected ${at === null ? `${expected}${also}` : 'a time in the past'}`, null, 2);
 }
 
-/** The word for everything there is. */
+/** The word for the whole history. */
 export const ALL = 'all';
 
-/** How fast a backfill should be, as requested; `null` where it was not. */
+/** The requested rate of a backfill; `null` for an option that was not given. */
 export interface RateOptions {
   readonly maxShare: number | null;
   readonly finishByMs: EpochMs | null;
@@ -77,7 +77,7 @@ function readShare(text: string): number {
   return read;
 }
 
-/** A date, an RFC 3339 time, or a length of time from now on. */
+/** A date, an RFC 3339 time, or a duration from now on. */
 function readFuture(flag: string, text: string, nowMs: EpochMs): EpochMs {
   const aheadMs = parseDurationMs(text);
   const instant = aheadMs === null ? parseInstant(text) : null;
@@ -142,7 +142,7 @@ export function readBackfillOptions(
 /**
  * The options as the arguments of a job.
  *
- * @param devices their ids.
+ * @param devices the ids of the devices.
  * @param typed the times as typed.
  */
 export function backfillArgs(

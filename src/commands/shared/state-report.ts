@@ -33,12 +33,12 @@ export type StatusConfig = Pick<StateConfig, 'influx' | 'destinations' | 'dataDi
   readonly sync: StateConfig['sync'];
 };
 
-/** Puts the parts together over a state that is open to be checked. */
+/** Composes the parts over a state that is open for reading. */
 export function partsOfState(state: ReadState, config: StatusConfig, clock: Clock): DeviceReportParts {
   const { store, facts, maintenance } = state;
-  // Times in the state are the server's: if the local clock lags, the newest of them counts.
+  // Times in the state are the server's. If the local clock lags, the newest of them counts.
   const nowMs = Math.max(clock.nowMs(), state.newestMs);
-  // A daemon may run with other settings than this configuration: the demo does.
+  // A daemon may run with other settings than this configuration, as in the demo.
   const runsWith = state.isLocked ? readRunsWith(store) : null;
   const { include, exclude } = runsWith ?? config.sync.leftOut;
   const filter = createFilter({ ...config.sync.leftOut, include, exclude });
@@ -90,8 +90,9 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
 }
 
 /**
- * Until when no reading of a device is overdue, in ms. Only the daemon knows the rates: up to the watermark of the last
- * point nothing was overdue, and a running daemon writes another one as soon as the watermark has moved so far.
+ * Until when no reading of a device is overdue, in ms. Only the daemon knows the rates. No reading was overdue up to
+ * the watermark of the last point, and a running daemon writes another point as soon as the watermark has moved far
+ * enough.
  */
 function nextReadings(
   store: Pick<ReadState['store'], 'coveragePoints' | 'telemetry'>,
@@ -106,7 +107,7 @@ function nextReadings(
 }
 
 /**
- * Whether the device list was read and has none.
+ * Whether the device list was read and is empty.
  *
  * @param counted how many devices the account counts.
  */
@@ -126,7 +127,9 @@ function streamStatus({ stream, readAtMs, failure }: ReturnType<ReadState['facts
     : { name: stream, state, reason: null, last_read_at };
 }
 
-/** The configured databases as destinations in the state; without any, those that the state has delivered to. */
+/**
+ * The configured databases as destinations in the state; without any, the destinations that the state has delivered to.
+ */
 function reportedDestinations(state: ReadState, config: StatusConfig): ReportedDestination[] {
   const configured = configuredDatabases(config);
   if (configured.length === 0) {
@@ -174,7 +177,7 @@ function quotaStatus(state: ReadState, { api: { share } }: StatusConfig, nowMs: 
     spent: sent.length,
   });
   const [minute, day] = [quotaWindow(plan?.requestsPerMinute, ofMinute), quotaWindow(plan?.requestsPerDay, ofDay)];
-  // The day is free again when this many of its requests are a day old that one more fits.
+  // The day's quota is free again when enough of its requests are a day old.
   const over = day.budget === null ? -1 : ofDay.length - day.budget;
   const freeMs = over < 0 ? 0 : (ofDay[over] ?? 0) + DAY_MS;
   const untilMs = Math.max(ledger.blockedUntilMs(nowMs), freeMs);
@@ -182,14 +185,14 @@ function quotaStatus(state: ReadState, { api: { share } }: StatusConfig, nowMs: 
   return { share, minute, day, waiting_until: waits, history_waiting_until: waits ?? backfillWaits(state, nowMs) };
 }
 
-/** Until when the daemon's backfill waits for quota, by its last progress; `null`: it does not, or none runs. */
+/** Until when the daemon's backfill waits for quota, by its last progress; `null`: it does not wait, or none runs. */
 function backfillWaits({ facts, isLocked }: ReadState, nowMs: EpochMs): string | null {
   const reported = isLocked ? facts.jobs().filter(({ state }) => state === 'running') : [];
   const untils = reported.map(({ progress }) => readProgress(progress)?.allowance.history_waiting_until ?? null);
   return untils.find((until) => until !== null && Date.parse(until) > nowMs) ?? null;
 }
 
-/** @returns a function that reads from the state how often the devices report; each call reads every device. */
+/** Returns a function that reads from the state how often the devices report. Each call reads every device. */
 export function ratesOfState(dataDir: string, filter: DeviceFilter): (nowMs: EpochMs) => FleetRates {
   return (nowMs) => {
     const state = readStateView(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs });

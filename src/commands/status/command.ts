@@ -1,6 +1,6 @@
 /**
- * `--status`: reports the sync state from the state file alone, without API, database or lock: beside a daemon, without
- * one, or from a copy.
+ * `--status`: reports the sync state from the state file alone, without API, database or lock: with a running daemon,
+ * without one, or from a copy.
  */
 import { setFlagsFromString } from 'node:v8';
 import { realClock } from '../../app/real-clock.ts';
@@ -43,8 +43,8 @@ export function runStatusCommand(
 }
 
 /**
- * The report is made in one go, without the heap limits of long-running commands (`main.ts`): by default V8 would take
- * tens of megabytes for short-lived objects.
+ * Limits the growth of the heap, without the limits of long-running commands (`main.ts`): by default V8 would take tens
+ * of megabytes for short-lived objects of one report.
  */
 function limitHeapGrowth(): void {
   setFlagsFromString('--semi-space-growth-factor=1');

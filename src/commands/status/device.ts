@@ -93,9 +93,9 @@ function answerText({ at, lane, status, fault, new_readings }: DeviceAnswer): st
 }
 
 function coverage({ bar, wanted: [from], covered_share }: DeviceReport, { row, width }: Layout): string {
-  // As many cells in one character as the line requires; the brackets take two columns.
+  // One character shows as many cells as the width of the line requires; the brackets take two columns.
   const merged = Math.max(1, Math.ceil(bar.cells.length / (width - LABEL - 2)));
-  // Both ranges end where the bar does: the newest minutes of a device without lag do not count.
+  // Both ranges end where the bar ends: the newest minutes of a device without lag do not count.
   return [
     row('Coverage', `${percent(covered_share)} of ${minute(from)} to ${minute(bar.to)} covered`),
     row('', `[${mergedCells(bar.cells, merged)}]`),
@@ -113,7 +113,7 @@ function mergedCells(cells: string, count: number): string {
 
 function gaps({ gaps: all, named_gaps }: DeviceReport, { row }: Layout): string {
   if (all.length === 0) return row('Gaps', 'none');
-  // The newest is what freshness is about.
+  // The newest gaps determine the lag.
   const shown = all.slice(-GAPS_SHOWN).reverse();
   const left = all.length - shown.length;
   const retry = ({ from, to }: StatusGap): string => {

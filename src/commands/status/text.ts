@@ -45,7 +45,7 @@ export function statusText(report: StatusReport, width = WIDTH): string {
 }
 
 function head({ workspace_id, generated_at, summary, process: work, version }: StatusReport, { wrap }: Layout): string {
-  // The summary reports it if no process runs.
+  // If no process runs, the summary reports it.
   const works = `Tidemark is running: last request ${sinceText(generated_at, work.last_request_at)}, last archived point ${sinceText(generated_at, work.last_archived_at)}.`;
   return [
     wrap(`Tidemark ${version}: ${nameText(workspace_id ?? 'no workspace yet')}, as of ${moment(generated_at)}`, 0),
@@ -90,7 +90,7 @@ function freshness(
   }
   const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
   const figures = `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}${max === null ? '' : `, max ${max}`}`;
-  // A database that accepts nothing is further behind than the archive.
+  // A database that accepts nothing has a larger lag than the archive.
   const blocked = destinations.flatMap(({ name, blocked_reason, lag_seconds }) =>
     blocked_reason === null || lag_seconds === null
       ? []
@@ -132,12 +132,12 @@ function devices(
   return `Devices with the largest gaps or lag\n${rows.join('')}${rest}`;
 }
 
-/** The order of devices: by their gaps in seconds; a device without any coverage counts as infinite. */
+/** The order of devices: by the length of their gaps; a device without any coverage counts as infinite. */
 function deviceUrgency({ covered, gaps }: DeviceStatus): number {
   return covered.length === 0 ? Number.MAX_SAFE_INTEGER : secondsOf(gaps);
 }
 
-/** One line per device, with any name. */
+/** One line for a device, with any name. */
 function deviceLine(
   { device_id, device_name, lag_seconds, covered, gaps }: DeviceStatus,
   behindAfter: number,
@@ -165,7 +165,7 @@ function streams({ streams: all, process: work, generated_at }: StatusReport, { 
     if (!work.running && state === 'on') return `${name} last read ${sinceText(generated_at, last_read_at)}`;
     return `${name} ${streamStateText({ state, last_read_at })}${reason === null ? '' : ` (${plainText(reason, 120)})`}`;
   };
-  // The streams of an API that cannot be read have one state, for one reason.
+  // All streams of an API that cannot be read have one state and one reason.
   const same = new Set(all.map(({ state, reason }) => JSON.stringify([state, reason]))).size === 1;
   const [first] = all;
   if (first !== undefined && same && first.state !== 'on') return row('Streams', textOf({ ...first, name: 'all' }));
@@ -266,7 +266,7 @@ function jobs({ jobs: open, generated_at }: StatusReport, layout: Layout): strin
   return [...shown, ...more(open.length - JOBS_SHOWN, layout)].join('');
 }
 
-/** How far a job is, as far as it reports that: `; 42 % done, 1,234 requests at 21 a minute, ETA 26 min`. */
+/** The progress of a job, if the job reports it: `; 42 % done, 1,234 requests at 21 a minute, ETA 26 min`. */
 function jobProgress({ range, share, requests, requests_per_minute, eta_seconds, waits }: JobStatus): string {
   const rate =
     requests_per_minute === null ? '' : ` so far (recently ${Number(requests_per_minute.toPrecision(2))} a minute)`;

@@ -1,6 +1,6 @@
 /**
- * `--verify`: opens the state without its lock and each database for reading, and with `--repair` for writing too;
- * compares, repairs, and prints.
+ * `--verify`: opens the state without its lock and each database for reading, and with `--repair` for writing too. It
+ * compares, repairs, and prints the result.
  */
 
 import { realClock } from '../../app/real-clock.ts';
@@ -39,7 +39,7 @@ import { verifyText } from './text.ts';
  * Compares and prints.
  *
  * @returns the exit code.
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runVerifyCommand(run: VerifyRun, ports: ProcessPorts): Promise<number> {
   const { command, config, terminal } = run;
@@ -96,11 +96,11 @@ function readSample(text: string): number {
 interface Verified {
   readonly state: VerifyState;
   readonly database: Database;
-  /** `null` where nothing is kept. */
+  /** `null` if nothing is archived. */
   readonly range: VerifyRange | null;
 }
 
-/** Compares a database and repairs it where that is requested. */
+/** Compares a database and repairs it if requested. */
 async function verify(
   run: VerifyRun,
   { state, database: { options, candidates, batchLines }, range }: Verified,
@@ -129,7 +129,7 @@ async function verify(
   return verifyVerdict(source, compared, { toFetch });
 }
 
-/** How far the comparison of a database is, as the terminal shows it. */
+/** The progress of a database's comparison, for the terminal. */
 export function comparisonWork(name: string, { share, devices, total, points }: Progress): WorkFacts {
   return {
     share,
@@ -138,9 +138,7 @@ export function comparisonWork(name: string, { share, devices, total, points }: 
   };
 }
 
-/**
- * Records what the comparison shows of a retention. Where that fails, the result of the comparison is still valid.
- */
+/** Records the retention that the comparison shows. If that fails, the result of the comparison is still valid. */
 async function recordHidden(
   run: VerifyRun,
   { name, destinationId, hidden }: { name: string; destinationId: number; hidden: Hidden },

@@ -1,5 +1,5 @@
 /**
- * `--verify`, one day of a device: compares its points line by line, range by range, and has the lines that differ sent
+ * `--verify`, one day of a device: compares its points line by line, range by range, and sends the lines that differ
  * again. `compare.ts` chooses the days.
  */
 import { type Interval, type Intervals, intersect, normalize, wholeDay } from '../../core/intervals.ts';
@@ -35,7 +35,7 @@ export interface Comparison {
   readonly destination: VerifiedDestination;
   readonly clock: Clock;
   readonly historyFrom: EpochNs;
-  /** Sends missing points again; `null` where nothing is repaired. */
+  /** Sends missing points again; `null` if nothing is repaired. */
   readonly resender: Resender | null;
 }
 
@@ -48,7 +48,7 @@ export interface Resender {
    */
   send(lines: readonly string[], signal: AbortSignal): Promise<ReadProblem | null>;
   /**
-   * The number of points that the destination has rejected so far, how much of it for its age alone, and its last
+   * The points that the destination has rejected so far: how many, how many of these only for their age, and the last
    * message.
    */
   refused(): { readonly lines: number; readonly tooOld: number; readonly message: string | null };
@@ -57,21 +57,23 @@ export interface Resender {
 /** How often a day is compared again because the state has changed in the meantime. */
 const ATTEMPTS = 3;
 
-/** A day of a device, with the points that the destination has to have. */
+/** A day of a device, and the points that the destination must have. */
 interface DayOf {
   readonly deviceId: string;
   readonly day: number;
   /** About how many points it has. */
   readonly size: number;
-  /** The points before these positions have to be there; `null`: those that are acknowledged when it begins. */
+  /**
+   * The points before these positions must be there; `null`: those that are acknowledged when the comparison begins.
+   */
   readonly acknowledged: Positions | null;
-  /** Whether nothing is sent again any more: it is checked again after that. */
+  /** Whether no more lines are sent. Otherwise the day is checked again after sending. */
   readonly isLast: boolean;
 }
 
 type Positions = ReturnType<VerifyState['positions']>;
 
-/** A day as it was found, and what was acknowledged before: a later comparison requires no more than that. */
+/** A day with its findings, and the positions from before. A later comparison requires no more points than that. */
 export interface ExaminedDay extends FoundDay {
   readonly acknowledged: Positions | null;
 }
@@ -87,8 +89,8 @@ export async function examineDay(
   signal: AbortSignal,
 ): Promise<ExaminedDay | ReadProblem> {
   const { state, destination, source } = parts;
-  // The order matters: points acknowledged before the query have to be in the answer, and points in the answer have
-  // been archived by then.
+  // The order matters: points that were acknowledged before the query must be in the answer, and points in the answer
+  // have been archived by then.
   const acknowledged = target.acknowledged ?? state.positions(destination.id);
   let sent = 0;
   for (let attempt = 1; ; attempt += 1) {
@@ -123,7 +125,7 @@ export async function examineDay(
       newestMissing,
       oldestFound,
     };
-    // Without a cleared range, every line was compared by itself.
+    // Without a cleared range, every line was compared.
     if (cleared.length === 0) return { ...end, findings: work.examination.findings };
     if (!isSameSum(archived, archivedBefore) && attempt < ATTEMPTS) continue;
     const knownMissingPoints = pointsIn(knownMissing, cleared);
@@ -131,7 +133,7 @@ export async function examineDay(
   }
 }
 
-/** Compares the ranges of a day, and sends the lines again that differ. */
+/** Compares the ranges of a day, and sends the lines that differ again. */
 async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSignal): Promise<ReadProblem | null> {
   const resender = work.target.isLast ? null : parts.resender;
   const { examination } = work;
@@ -147,7 +149,9 @@ async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSign
   return null;
 }
 
-/** Whether points recorded as missing are not sent again: nothing is repaired, or their reason rules it out. */
+/**
+ * Whether points that are recorded as missing are not sent again: nothing is repaired, or their reason rules it out.
+ */
 function staysMissing(missing: MissingPoints, { resender }: Comparison): boolean {
   return resender === null || !isRepairable(missing);
 }
@@ -158,7 +162,7 @@ function pointsIn(knownMissing: readonly KnownMissing[], cleared: Intervals): nu
     .reduce((sum, { points }) => sum + points, 0);
 }
 
-/** The comparison of a day under way. */
+/** The comparison of a day in progress. */
 interface DayWork {
   readonly target: DayOf;
   readonly examination: Examination;
@@ -170,7 +174,7 @@ interface DayWork {
   sent: number;
 }
 
-/** How far times may be moved on the way to a database that keeps milliseconds. */
+/** How far times may be changed for a database that stores milliseconds. */
 const MOVED_NS: EpochNs = SECOND_NS;
 
 /** Compares a range of a day line by line. */
@@ -220,11 +224,11 @@ function readArchivedDay(state: VerifyState, { deviceId, day }: DayOf): Archived
   return state.days(deviceId, day, day + 1)[0] ?? emptyDay(day);
 }
 
-/** How many points are compared by themselves at once. */
+/** How many points are compared at once. */
 const RANGE_POINTS = 20_000;
 
 /**
- * The ranges of a day that are compared point by point, one after the other.
+ * The ranges of a day that are compared point by point, one after another.
  *
  * @param size about how many points the day has.
  */
@@ -237,20 +241,20 @@ function splitDay({ day, size }: { readonly day: number; readonly size: number }
   }));
 }
 
-/** Whole milliseconds: a database that keeps those has nothing across an edge. */
+/** Whole milliseconds: in a database that stores those, no point crosses an edge. */
 function edge(nth: bigint, parts: bigint): EpochNs {
   const ns = (DAY_NS * nth) / parts;
   return ns - (ns % MS_NS);
 }
 
-/** How long is waited before each further try. */
+/** How long to wait before each further attempt. */
 const REST_MS: readonly number[] = [SECOND_MS, 3 * SECOND_MS, 10 * SECOND_MS];
 
 /**
  * Queries a destination for a range. A temporary failure repeats the query from the beginning of the range.
  *
  * @param begin creates the collector of the points, once for each attempt.
- * @returns the collector, or the problem.
+ * @returns the collector with all points, or the problem.
  */
 export async function queryPatiently<T extends object>(
   { source, clock }: { readonly source: PointSource; readonly clock: Clock },

@@ -26,16 +26,16 @@ export interface VerifyRange {
   /** The day after the last one. */
   readonly toDay: number;
   readonly deviceIds: readonly string[];
-  /** Whether these are all devices of the state: only then unknown devices of the database are reported. */
+  /** Whether these are all devices of the state. Only then are unknown devices of the database reported. */
   readonly isAll: boolean;
 }
 
-/** How far the comparison of a destination is. */
+/** The progress of a destination's comparison. */
 export interface Progress {
   /** 0 to 1: devices, and days within one. */
   readonly share: number;
   readonly devices: number;
-  /** The devices of this comparison: after a repair, only those that are compared again. */
+  /** The devices of this comparison. After a repair, only those that are compared again. */
   readonly total: number;
   /** Archived points that were compared. */
   readonly points: number;
@@ -65,12 +65,16 @@ export async function compareDestination(
     work.search,
     ageFacts(work, { beganMs, isWhole: range.isAll, isDone: problem === null }),
   );
-  // Points that were sent and not checked again count as they were found.
+  // Points that were sent but not checked again count with their first findings.
   for (const day of work.later) addDay(work.tally, { ...day, sent: 0 });
   return { tally: work.tally, problem, unknown, hidden };
 }
 
-/** @param search.isWhole whether all devices were compared; `isDone`: to their end. */
+/**
+ * Collects the facts about hidden points.
+ *
+ * @param search.isWhole whether all devices were compared; `isDone`: completely.
+ */
 function ageFacts(
   { comparison, tally }: Work,
   search: { readonly beganMs: EpochMs; readonly isWhole: boolean; readonly isDone: boolean },
@@ -101,7 +105,7 @@ interface Work {
   readonly search: AgeSearch;
 }
 
-/** Counts a day at its last comparison, or holds it back until all are compared. */
+/** Counts a day at its last comparison, or keeps it pending until all days are compared. */
 function addLast({ tally, search }: Work, found: FoundDay): void {
   if (!searchDay(search, found)) addDay(tally, found);
 }
@@ -122,7 +126,7 @@ async function allDevices(
       if (needsRecheck(comparison, found) && later.length < MOST_RECHECKED) later.push(found);
       else addLast(work, found);
       points += found.archived.points;
-      // A day that only the database has comes after later ones.
+      // A day that only the database has may come after later days.
       share = Math.max(share, (tally.devices + (found.day - range.fromDay) / (range.toDay - range.fromDay)) / total);
       onProgress({ share, devices: tally.devices, total, points });
     };
@@ -136,15 +140,15 @@ async function allDevices(
 }
 
 /**
- * Consecutive days of a device, `from` included, `to` not; a day with points on either side is handed on once it is
- * compared.
+ * Consecutive days of a device, from `fromDay` to before `toDay`. A day with points on either side is passed on once it
+ * is compared.
  */
 interface DeviceDays extends Pick<VerifyRange, 'fromDay' | 'toDay'> {
   readonly deviceId: string;
   readonly take: (found: ExaminedDay) => void;
 }
 
-/** @returns the problem; `null` for none. */
+/** Compares a device. Returns the problem; `null` for none. */
 async function compareDevice(
   comparison: Comparison,
   { deviceId, fromDay, toDay, take }: DeviceDays,
@@ -184,17 +188,20 @@ async function compareDay(
 }
 
 /**
- * Whether a day is to be compared again: lines were sent for it, or the database shows points late and some of any age
- * may have just been delivered.
+ * Whether a day must be compared again: lines were sent for it, or the database shows points late and some points may
+ * have just been delivered.
  */
 function needsRecheck({ source }: Comparison, { sent, findings }: FoundDay): boolean {
   return sent > 0 || (source.kind === 'victoriametrics' && findings.missing > findings.not_in_archive);
 }
 
-/** The most days that are compared again; where more differ, they count as they were found. */
+/** The most days that are compared again. Further days count with their first findings. */
 const MOST_RECHECKED = 100_000;
 
-/** The pause before each comparison: VictoriaMetrics shows new points some seconds later, half a minute under load. */
+/**
+ * The pause before each comparison: VictoriaMetrics shows new points after several seconds, or half a minute under
+ * load.
+ */
 const RECHECK_AFTER_MS: Readonly<Record<DestinationKind, readonly number[]>> = {
   influxdb: [0],
   victoriametrics: [1.5 * SECOND_MS, 4 * SECOND_MS, 10 * SECOND_MS, 20 * SECOND_MS],
@@ -209,7 +216,7 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
     work.later = [];
     await comparison.clock.sleep(afterMs, signal);
     for (let first = days.shift(); first !== undefined; first = days.shift()) {
-      // Until it was checked it has no result.
+      // The day has no result until it was checked.
       work.later.unshift(first);
       const target = { ...first, size: first.archived.points, isLast: true };
       const found = await examineDay(comparison, target, signal).finally(() => {
@@ -228,14 +235,14 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
   return null;
 }
 
-/** Whether the whole day is covered, as far as it has passed. */
+/** Whether the whole part of the day that has passed is covered. */
 function isCovered(covered: Intervals, day: number, now: EpochNs): boolean {
   const { from, to } = wholeDay(day);
   const whole = { from, to: minNs(to, now) };
   return whole.from >= whole.to || lengthNs(intersect(covered, [whole])) === whole.to - whole.from;
 }
 
-/** Some databases cannot list their devices; then none is reported. */
+/** The devices that only the database has. Some databases cannot list their devices; then none is reported. */
 async function unknownDevices(
   source: PointSource,
   deviceIds: readonly string[],
@@ -248,7 +255,7 @@ async function unknownDevices(
 }
 
 /**
- * The days to compare: those that the range touches; all archived ones where an end is missing.
+ * The days to compare: those that overlap the range. If an end is missing, up to the first or last archived day.
  *
  * @returns `null` for none.
  */
@@ -265,7 +272,7 @@ export function daysToCompare(
   return { fromDay, toDay: Math.max(fromDay + 1, toDay) };
 }
 
-/** Begins to collect the sum of each day. */
+/** Starts to collect the sum of each day. */
 function beginSums(): { gathered: Map<number, GrowingSum>; take: TakePoint } {
   const sums = new Map<number, GrowingSum>();
   return { gathered: sums, take: summing(sums) };
@@ -284,10 +291,10 @@ function summing(sums: Map<number, GrowingSum>): TakePoint {
   };
 }
 
-/** Where there are numbers only, flags are such. */
+/** The values of flags in a database that stores only numbers. */
 const FLAGS: Readonly<Record<string, string>> = { 'flag=1': 'flag=true', 'flag=0': 'flag=false' };
 
-/** How many points are requested at once: some seconds of work for a database. */
+/** How many points are requested at once: several seconds of work for a database. */
 const BATCH_POINTS = 250_000;
 
 /** Consecutive days, `[from, to)`, that are requested by one query. */

@@ -2,8 +2,8 @@
  * Compares a day of a device whose sums differ, point by point: the archive against the answer of a destination. It
  * goes range by range, so that few points are in memory.
  *
- * Where the archive still has the lines, each line is looked up. Where it has cleared them, only sums are left: the sum
- * of the day minus all points that are known by their line must equal the sum of the rest of the answer.
+ * If the archive still has the lines, each line is looked up. If it has cleared them, only sums are left: the sum of
+ * the day minus all points with known lines must equal the sum of the rest of the answer.
  *
  * Promises: points that were delivered before the destination is queried must be in its answer; points delivered later
  * may be. With `--repair`, missing points are sent again as identical lines, and the day is compared again.
@@ -23,7 +23,7 @@ import {
 import type { ArchivedDay, ArchivedRange, TakePoint } from '../../core/state/verify.ts';
 import { type EpochNs, maxNs, minNs } from '../../core/time.ts';
 
-/** The kinds of differences that make a day unsound. */
+/** The kinds of differences that make a day differ. */
 export const DIFFERENCES = ['missing', 'different', 'extra', 'unverifiable'] as const;
 
 /** The findings of a range, by their `--json` names. A point is counted once. */
@@ -32,32 +32,32 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   missing: number;
   /** In the database with another value. */
   different: number;
-  /** There, and not in the archive. */
+  /** In the database, but not in the archive. */
   extra: number;
   /** Unverifiable: extra points, or readings that arrived after their range was cleared. */
   unverifiable: number;
-  /** Of the extra ones: at times that the state has not covered (yet), so that nothing is known of them. */
+  /** Extra points at times that the state has not covered (yet), so that it cannot judge them. */
   extra_in_gaps: number;
-  /** Of those: from before `sync.history`, which no daemon reads by itself. */
+  /** Extra points from before `sync.history`, which no daemon reads by itself; a part of `extra_in_gaps`. */
   extra_before_history: number;
-  /** Not there, and no difference: not delivered yet. */
+  /** Not in the database, and no difference: not delivered yet. */
   pending: number;
-  /** Not there, and no difference: in quarantine. */
+  /** Not in the database, and no difference: in quarantine. */
   quarantined: number;
-  /** Not there, and no difference: known to be missing. */
+  /** Not in the database, and no difference: known to be missing. */
   known_missing: number;
-  /** Of those missing or different: points that are no longer in the archive. */
+  /** Missing or different points that are no longer in the archive. */
   not_in_archive: number;
 }
 
-/** Counts of nothing, to be added to. */
+/** Creates findings in which all counts are 0. */
 export function emptyFindings(): Findings {
   const noDifference = { pending: 0, quarantined: 0, known_missing: 0 };
   const inGaps = { extra_in_gaps: 0, extra_before_history: 0 };
   return { missing: 0, different: 0, extra: 0, unverifiable: 0, ...inGaps, ...noDifference, not_in_archive: 0 };
 }
 
-/** Whether a day is as it should be, apart from points that are known to be missing, pending or in quarantine. */
+/** Whether a day is correct, apart from points that are known to be missing, pending or in quarantine. */
 export function isSound(findings: Findings): boolean {
   return DIFFERENCES.every((each) => findings[each] === 0);
 }
@@ -67,18 +67,18 @@ export function addFindings(to: Findings, from: Findings): void {
   for (const key of Object.keys(to) as (keyof Findings)[]) to[key] += from[key];
 }
 
-/** A day of a device as it was found. */
+/** A day of a device with its findings. */
 export interface FoundDay {
   readonly deviceId: string;
   /** Days since 1970. */
   readonly day: number;
   readonly archived: ArchivedDay;
   readonly findings: Findings;
-  /** How many lines were sent again for it. */
+  /** How many lines of the day were sent again. */
   readonly sent: number;
-  /** Where of it the archive keeps nothing any more, where the day was compared point by point. */
+  /** The ranges of the day whose lines the archive has cleared, if the day was compared point by point. */
   readonly cleared: Intervals;
-  /** The newest missing and the oldest found point of those that were compared by their lines; `null` for none. */
+  /** The newest missing and the oldest found point among those that were compared by their lines; `null` for none. */
   readonly newestMissing: EpochNs | null;
   readonly oldestFound: EpochNs | null;
 }
@@ -88,15 +88,15 @@ export function emptyDay(day: number): ArchivedDay {
   return { day, readings: 0, texts: 0, ...emptySum() };
 }
 
-/** The points of an answer, by what identifies them. */
+/** The points of an answer, by their identity. */
 export type Returned = Map<string, string>;
 
-/** Returns a function that puts each returned point into the map; a second one of the same identity is kept too. */
+/** Returns a function that adds each returned point to the map. A second point with the same identity is added too. */
 export function collectInto(returned: Returned): TakePoint {
   return (stamp, sensor, field) => {
     const equals = field.indexOf('=');
     const key = pointKey(stamp, sensor, field.slice(0, equals));
-    // A point that is there twice, in series that differ by other tags, is one too many.
+    // A point that appears twice, in series with different other tags, is an extra point.
     returned.set(returned.has(key) ? `${key}\n${returned.size}` : key, field.slice(equals + 1));
   };
 }
@@ -108,13 +108,13 @@ export interface Examination {
   /** The beginning of `sync.history`. */
   readonly historyFrom: EpochNs;
   readonly findings: Findings;
-  /** Lines of the log that are to be sent again. */
+  /** Lines of the log that must be sent again. */
   readonly resend: string[];
-  /** The archived lines outside of all cleared ranges. */
+  /** The archived lines outside all cleared ranges. */
   readonly known: GrowingSum;
-  /** The points inside of the cleared ranges after `resend` is sent. */
+  /** The points inside the cleared ranges, after `resend` is sent. */
   readonly inside: GrowingSum;
-  /** How many lines are kept there: each may or may not be counted in the day's sum. */
+  /** How many lines are archived inside cleared ranges. The day's sum may or may not count each of them. */
   archivedInside: number;
   newestMissing: EpochNs | null;
   oldestFound: EpochNs | null;
@@ -132,17 +132,19 @@ export interface KnownMissing extends Interval {
   points: number;
 }
 
-/** A range of a day as the archive and the database have it. */
+/** A range of a day, from the archive and from the database. */
 export interface RangeInput {
   readonly kind: DestinationKind;
   readonly archived: ArchivedRange;
   readonly returned: Returned;
   readonly findMoved: FindMoved;
-  /** Ranges in which this many missing points are no difference, as they are known. Used up. */
+  /**
+   * Ranges in which this many missing points are no difference, because they are known. The comparison uses them up.
+   */
   readonly knownMissing: readonly KnownMissing[];
   /** The covered ranges of the device. */
   readonly covered: Intervals;
-  /** The range of the query. `archived` may reach a little beyond it: times may be moved on the way. */
+  /** The range of the query. `archived` may extend a little beyond it, because times may be changed for a database. */
   readonly range: Interval;
 }
 
@@ -187,7 +189,7 @@ function collectExpected({ kind, archived, findMoved }: RangeInput): Map<string,
   const quarantined = new Set(archived.quarantined);
   const acknowledged = archived.lines.map(({ isAcknowledged }) => isAcknowledged);
   const known = new Set(archived.lines.map(({ line }) => line));
-  // A rejected line is known, whether its block is still there or not.
+  // A rejected line is known, whether or not its block still exists.
   const lines = [...archived.lines.map(({ line }) => line), ...archived.quarantined.filter((line) => !known.has(line))];
   const sent = translate(kind, lines, findMoved);
   const expected = new Map<string, Expected>();
@@ -211,7 +213,7 @@ function collectExpected({ kind, archived, findMoved }: RangeInput): Map<string,
   return expected;
 }
 
-/** Of two lines of one point, the one whose delivery state requires less of the database. */
+/** Returns the line of two lines for one point whose delivery state requires less of the database. */
 function weakerExpected(a: Expected, b: Expected): Expected {
   return a.delivery === 'acknowledged' ? a : b;
 }
@@ -259,7 +261,9 @@ function takeKnownMissing(knownMissing: readonly KnownMissing[], at: EpochNs): b
   return range !== undefined;
 }
 
-/** VictoriaMetrics keeps some twelve digits of a number, and fewer of one that is tiny beside its neighbours. */
+/**
+ * VictoriaMetrics keeps about twelve digits of a number, and fewer if the number is tiny compared to its neighbours.
+ */
 const NEARLY = { ofIt: 1e-11, atLeast: 1e-15 };
 
 function isNearly(value: string, values: ReadonlySet<string>): boolean {
@@ -284,7 +288,7 @@ interface DayEnd {
 export function endExamination(day: Examination, { kind, archived, knownMissingPoints }: DayEnd): Findings {
   const { findings, inside } = day;
   const isExact = kind === 'influxdb';
-  // VictoriaMetrics gets no texts: all points that are known by their line are numbers there.
+  // VictoriaMetrics gets no texts, so all points with a known line are numbers there.
   const all: PointSum = isExact ? archived : { ...archived, points: archived.points - archived.texts };
   const left = lessSum(all, day.known);
   if (isExact ? isSameSum(left, inside) : left.points === inside.points) return findings;
@@ -295,7 +299,7 @@ export function endExamination(day: Examination, { kind, archived, knownMissingP
     findings.missing += short - known;
     findings.not_in_archive += short - known;
   } else if (short === 0) {
-    // As many, and not the same: at least one is another one.
+    // The counts are equal but the sums are not: at least one point differs.
     findings.different += 1;
     findings.not_in_archive += 1;
   } else {

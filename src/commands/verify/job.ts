@@ -1,6 +1,6 @@
 /**
- * The jobs of `--verify`, which request readings from the API or write to the state. The command itself does the same
- * where no daemon is running (`request.ts`).
+ * The jobs of `--verify`, which request readings from the API or write to the state. Without a daemon the command
+ * itself does the same (`request.ts`).
  *
  * The job `repair` fetches ranges again that the archive no longer keeps, delivers them, and updates the missing points
  * of a destination. The job `sample` reads ranges again and compares them.
@@ -89,9 +89,9 @@ interface RepairOrder {
 }
 
 /**
- * Fetches ranges again, delivers them and records what is missing.
+ * Fetches ranges again, delivers their points and records the missing ones.
  *
- * @throws UserError where a person has to act (77).
+ * @throws UserError if a person has to act (77).
  */
 export async function repairState(
   parts: RepairParts,
@@ -116,7 +116,7 @@ export async function repairState(
 /**
  * Reads the ranges again.
  *
- * @returns why not all of them; `null` where all.
+ * @returns why some could not be read; `null` if all were.
  */
 async function readAgain(
   context: SyncContext,
@@ -150,5 +150,5 @@ async function readAgain(
   return null;
 }
 
-/** How long nothing may move before delivery is not waited for any more. */
+/** After this time without progress, the wait for delivery ends. */
 const REPAIR_STALLED_AFTER_MS = 2 * MINUTE_MS;

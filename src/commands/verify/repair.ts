@@ -1,7 +1,7 @@
 /**
- * `--verify --repair`: sends missing points again from the archive during the comparison. Points that the archive does
- * not contain any more are fetched again where possible, and their devices are compared again. At the end the record of
- * the destination's missing points is updated.
+ * `--verify --repair`: sends missing points again from the archive during the comparison. Points that the archive no
+ * longer contains are fetched again if possible, and their devices are compared again. At the end the record of the
+ * destination's missing points is updated.
  *
  * Promise: the lines are the same that delivery would send. Sending them again moves no position.
  */
@@ -48,7 +48,7 @@ interface Repair {
 }
 
 /**
- * Repairs what could not be repaired by sending lines during the comparison.
+ * Repairs the points that sending lines during the comparison could not repair.
  *
  * @returns the verdict afterwards.
  * @throws UserError
@@ -71,7 +71,7 @@ export async function repairDestination(
     const again = { range: { ...range, deviceIds, isAll: false }, onProgress };
     const compared = await compareDestination(comparison, again, ports.signal);
     const resent = sumTally(compared.tally).repaired;
-    // If it was interrupted, the first findings stay for devices that were not compared to their end.
+    // After an interruption, devices that were not compared completely keep their first findings.
     replaceDevices(tally, compared.tally, deviceIds.slice(0, compared.tally.devices));
     fetched = Math.max(0, badPoints(before) - badPoints(sumTally(tally)) - resent);
     problem = compared.problem;
@@ -109,9 +109,9 @@ function foundNow({ comparison: { state, destination }, range }: Repair, { byDev
 }
 
 /**
- * Fetches again what no archive keeps.
+ * Fetches again the points that the archive no longer has.
  *
- * @returns whether anything was fetched.
+ * @returns whether any were fetched.
  */
 async function fetchCleared(
   { run, comparison }: Repair,
@@ -175,7 +175,7 @@ export function fetchCost(
   return { ...cost, devices: new Set(cleared.map(({ deviceId }) => deviceId)).size };
 }
 
-/** The ranges to be fetched, those of a device that touch as one. */
+/** The ranges to fetch. Touching ranges of a device are joined. */
 function rangesToFetch(cleared: readonly ClearedRange[]): RepairArgs['windows'] {
   const ranges: { deviceId: string; from: bigint; to: bigint }[] = [];
   for (const { deviceId, from, to } of cleared) {
@@ -186,7 +186,7 @@ function rangesToFetch(cleared: readonly ClearedRange[]): RepairArgs['windows'] 
   return ranges.map(({ deviceId, from, to }) => rangeText(deviceId, from, to));
 }
 
-/** The lost points, for the record of missing points: the points of a day by its first range. */
+/** The lost points, for the record of missing points: all points of a day in its first range. */
 function missedPoints(cleared: readonly ClearedRange[]): RepairArgs['missed'] {
   const days = new Set<string>();
   return cleared.map(({ deviceId, from, to, points }) => {
@@ -198,10 +198,10 @@ function missedPoints(cleared: readonly ClearedRange[]): RepairArgs['missed'] {
 }
 
 /**
- * The missing points of a device that were found in the destination: all in the compared range, without the days that
+ * The missing points of a device that were found in the destination: all in the compared range, except on the days that
  * differ.
  *
- * Points that are no readings are not compared: if a destination was skipped and the archive has cleared some of them,
+ * Points that are no readings are not compared. If a destination was skipped and the archive has cleared some of them,
  * they stay missing.
  */
 export function foundPoints(
@@ -210,7 +210,7 @@ export function foundPoints(
 ): readonly PointsText[] {
   const bounds = { from: dayStart(compared.fromDay), to: dayStart(compared.toDay) };
   const own = new Set(differing);
-  // A found range is removed whatever the reason was why it was missing.
+  // A found range is removed from the record, whatever the reason why it was missing.
   const aside = missing
     .filter(({ reason }) => reason === 'skipped_destination')
     .map(({ fromNs, toNs }) => ({ from: fromNs, to: toNs }));
@@ -233,7 +233,7 @@ interface FoundParts {
   readonly days: readonly ArchivedDay[];
   /** The days of the device that differ. */
   readonly differing: readonly number[];
-  /** The days that were compared, the last one not included. */
+  /** The days that were compared, from the first to before the last. */
   readonly compared: { readonly fromDay: number; readonly toDay: number };
   readonly clearedOthers: VerifyState['clearedOthers'];
 }
@@ -245,7 +245,7 @@ interface ResendParts {
   readonly batchLines: number;
 }
 
-/** Sends to a destination by the rules of delivery. Nothing is recorded, so no device is looked up. */
+/** Sends to a destination by the rules of delivery. It records nothing, so it looks up no device. */
 export function createResender({ destination, state, clock, batchLines }: ResendParts): Resender {
   const store = { movedTo: state.movedTo, devices: () => [], newestLines: () => [] };
   const controls = createControlLines();
@@ -273,16 +273,16 @@ export function createResender({ destination, state, clock, batchLines }: Resend
 
 const STEP_BYTES = 256 * 1024;
 
-/** How far the points that are no readings were sent again. */
+/** The result of sending the points that are no readings again. */
 interface SentOthers {
-  /** The ranges without a rejected line; the others are not recorded as repaired. */
+  /** The ranges without a rejected line. Other ranges are not recorded as repaired. */
   readonly found: readonly PointsText[];
   /** The problem; `null` for none. */
   readonly problem: ReadProblem | null;
 }
 
 /**
- * Sends again those found points that are no readings (covered hours, facts of the device), because they cannot be
+ * Sends the found points that are no readings (covered hours, facts of the device) again, because they cannot be
  * compared.
  */
 async function sendOthers(
@@ -300,7 +300,7 @@ async function sendOthers(
   }
 }
 
-/** Sends it again from the archive. An abort is an outcome, no error. */
+/** Sends the points again from the archive. An abort is an outcome, not an error. */
 export async function resendOthers(
   parts: { readonly archiveReader: ArchiveReader; readonly resender: Resender },
   found: readonly PointsText[],

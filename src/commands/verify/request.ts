@@ -1,6 +1,6 @@
 /**
- * The part of `--verify` that requests readings from the API or writes to the state: the daemon does it as a job
- * (`job.ts`), or the command itself where none is running.
+ * The part of `--verify` that requests readings from the API or writes to the state. The daemon does it as a job
+ * (`job.ts`); without a daemon the command does it itself.
  */
 import type { Sync } from '../../app/open-sync.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
@@ -58,7 +58,7 @@ export async function recordMissing(
 /**
  * Fetches ranges again and delivers them.
  *
- * @throws UserError with the exit code and what to do, NoApiError
+ * @throws UserError with the exit code and the remedy, NoApiError
  */
 export async function refetch(run: VerifyRun, args: RepairArgs, ports: ProcessPorts): Promise<RepairSummary> {
   const done = { ranges: 0 };
@@ -74,7 +74,7 @@ export async function refetch(run: VerifyRun, args: RepairArgs, ports: ProcessPo
 /**
  * Reads ranges again and compares.
  *
- * @throws UserError with the exit code and what to do.
+ * @throws UserError with the exit code and the remedy.
  */
 export async function runSample(run: VerifyRun, args: SampleArgs, ports: ProcessPorts): Promise<SampleVerdict> {
   const done = { ranges: 0 };
@@ -97,13 +97,13 @@ interface Shown<T> {
   readonly alone: () => Promise<T>;
   /** Checks the summary that the daemon has written; `null` if it is of another version. */
   readonly read: (summary: unknown) => T | null;
-  /** The ranges that are done; the work counts them up. */
+  /** The number of ranges that are done. The work increases it. */
   readonly done: { readonly ranges: number };
   readonly total: number;
   readonly what: string;
 }
 
-/** Does it or has it done, and shows how far it is. */
+/** Does the work or leaves it to the daemon, and shows its progress. */
 async function doShown<T extends object>(
   { config: { dataDir }, terminal }: VerifyRun,
   { kind, args, alone, read, done, total, what }: Shown<T>,
@@ -130,7 +130,7 @@ async function withApi<T>(
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {
   if (!hasKey(config)) {
-    // Where a daemon holds the state, that can do it.
+    // If a daemon holds the state, the daemon can do this.
     const { upgrade, close } = openStore(config.dataDir);
     close();
     if (upgrade !== null) terminal.observe({ type: 'state-upgraded', ...upgrade });

@@ -1,4 +1,4 @@
-/** The result of `--verify`, gathered day by day: the object of `--json` and the exit code. */
+/** The result of `--verify`, collected day by day: the object of `--json` and the exit code. */
 
 import type { ExitCode } from '../../core/faults.ts';
 import type { Interval } from '../../core/intervals.ts';
@@ -9,12 +9,12 @@ import { dayStart, formatExact } from '../../core/time.ts';
 import { addFindings, type DIFFERENCES, emptyFindings, type Findings, type FoundDay, isSound } from './examine.ts';
 import { type Hidden, NOTHING_HIDDEN } from './retention.ts';
 
-/** A day of a device that is not in a destination as it is kept. */
+/** A day of a device on which a destination differs from the archive. */
 export interface DayDifference extends Readonly<Pick<Findings, (typeof DIFFERENCES)[number]>> {
   readonly device_id: string;
   readonly day: string;
   readonly archived_points: number;
-  /** Of those missing or different: points that are no longer in the archive. */
+  /** Missing or different points that are no longer in the archive. */
   readonly not_in_archive: number;
 }
 
@@ -26,18 +26,18 @@ export interface FetchCost extends Pick<ArchiveTotals, 'points' | 'readings' | '
   readonly devices: number;
 }
 
-/** The result of a comparison for one destination, as `--verify --json` has it. */
+/** The result of a comparison for one destination, for `--verify --json`. */
 export interface DestinationVerdict extends Readonly<Omit<Findings, 'not_in_archive'>> {
   readonly name: string;
-  /** `null` where nothing was ever sent to it. */
+  /** `null` if nothing was ever sent to it. */
   readonly kind: DestinationKind | null;
   readonly outcome: VerifyOutcome;
-  /** Why it could not be finished; `null` where it was. */
+  /** Why it could not be finished; `null` if it was. */
   readonly reason: string | null;
   readonly devices_compared: number;
-  /** Days of devices of which something is kept or returned. */
+  /** How many days of devices have archived or returned points. */
   readonly days_compared: number;
-  /** Of those: how many are not fully covered (yet). Their archived points are compared anyway. */
+  /** How many of these days are not fully covered (yet). Their archived points are compared anyway. */
   readonly days_partly_covered: number;
   readonly points_compared: number;
   /** With `--repair`: points that were sent again and are there now. */
@@ -48,9 +48,12 @@ export interface DestinationVerdict extends Readonly<Omit<Findings, 'not_in_arch
   readonly refusal: string | null;
   /** The points that are missing and not in the archive; `null` for none. */
   readonly to_fetch: FetchCost | null;
-  /** All points before this time are missing and all others there, as by a retention; `null` where that is not so. */
+  /**
+   * All points before this time are missing and all later ones are there, as with a retention; `null` if that is not
+   * so.
+   */
   readonly hidden_before: string | null;
-  /** Devices that the database has telemetry of under this workspace, and of which this state has none. */
+  /** Devices that have telemetry of this workspace in the database, but not in this state. */
   readonly unknown_devices: readonly string[];
   readonly differences: readonly DayDifference[];
   /** The number of days that differ but are not listed. */
@@ -68,7 +71,7 @@ export interface RangeDifference {
   readonly gone: number;
 }
 
-/** The result of `--verify --sample`, as `--json` has it: counts, and where the API differs. */
+/** The result of `--verify --sample`, for `--json`: counts, and where the API differs. */
 export interface SampleVerdict {
   readonly windows: number;
   readonly readings: number;
@@ -77,7 +80,7 @@ export interface SampleVerdict {
   readonly gone: number;
   /** Readings that were accepted as late ones. */
   readonly late_readings: number;
-  /** Why it could not be finished; `null` where it was. */
+  /** Why it could not be finished; `null` if it was. */
   readonly reason: string | null;
   readonly differences: readonly RangeDifference[];
 }
@@ -85,9 +88,9 @@ export interface SampleVerdict {
 /** A cleared range of a device with points that a destination is missing. */
 export interface ClearedRange extends Interval {
   readonly deviceId: string;
-  /** How many points are missing of the day that it is of. */
+  /** How many points of its day are missing. */
   readonly points: number;
-  /** How many readings that day has. */
+  /** How many readings its day has. */
   readonly readings: number;
 }
 
@@ -97,7 +100,7 @@ interface DeviceTally {
   /** All days that differ, in days since 1970, including those that are not listed. */
   readonly differing: number[];
   readonly cleared: ClearedRange[];
-  /** Days of which something is kept or returned, and how many of them are not covered in full. */
+  /** Days with archived or returned points, and how many of them are not fully covered. */
   days: number;
   partly: number;
   /** Points in the archive, and points that were sent again. */
@@ -109,21 +112,21 @@ interface DeviceTally {
 export interface Tally {
   readonly byDevice: Map<string, DeviceTally>;
   differences: DayDifference[];
-  /** How many devices were compared to their end. */
+  /** How many devices were compared completely. */
   devices: number;
 }
 
-/** The findings about a destination, and how far its comparison came. */
+/** The findings about a destination, and the progress of its comparison. */
 export interface Compared {
   readonly tally: Tally;
-  /** Why it could not be finished; `null` where it was. */
+  /** Why it could not be finished; `null` if it was. */
   readonly problem: ReadProblem | null;
   /** Devices that the database has and the state does not know. */
   readonly unknown: readonly string[];
   readonly hidden: Hidden;
 }
 
-/** How many days are listed: a database that lost everything has millions. */
+/** How many days are listed: a database that has lost everything has millions. */
 const MOST_DIFFERENCES = 10_000;
 
 /** Creates a tally without any findings. */
@@ -162,7 +165,7 @@ export function addDay(tally: Tally, { deviceId, day, archived, findings, sent, 
 /**
  * Replaces the findings about devices that were compared again.
  *
- * @param deviceIds the devices that were compared to their end; the findings about all others stay.
+ * @param deviceIds the devices that were compared completely; the findings about all others stay.
  */
 export function replaceDevices(tally: Tally, again: Tally, deviceIds: readonly string[]): void {
   for (const deviceId of deviceIds) {
@@ -199,7 +202,7 @@ export function sumTally({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & 
   return total;
 }
 
-/** The result of `--repair` beside lines of the archive, and what is left to fetch. */
+/** The result of `--repair`, apart from the lines sent from the archive, and the points that are left to fetch. */
 interface Repaired {
   readonly fetched: number;
   readonly refused: { readonly lines: number; readonly message: string | null };
@@ -240,7 +243,7 @@ export function verifyVerdict(
 /**
  * The result for a destination that cannot be read.
  *
- * @param why `null` if the archive is empty, too.
+ * @param why the reason; `null` if the archive is empty too.
  */
 export function verdictUnread(name: string, why: string | null): DestinationVerdict {
   const problem = why === null ? null : ({ kind: 'down', message: why, hint: '' } as const);
@@ -248,7 +251,7 @@ export function verdictUnread(name: string, why: string | null): DestinationVerd
 }
 
 /**
- * 2026-06-15.
+ * A day as text: `2026-06-15`.
  *
  * @param day since 1970.
  */
@@ -258,7 +261,7 @@ function dayText(day: number): string {
 
 const EXIT_OF: Readonly<Record<VerifyOutcome, ExitCode>> = { equal: 0, different: 1, unreadable: 1, unfinished: 3 };
 
-/** The exit code: findings that need a person come before those that another run may fix. */
+/** The exit code: findings that need a person come before findings that another run may fix. */
 export function verifyExit(outcomes: readonly VerifyOutcome[]): ExitCode {
   const codes = outcomes.map((outcome) => EXIT_OF[outcome]);
   return codes.includes(1) ? 1 : codes.includes(3) ? 3 : 0;

@@ -2,10 +2,10 @@
  * Finds a retention that a database does not report. InfluxDB 3 accepts points that are older than the retention of the
  * database with 204 and shows none of them (seen with InfluxDB 3 Core 3.6.0).
  *
- * It is concluded from acknowledged points only: all of them before one instant are missing and all later ones are
- * there, and that is so although they were just sent again and accepted, or in two comparisons that lie an hour apart
- * and that one retention explains. Where not one point is there, only sending them again shows it. The conclusion is
- * recorded, and holds from then on.
+ * Only acknowledged points count: all of them before one instant are missing and all later ones are there. Either they
+ * were just sent again and accepted, or one retention explains two comparisons that are at least an hour apart. If the
+ * database has no point at all, only sending them again shows a retention. The conclusion is recorded, and applies from
+ * then on.
  */
 import type { Interval } from '../../core/intervals.ts';
 import type { PointsText } from '../../core/state/job-args.ts';
@@ -25,7 +25,7 @@ import type { FoundDay } from './examine.ts';
 
 /** The points of a destination that a comparison has seen, day by day. */
 export interface AgeSearch {
-  /** Days with missing points: not counted yet. */
+  /** Days with missing points, which are not counted yet. */
   readonly days: FoundDay[];
   /** The oldest point that was found on a day that was compared point by point; `null` for none. */
   oldestFound: EpochNs | null;
@@ -41,7 +41,7 @@ export function createAgeSearch(): AgeSearch {
 /** The most days that are kept pending until the end of a comparison. */
 const MOST_DAYS = 200_000;
 
-/** Takes in a day at its last comparison. @returns whether it is kept pending and counted at the end */
+/** Adds a day at its last comparison. Returns whether the day is kept pending and counted at the end. */
 export function searchDay(search: AgeSearch, found: FoundDay): boolean {
   const { day, archived, findings, oldestFound } = found;
   if (oldestFound !== null) search.oldestFound = minNs(search.oldestFound ?? oldestFound, oldestFound);
@@ -55,25 +55,25 @@ export function searchDay(search: AgeSearch, found: FoundDay): boolean {
 /** The shortest retention that an InfluxDB has. */
 const SHORTEST_MS = HOUR_MS;
 
-/** Where missing and found points part, and the retentions that explain it. */
+/** The border between missing and found points, and the retentions that explain it. */
 interface Parting {
   readonly before: EpochNs;
-  /** `null` where no point was found. */
+  /** `null` if no point was found. */
   readonly estimate: RetentionEstimate | null;
 }
 
-/** Where missing and found points part; `null` where they do not part at one instant. */
+/** The border between missing and found points; `null` if no single instant separates them. */
 function findParting(
   { days, oldestFound, oldestEqualDay }: AgeSearch,
   { beganMs, endedMs, isResent }: Pick<AgeFacts, 'beganMs' | 'endedMs' | 'isResent'>,
 ): Parting | null {
   const missing = days.flatMap(({ newestMissing }) => newestMissing ?? []);
-  // Of a day whose sums are equal, the first point may be anywhere.
+  // On a day whose sums are equal, the first point may have any time.
   const found = [oldestFound ?? [], oldestEqualDay === null ? [] : dayStart(oldestEqualDay + 1)].flat();
   if (missing.length === 0) return null;
   const newest = missing.reduce(maxNs);
   if (newest > msToNs(endedMs - SHORTEST_MS)) return null;
-  // Where nothing is there, the database may have lost everything, unless it has just accepted it again.
+  // If no point is there, the database may have lost everything, unless it has just accepted the points again.
   if (found.length === 0) return isResent ? { before: newest + 1n, estimate: null } : null;
   if (oldestFound !== null && oldestFound <= newest) return null;
   if (oldestEqualDay !== null && oldestEqualDay < Number(newest / DAY_NS)) return null;
@@ -82,7 +82,7 @@ function findParting(
   return { before: newest + 1n, estimate: { beganMs, endedMs, shortestMs, longestMs: ageMs(newest, endedMs) } };
 }
 
-/** How far two comparisons have to lie apart. */
+/** The shortest time between two comparisons that count. */
 const APART_MS = HOUR_MS;
 
 /** Whether one retention explains two comparisons. */
@@ -90,35 +90,32 @@ function agree(one: RetentionEstimate, other: RetentionEstimate): boolean {
   return one.shortestMs <= other.longestMs && other.shortestMs <= one.longestMs;
 }
 
-/**
- * The newest missing point. It moves on with the time where a retention hides points; where they were deleted, it
- * stays.
- */
+/** The newest missing point. If a retention hides points, it moves on with time; if points were deleted, it stays. */
 function edgeMs({ endedMs, longestMs }: RetentionEstimate): EpochMs {
   return endedMs - longestMs;
 }
 
-/** Whether two comparisons that one retention explains show that it is none but a retention. */
+/** Whether two comparisons with one retention show that only a retention can be the cause. */
 function isConfirmed(earlier: RetentionEstimate, later: RetentionEstimate): boolean {
   return later.beganMs - earlier.endedMs >= APART_MS && edgeMs(later) > edgeMs(earlier);
 }
 
 /** The points that a destination hides for their age. */
 export interface Hidden {
-  /** By device and day: known to be missing from now on. */
+  /** The hidden points by device and day. From now on they are known to be missing. */
   readonly days: readonly PointsText[];
-  /** Before it everything is missing and from it on everything is there; `null` where that is not so. */
+  /** All points before this time are missing and all later ones are there; `null` if that is not so. */
   readonly before: EpochNs | null;
-  /** The facts to keep for the next comparison; `null` for none. */
+  /** The facts to store for the next comparison; `null` for none. */
   readonly estimate: RetentionEstimate | null;
 }
 
-/** The result where no retention hides a point. */
+/** The result if no retention hides a point. */
 export const NOTHING_HIDDEN: Hidden = { days: [], before: null, estimate: null };
 
-/** The facts by which the days of a search are counted. */
+/** The facts that decide how the days of a search are counted. */
 export interface AgeFacts {
-  /** Whether a retention is looked for: not where something was not compared. */
+  /** Whether to search for a retention: not if some points were not compared. */
   readonly isSearched: boolean;
   /** When the comparison began and ended, by the local clock. */
   readonly beganMs: EpochMs;
@@ -127,14 +124,14 @@ export interface AgeFacts {
   readonly isWhole: boolean;
   /** The result of an earlier comparison of all devices; `null` for none. */
   readonly earlier: RetentionEstimate | null;
-  /** Whether the missing points were sent again and none was rejected for anything but its age. */
+  /** Whether the missing points were sent again and none was rejected for a reason other than its age. */
   readonly isResent: boolean;
   /** The points of a device that are recorded as missing. */
   readonly missing: (deviceId: string, range: Interval) => readonly MissingPoints[];
   readonly count: (found: FoundDay) => void;
 }
 
-/** Counts the pending days: points that are surely hidden for their age as known to be missing. */
+/** Counts the pending days: points that are certainly hidden for their age count as known to be missing. */
 export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
   const parting = facts.isSearched ? findParting(search, facts) : null;
   const before = parting?.before ?? null;
@@ -152,7 +149,7 @@ export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
   return { days, before, estimate: isKept ? estimate : null };
 }
 
-/** The earlier comparison, if one retention explains it and this one. A clock that was set back shows none. */
+/** The earlier comparison, if one retention explains it and this one. If the clock was set back, it does not count. */
 function agreeing({ earlier, isWhole, beganMs }: AgeFacts, estimate: RetentionEstimate): RetentionEstimate | null {
   return isWhole && earlier !== null && earlier.endedMs <= beganMs && agree(earlier, estimate) ? earlier : null;
 }
@@ -164,7 +161,7 @@ function isRecorded({ days }: AgeSearch, { missing }: AgeFacts, before: EpochNs)
   );
 }
 
-/** The numbers of a comparison that show what is hidden, by their `--json` names. */
+/** The numbers of a comparison that show the hidden points, by their `--json` names. */
 interface HiddenVerdict
   extends Readonly<Record<'missing' | 'known_missing' | 'pending' | 'quarantined' | 'points_compared', number>> {
   readonly hidden_before: string | null;
@@ -184,19 +181,19 @@ export function adviceOnHidden(verdict: HiddenVerdict, repair: boolean): string[
   return repair ? [] : [`${seen}. ${confirm}: those that stay missing are then recorded as missing.`];
 }
 
-/** A day whose hidden points are known to be missing, and how many they are. */
+/** A day whose hidden points are known to be missing, and their number. */
 interface HiddenDay {
   readonly found: FoundDay;
   readonly points: number;
-  /** The range of the day that is hidden ends before it. */
+  /** The end of the hidden range of the day. */
   readonly to: EpochNs;
 }
 
-/** Counts the points of a day that lie before an instant as known to be missing. */
+/** Counts the points of a day before an instant as known to be missing. */
 function withoutHidden(found: FoundDay, before: EpochNs): HiddenDay {
   const end = dayStart(found.day + 1);
   const { missing, not_in_archive: cleared, known_missing: known } = found.findings;
-  // Where the archive has no lines, only whole days are known to be before it.
+  // If the archive has no lines, only a day that lies completely before the instant counts.
   const points = end <= before ? missing : dayStart(found.day) < before ? missing - cleared : 0;
   const left = {
     missing: missing - points,

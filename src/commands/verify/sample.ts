@@ -1,7 +1,7 @@
 /**
- * `--verify --sample N`: checks whether the API has changed readings since. It picks covered time ranges at random,
- * reads them again from the API and compares them with the archive; where the archive was cleared, it compares the sums
- * of whole days.
+ * `--verify --sample N`: checks whether the API has changed readings since they were read. It picks covered time ranges
+ * at random, reads them again from the API and compares them with the archive; if lines there were cleared from the
+ * archive, it compares the sums of whole days.
  *
  * Promises: every request passes the rate limiter, in the lowest lane. Nothing is written, except that `--repair`
  * commits new readings like any late reading.
@@ -43,14 +43,14 @@ interface SampleParts {
 interface Drawn {
   readonly deviceId: string;
   readonly range: Interval;
-  /** Whether the archive was cleared there: then the range is a whole day. */
+  /** Whether the archive was cleared in the range. Then the range is a whole day. */
   readonly isSum: boolean;
 }
 
 /**
- * Draws, reads and compares.
+ * Draws ranges, reads them and compares.
  *
- * @throws UserError where a person has to act (77).
+ * @throws UserError if a person has to act (77).
  */
 export async function compareSample(
   parts: SampleParts,
@@ -93,7 +93,7 @@ export function readSampleVerdict(value: unknown): SampleVerdict | null {
   return fits ? (value as unknown as SampleVerdict) : null;
 }
 
-/** @returns the findings, or why this sample could not be compared. */
+/** Returns the findings, or why this sample could not be compared. */
 async function auditOrReason(parts: SampleParts, audit: Audit, signal: AbortSignal): Promise<Compared | string> {
   try {
     return (await auditRange(parts, audit, signal)) ?? 'the API did not answer the requests for a device';
@@ -115,7 +115,7 @@ interface Audit {
   readonly sums: { readings: number; requests: number; late_readings: number };
 }
 
-/** @returns `null` where the range could not be read to its end. */
+/** Returns `null` if the range could not be read to its end. */
 async function auditRange(
   { context, state }: SampleParts,
   { drawn: { deviceId, range, isSum }, args, sums }: Audit,
@@ -162,19 +162,19 @@ async function auditRange(
 const NOTHING =
   'no reading of this range can be compared (ranges that the archive has removed can be compared only by whole days, and readings older than the plan serves not at all)';
 
-/** A range takes some requests, which may wait for their turn while the plan's age continues. */
+/** A range takes several requests, which may wait for their turn while the plan's age limit moves on. */
 const REQUEST_MARGIN_NS = HOUR_NS;
 
-/** The time from which the API surely returns its readings: missing older readings prove nothing. */
+/** The time from which the API surely returns its readings. If older readings are missing, that proves nothing. */
 function shownFrom(context: SyncContext): EpochNs {
   const edge = planEdge(windowRules(createLearntWindows(context)));
   return edge === null ? 0n : maxNs(edge + REQUEST_MARGIN_NS, 0n);
 }
 
-/** How often it is drawn again where nothing can be compared. */
+/** How often another range is drawn if nothing can be compared. */
 const DRAWS = 200;
 
-/** Half of a range whose lines the archive still has: about a page. */
+/** Half of the length of a range whose lines the archive still has: about a page. */
 const HALF_NS = HOUR_NS / 2n;
 
 /**
@@ -198,7 +198,7 @@ function draw({ context, state }: SampleParts, { devices, from, to }: SampleArgs
   return null;
 }
 
-/** The range around a covered instant: the archived part of it, or the whole day if the archive was cleared there. */
+/** The range around a covered instant: its archived part, or the whole day if the archive was cleared there. */
 function rangeAround(
   { store, filterNotes }: SyncContext,
   { deviceId, at, covered }: { readonly deviceId: string; readonly at: EpochNs; readonly covered: Interval },
@@ -214,7 +214,11 @@ function rangeAround(
   return isWhole && !filterNotes.touchesSensors ? { deviceId, range: day, isSum: true } : null;
 }
 
-/** @param part 0 to 1 of all covered time. */
+/**
+ * The instant at a part of the covered time.
+ *
+ * @param part 0 to 1 of all covered time.
+ */
 function instantIn(covered: readonly Interval[], part: number): EpochNs | null {
   let left = (lengthNs(covered) * BigInt(Math.floor(part * 1e6))) / 1_000_000n;
   for (const { from, to } of covered) {
@@ -227,7 +231,7 @@ function instantIn(covered: readonly Interval[], part: number): EpochNs | null {
 /** Values by instant, sensor and value. */
 type ValueSet = Set<string>;
 
-/** The values of a reading, those of sensors that are left out not. */
+/** Adds the values of a reading, without those of excluded sensors. */
 function addReading(values: ValueSet, reading: Reading, filter: Pick<DeviceFilter, 'includesSensor'>): void {
   for (const { sensor, field, value } of flattenReading(filterReading(filter, reading)).values) {
     const text = encodeFieldValue(value);
@@ -235,7 +239,7 @@ function addReading(values: ValueSet, reading: Reading, filter: Pick<DeviceFilte
   }
 }
 
-/** The values of archived lines, each at the instant at which it was recorded. */
+/** The values of archived lines, each at the instant when it was recorded. */
 function collectValues(
   lines: readonly string[],
   {
@@ -275,7 +279,7 @@ function compareValues(served: ValueSet, stored: ValueSet): Compared {
   return { missing: countMissing(stored, served), notServed: countMissing(served, stored) };
 }
 
-/** Compares a whole day of which only the sum is stored; it returns a lower bound of the differences. */
+/** Compares a whole day with only its sum; returns a lower bound of the differences. */
 function compareSum(served: ValueSet, archived: PointSum, offsets: readonly TimestampOffset[]): Compared {
   const written = new Map(
     offsets.map((offset) => [valueKey(offset.recordedNs, offset.sensor, offset.field), offset.writtenNs]),

@@ -1,4 +1,4 @@
-/** The result of `--verify` for people: one screen with the worst findings first, each with what to do. */
+/** The result of `--verify` for people: one screen with the worst findings first, each with its remedy. */
 
 import { DESTINATION_NAMES } from '../../core/lines/dialect.ts';
 import { counted, grouped, plainText } from '../../core/text.ts';
@@ -28,7 +28,7 @@ export function verifyText({ from, to, repair, destinations, sample }: VerifyRep
   return parts.map((lines) => lines.map((line) => wrap(line)).join('')).join('\n');
 }
 
-/** The compared days, the last one included; `to` is the beginning of the day after it. */
+/** The compared days, including the last one; `to` is the beginning of the day after it. */
 function daysText(from: string | null, to: string | null): string {
   if (from === null || to === null) return 'nothing is stored yet';
   const [first, last] = [from, new Date(Date.parse(to) - 1).toISOString()].map((time) => time.slice(0, 10));
