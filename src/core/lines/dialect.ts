@@ -20,7 +20,7 @@ export const DESTINATION_NAMES: Readonly<Record<DestinationKind, string>> = {
   victoriametrics: 'VictoriaMetrics',
 };
 
-/** A telemetry value that is written beside its instant, found by where it is written. */
+/** A telemetry value that is written next to its own time, identified by its written time. */
 export interface MovedValue {
   readonly deviceId: string;
   /** The sensor as its tag value reads. */
@@ -78,7 +78,7 @@ function valueKey(device: string, sensor: string, writtenNs: EpochNs): string {
   return `${writtenNs} ${device}\n${sensor}`;
 }
 
-/** @returns the line as VictoriaMetrics is sent it, its time in milliseconds; `null` where it has no number. */
+/** Returns the line for VictoriaMetrics, with its time in milliseconds; `null` if it has no number. */
 function numbersOnly(line: string, moved: Recorded): string | null {
   const { measurement, tags, fields, at } = readLine(line);
   const numbers = fields.filter(([, raw]) => !raw.startsWith('"')).map(([key, raw]) => `${key}=${numberOf(raw)}`);
@@ -88,7 +88,7 @@ function numbersOnly(line: string, moved: Recorded): string | null {
     measurement === 'telemetry' && moved.size > 0
       ? moved.get(valueKey(tag('device_id'), tag('sensor'), at))
       : undefined;
-  // A point k nanoseconds beside its instant is written k milliseconds beside it.
+  // A point k nanoseconds after its instant is written k milliseconds after it.
   const ms = recordedNs === undefined ? floorToMs(at) : floorToMs(recordedNs) + (at - recordedNs);
   return `${seriesOf(line)} ${numbers.join(',')} ${ms}`;
 }
@@ -113,7 +113,7 @@ interface DestinationAddress {
   readonly bucket: string;
 }
 
-/** The text that identifies a destination in the state. It must not change: another text is another destination. */
+/** The text that identifies a destination in the state. It must not change: another text means another destination. */
 export function destinationIdentity({ kind, url, org, bucket }: DestinationAddress): string {
   return JSON.stringify([kind, url, org, bucket]);
 }

@@ -98,12 +98,12 @@ interface CoverageFacts {
   readonly deviceId: string;
   readonly deviceName: string;
   readonly state: DeviceState;
-  /** `null` where it has no watermark. */
+  /** `null` if the device has no watermark. */
   readonly lagSeconds: number | null;
   readonly gapSeconds: number;
-  /** Its lifecycle status in the device list; `null` where that has none. */
+  /** Its lifecycle status in the device list; `null` if the list has none. */
   readonly lifecycleStatus: string | null;
-  /** Up to where the device is covered; `null` in its initial sync, and where it is not read. */
+  /** The time up to which the device is covered; `null` in its initial sync, and if it is not read. */
   readonly watermarkNs: EpochNs | null;
   readonly atNs: EpochNs;
 }
@@ -154,18 +154,18 @@ type AlertFacts = Pick<AlertRecord, 'ruleName' | 'condition' | 'threshold' | 'st
 
 /** The stored facts about an alert. */
 export interface KnownAlert extends AlertIdentity {
-  /** `null` where it was observed last before these were kept. */
+  /** `null` if the alert was last observed before these facts were stored. */
   readonly facts: AlertFacts | null;
   readonly openedAt: EpochNs;
-  /** Of the last state that became a point. */
+  /** The digest of the last state that became a point. */
   readonly stateDigest: string;
   readonly stateNs: EpochNs;
   readonly isOpen: boolean;
-  /** Whether a listing that ended has had it: only there may a later one stop. */
+  /** Whether a complete listing contained the alert. A later listing may stop only at such alerts. */
   readonly isListed: boolean;
 }
 
-/** How often the state of an open alert is written though nothing changed. */
+/** How often the state of an open alert is written although nothing has changed. */
 const REPEAT_NS = DAY_NS;
 
 /** Whether an alert is not resolved yet; unknown states count as open, so that the alert is followed. */
@@ -187,7 +187,7 @@ export interface Observed {
 }
 
 /**
- * Makes the points of an alert as it was just served.
+ * Makes the points of an alert that was just served.
  *
  * @param seen `known`: the stored alert, `null` at first sight; `deviceName`: the name of its device at `openedAt`;
  * `atNs`: the server's time of the answer.
@@ -224,7 +224,7 @@ function laterThan(lastNs: EpochNs, atNs: EpochNs): EpochNs {
   return atNs > lastNs || isByWrongClock(lastNs, atNs) ? atNs : lastNs + 1n;
 }
 
-/** Whether a state was observed more than a day later than now: by a clock that was wrong. */
+/** Whether a state was observed more than a day later than now, by a wrong clock. */
 function isByWrongClock(lastNs: EpochNs, atNs: EpochNs): boolean {
   return lastNs - atNs > DAY_NS;
 }
@@ -250,7 +250,7 @@ function alertTags({ alertId, deviceId, deviceName, kind, sensor }: AlertIdentit
   ];
 }
 
-/** The facts as first seen, at the time at which it was opened; `null` where there is none to write. */
+/** The line with the facts as first seen, at the time when the alert was opened; `null` if there are no facts. */
 function factLine(alert: AlertRecord, tags: readonly Tag[]): string | null {
   const fields = [
     ...present('rule_name', alert.ruleName),

@@ -37,7 +37,7 @@ export interface Point {
 /** Measurement and tags as written in a line: the identity of a series. */
 export type SeriesKey = string & { readonly __brand: 'SeriesKey' };
 
-/** @returns the line, without a line end; `null` where no field is left to write. */
+/** Encodes a point. Returns the line without a line end; `null` if no field is left to write. */
 export function encodeLine({ measurement, tags, fields, at }: Point): string | null {
   return encodePoint(encodeSeries(measurement, tags), fields, at);
 }
@@ -51,7 +51,9 @@ export function encodeSeries(measurement: Measurement, tags: readonly Tag[]): Se
   return series as SeriesKey;
 }
 
-/** @returns the line of a series that {@link encodeSeries} made; `null` where no field is left to write. */
+/**
+ * Encodes a point of a series that {@link encodeSeries} made. Returns the line; `null` if no field is left to write.
+ */
 export function encodePoint(series: SeriesKey, fields: readonly Field[], at: EpochNs): string | null {
   let written = '';
   for (const [key, value] of fields) {
@@ -69,7 +71,7 @@ export function encodeTagValue(value: TagValue): string {
   return /[,= ]/.test(value) ? value.replace(/[,= ]/g, '\\$&') : value;
 }
 
-/** @returns a field's value as written in a line; `null` for a number that no line can express. */
+/** Returns a field's value as written in a line; `null` for a number that no line can express. */
 export function encodeFieldValue(value: FieldValue): string | null {
   if (typeof value === 'boolean') return value ? 'true' : 'false';
   if (typeof value === 'string') return `"${fieldText(value).replace(/["\\]/g, '\\$&')}"`;
@@ -144,7 +146,7 @@ export const FIELD_KEYS = [
 
 export type FieldKey = (typeof FIELD_KEYS)[number];
 
-/** Text that may stand as a tag value once its separators are escaped; empty means "no such tag". */
+/** Text that is a valid tag value once its separators are escaped; empty means "no such tag". */
 export type TagValue = string & { readonly __brand: 'TagValue' };
 
 /** Longest tag value in bytes of UTF-8: six of them, escaped, stay far inside the 65 535 bytes of a series key. */
@@ -196,8 +198,8 @@ function fieldText(value: string): string {
 }
 
 /**
- * Backslashes become slashes everywhere, not only at the end: servers disagree on `\\` (two characters in InfluxDB
- * 1 and 2, one in 3), and a backslash before a separator hides it. Nothing but a fresh name is safe on all of them.
+ * Backslashes become slashes everywhere, not only at the end: servers disagree on `\\` (two characters in InfluxDB 1
+ * and 2, one in 3), and a backslash before a separator hides it. Only a new name is safe on all of them.
  */
 function cleanTag(value: string): string {
   const wellFormed = value.toWellFormed();

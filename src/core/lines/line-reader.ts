@@ -60,8 +60,8 @@ export function seriesOf(line: string): string {
 }
 
 /**
- * The measurement and field keys of a line of ours, as one text: lines alike in this live and fall together at a
- * database, which keeps the type of a field per measurement.
+ * The measurement and field keys of a line of ours, as one text. A database accepts or rejects lines with the same text
+ * together, because it stores the type of a field per measurement.
  */
 export function kindOf(line: string): string {
   const { measurement, fields } = readLine(line);

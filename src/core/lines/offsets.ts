@@ -16,9 +16,9 @@ export const MAX_OFFSET_NS = MS_NS;
 
 /** The used timestamps of one device in one range. It grows as values are added. */
 export interface UsedTimestamps {
-  /** @returns where to write the value, or `null` if it is already stored. */
+  /** Returns where to write the value, or `null` if it is already stored. */
   assign(value: RecordedValue): EpochNs | null;
-  /** The offsets decided since the start. */
+  /** The offsets that were decided since the start. */
   newOffsets(): readonly TimestampOffset[];
 }
 
@@ -61,7 +61,7 @@ export function createUsedTimestamps(
   const decided: TimestampOffset[] = [];
   for (const { sensor, field, recordedNs, writtenNs } of offsets) {
     moved.set(recordedKey(sensor, recordedNs, field), writtenNs);
-    // Its place stays taken when its line is cleared away.
+    // Its timestamp stays used even after its line is cleared.
     takenOf(sensor).set(writtenNs, { field, recordedAt: recordedNs });
   }
   const movedTo = new Map(offsets.map((offset) => [key(offset.sensor, offset.writtenNs), offset.recordedNs]));
@@ -73,7 +73,7 @@ export function createUsedTimestamps(
   }
   return {
     assign: ({ sensor, recordedAt, field }) => {
-      // Ties are rare: where there are none, no key is made.
+      // Duplicate timestamps are rare; without any, no key is made.
       if (moved.size > 0 && moved.has(recordedKey(sensor, recordedAt, field))) return null;
       const own = takenOf(sensor);
       let writtenNs = recordedAt;
@@ -101,14 +101,17 @@ function linesBetween(lines: readonly string[], from: EpochNs, to: EpochNs): rea
   const [low, high] = [`${from}`, `${to}`];
   return lines.filter((line) => {
     const stamp = line.slice(line.lastIndexOf(' ') + 1);
-    // Numbers of as many digits order as their texts do: times of this century have 19.
+    // Numbers with the same number of digits sort like their texts. Times of this century have 19 digits.
     if (stamp.length === low.length && stamp.length === high.length) return low <= stamp && stamp <= high;
     const at = BigInt(stamp);
     return from <= at && at <= to;
   });
 }
 
-/** Reads lines of telemetry, which have one field each. Most are of a series that was met before: it is read once. */
+/**
+ * Creates a reader for lines of telemetry, which have one field each. Most lines belong to a known series, which is
+ * read only once.
+ */
 function createValueReader(): (line: string) => { sensor: string; field: string; at: EpochNs } {
   const sensors = new Map<string, string>();
   return (line) => {

@@ -31,14 +31,14 @@ interface Flattened {
 const MAX_DEPTH = 8;
 const MAX_VALUES = 2048;
 
-/** How long the dotted name of a list or object may be: each of its items repeats it. */
+/** The maximum length of a list's or an object's dotted name, because each of its items repeats the name. */
 const MAX_HOLDER_NAME = 1024;
 
 /**
- * Why the items of a list or object become no points and are not looked into; `null` where they do.
+ * Why the items of a list or object become no points and are not examined; `null` if they are.
  *
  * @param sensor its dotted name
- * @param depth how many lists and objects it is in
+ * @param depth how many lists and objects contain it
  */
 export function obstacleWithin(sensor: string, depth: number): DropReason | null {
   if (depth >= MAX_DEPTH) return 'nested too deeply';
@@ -91,8 +91,8 @@ export function readingDigest(reading: Reading): string {
 }
 
 /**
- * The instant and the content of a reading as one number of 53 bits, where a text for each of many readings would take
- * too much memory.
+ * The instant and the content of a reading as one number of 53 bits, for many readings whose texts would take too much
+ * memory.
  */
 export function readingHash({ recordedAt, values }: Reading): number {
   const { hi, lo } = hash64(`${recordedAt} ${canonicalPairs(values)}`);
@@ -128,7 +128,7 @@ export type GrowingSum = { -readonly [K in keyof PointSum]: PointSum[K] };
 
 const HALF = 2 ** 32;
 
-/** The sum of nothing, to be added to. */
+/** Creates the sum of no points, to add points to it. */
 export function emptySum(): GrowingSum {
   return { points: 0, hashHigh: 0, hashLow: 0 };
 }
@@ -149,7 +149,7 @@ export function identityOfSensor(sensor: string): string {
   return ` ${sensor} `;
 }
 
-/** Adds a point by its {@link pointIdentity}, in one text or in its parts. */
+/** Adds a point by its {@link pointIdentity}, as one text or in parts. */
 export function addPoint(sum: GrowingSum, ...identity: readonly string[]): void {
   const { hi, lo } = hash64(...identity);
   sum.points += 1;
@@ -166,7 +166,7 @@ export function lessSum(sum: PointSum, part: PointSum): PointSum {
   };
 }
 
-/** Whether two sums are of the same points, but for chance in 2^64. */
+/** Whether two sums are of the same points, except by a chance of 1 in 2^64. */
 export function isSameSum(a: PointSum, b: PointSum): boolean {
   return a.points === b.points && a.hashHigh === b.hashHigh && a.hashLow === b.hashLow;
 }

@@ -1,5 +1,5 @@
 /**
- * Ports of the archive that `store/` implements with SQLite: keeping it small, and reading it in the order of time.
+ * Ports of the archive that `store/` implements with SQLite: limiting its size, and reading it in the order of time.
  */
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { LogLane } from './log.ts';
@@ -16,11 +16,11 @@ export interface StateSize {
 /** Which destinations the log is kept for. */
 export interface LogReaders {
   /**
-   * All configured destinations: only blocks that these have acknowledged are compacted. Other known destinations do
-   * not count.
+   * All configured destinations. Only blocks that all of them have acknowledged are compacted. Other known destinations
+   * do not count.
    */
   readonly configured: readonly number[];
-  /** Those of them that are not skipped: only blocks that these have acknowledged are cleared. */
+  /** The configured destinations that are not skipped. Only blocks that all of them have acknowledged are cleared. */
   readonly active: readonly number[];
 }
 
@@ -35,14 +35,17 @@ export interface CompactionGroup {
   readonly deviceId: string | null;
 }
 
-/** The delivery progress of a destination, and for how long it has been stalled. */
+/** The delivery progress of a destination, and how long it has been stalled. */
 export interface Stall {
-  /** The position at which it was seen last, as text. */
+  /** The position at which it was last seen, as text. */
   readonly position: string;
-  /** For how long it has been there with something to take. */
+  /** How long it has been there although it had lines to take. */
   readonly stalledMs: number;
   readonly seenMs: EpochMs;
-  /** Skipped: the last block of what goes to its missing points, up to which everything may be dropped; else `null`. */
+  /**
+   * If skipped: the last block that goes to its missing points. Everything up to that block may be dropped. Otherwise
+   * `null`.
+   */
   readonly skippedTo: number | null;
 }
 
@@ -52,7 +55,7 @@ export interface Stall {
  */
 export interface ArchiveMaintenance {
   size(): StateSize;
-  /** Where something may be merged: of all others it is sure that nothing is. */
+  /** The groups in which blocks may be merged. All other groups certainly have nothing to merge. */
   compactionGroups(nowMs: EpochMs): readonly CompactionGroup[];
   /**
    * Merges one run of acknowledged blocks of a group.
@@ -61,7 +64,7 @@ export interface ArchiveMaintenance {
    */
   compact(group: CompactionGroup, readers: LogReaders, nowMs: EpochMs): boolean;
   /**
-   * Drops some of the oldest blocks that may go.
+   * Drops some of the oldest blocks that may be dropped.
    *
    * @returns how many blocks and lines that were.
    */
@@ -76,10 +79,10 @@ export interface ArchiveMaintenance {
   saveStall(destinationId: number, stall: Stall): void;
   /** The position of a destination, as text that changes with every acknowledged line. */
   positionText(destinationId: number): string;
-  /** The place of the newest block. */
+  /** The number of the newest block. */
   endOfLog(): number;
   /**
-   * Records some of the backlog of a skipped destination as its missing points.
+   * Records a part of a skipped destination's backlog as its missing points.
    *
    * @returns whether it has passed `skippedTo`.
    */
@@ -92,11 +95,11 @@ export interface ReadRange {
   readonly to: EpochNs;
   /** Ids; empty: all. */
   readonly devices: readonly string[];
-  /** Readings alone, or every line that is archived. */
+  /** Whether to read only readings, or every archived line. */
   readonly kinds: 'telemetry' | 'all';
 }
 
-/** Where a step begins. `deviceId` is `null` for the lines of no device's own blocks. */
+/** Where a step begins. `deviceId` is `null` for the lines that belong to no single device. */
 export interface ScanPosition {
   readonly deviceId: string | null;
   readonly from: EpochNs;
@@ -117,12 +120,16 @@ export interface ReadPiece {
  * of any one device (devices, alerts, the workspace, coverage), then device after device by id.
  *
  * Every step reads the archive as it is at that moment. The next step begins at a time, which no compaction moves. So
- * every line that is there from the first step to the last is returned exactly once.
+ * every line that is archived from the first step to the last is returned exactly once.
  */
 export interface ArchiveReader {
   /** The first position; `null` if there is nothing to read. */
   begin(range: ReadRange): ScanPosition | null;
-  /** @param bytes about the largest size of the lines of one step, unless those of one instant are larger. */
+  /**
+   * Reads a step.
+   *
+   * @param bytes about the largest size of the lines of one step, unless the lines of one instant are larger.
+   */
   read(range: ReadRange, position: ScanPosition, bytes: number): ReadPiece;
 }
 

@@ -5,25 +5,25 @@ import type { KnownAlert } from '../lines/fact-lines.ts';
 import type { DeviceRecord } from '../records.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 
-/** A device as the last list that had it showed it. */
+/** A device as the last list that contained it showed it. */
 export interface KnownDevice {
   readonly record: DeviceRecord;
   readonly name: string;
   readonly firstListedMs: EpochMs;
-  /** Up to when the last list that had the device shows its signs of life. */
+  /** The time up to which the last list with the device shows its signs of life. */
   readonly lastListedMs: EpochMs;
-  /** Since when it is gone; `null` while it is there. */
+  /** Since when it is gone; `null` while it is present. */
   readonly goneSinceMs: EpochMs | null;
 }
 
 /** The changes by a complete listing of the devices. */
 interface InventoryChange {
-  /** The listed devices, with the `device` lines of those that changed or are due. */
+  /** The listed devices, with the `device` lines of those that have changed or are due. */
   readonly listed: readonly ListedDevice[];
-  /** Devices that this complete listing did not have. */
+  /** Devices that this complete listing did not contain. */
   readonly missing: readonly string[];
   readonly atMs: EpochMs;
-  /** Up to when the list shows the signs of life: `atMs` if left out. Earlier where the local clock may be ahead. */
+  /** The time up to which the list shows signs of life; `atMs` if absent. Earlier if the local clock may be ahead. */
   readonly listedToMs?: EpochMs;
 }
 
@@ -47,7 +47,7 @@ interface DevicePoint {
 /** The stored facts about the last `coverage` point of a device. */
 export interface CoveragePoint {
   readonly state: string;
-  /** Up to where the device was covered; `null` where the point had no watermark. */
+  /** The time up to which the device was covered; `null` if the point had no watermark. */
   readonly watermarkNs: EpochNs | null;
   readonly atNs: EpochNs;
 }
@@ -58,7 +58,7 @@ export interface NewCoveragePoint extends CoveragePoint {
   readonly line: string;
 }
 
-/** The alerts that were listed and are not forgotten, as they were last seen. */
+/** The alerts that were listed and not forgotten, as they were last seen. */
 export interface AlertStore {
   find(alertId: number): KnownAlert | null;
   /** The ids of the unresolved alerts, newest first, up to a number. */
@@ -81,7 +81,7 @@ export interface InventoryStore {
   /** A device; `null` if it is unknown. */
   device(deviceId: string): KnownDevice | null;
   lastDevicePoint(deviceId: string): DevicePoint | null;
-  /** Takes a complete listing in: records, names, who is missing, and the `device` lines. */
+  /** Stores a complete listing: records, names, the missing devices, and the `device` lines. */
   saveInventory(change: InventoryChange): void;
   /** The last `coverage` point of each device. */
   coveragePoints(): ReadonlyMap<string, CoveragePoint>;

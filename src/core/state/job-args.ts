@@ -10,7 +10,7 @@ import type { QuarantineFilter } from '../quarantine.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { FoundPoints, MissingChange, MissingPoints, MissingReason, RetentionEstimate } from './log.ts';
 
-/** Whichever is the older: an older daemon would refuse a state of a newer version. */
+/** The older version must be updated: an older daemon would reject a state of a newer version. */
 export const OTHER_VERSION_REMEDY = 'Update the older of the two, restart the daemon, and run the command again.';
 
 /** The error of a job whose arguments another version of the program has written. */
@@ -20,19 +20,19 @@ export function argumentsNotUnderstood(): UserError {
 
 /** The arguments of a `backfill` job, as they are stored. */
 export interface BackfillArgs {
-  /** `all`: as far back as there is anything. */
+  /** `all`: as far back as the API has readings. */
   readonly from: string;
   /** `null`: up to the coverage limit when it begins. */
   readonly to: string | null;
-  /** The end of the range of a job that was begun before: it stays the same however often the daemon restarts. */
+  /** The end of the range of a job that has already begun. It stays the same however often the daemon restarts. */
   readonly begunTo?: string | undefined;
-  /** Ids; empty: all of them. */
+  /** Ids; empty: all devices. */
   readonly devices: readonly string[];
-  /** The part of the share that it may take, above 0 and up to 1; `null`: all of it. */
+  /** The part of the share that the backfill may take, above 0 and up to 1; `null`: all of it. */
   readonly maxShare: number | null;
   /** The time to finish by; the rate follows from it. `null`: as soon as possible. */
   readonly finishByMs: EpochMs | null;
-  /** Whether covered ranges are read again as well; not where it is left out. */
+  /** Whether covered ranges are also read again; `false` if absent. */
   readonly recheck?: boolean | undefined;
   /** The times as typed in the command; not in a job that the daemon has requested itself. */
   readonly typed?: TypedTimes | undefined;
@@ -47,7 +47,7 @@ interface TypedTimes {
 
 /**
  * Whether two requests for a backfill are the same: the same devices, rate and kind, and times that are equal or were
- * typed alike. An age such as `60d` that is typed again later is another time, but the same request.
+ * typed in the same way. An age such as `60d` that is typed again later is another time, but the same request.
  *
  * @param a and b: arguments that have passed `isBackfillArgs`.
  */
@@ -84,9 +84,10 @@ export const isBackfillArgs = shapeOf<BackfillArgs>({
 type RangeText = readonly [deviceId: string, from: string, to: string];
 
 /**
- * A range of a device, and how many points of it.
+ * A range of a device, and how many of its points are meant.
  *
- * @param left how many other points of it, which no archive keeps and nothing compares, may be missing still.
+ * @param left how many other points of the range may still be missing: no archive has them, and no comparison includes
+ * them.
  */
 export type PointsText = readonly [deviceId: string, from: string, to: string, points: number, left?: number];
 
@@ -101,9 +102,9 @@ export interface RepairArgs {
   readonly destination: string;
   readonly found: readonly PointsText[];
   readonly missed: readonly PointsText[];
-  /** Points that the destination hides for their age. */
+  /** Points that the destination hides because of their age. */
   readonly hidden?: readonly PointsText[];
-  /** The retention that the comparison shows; kept for the next one. */
+  /** The retention that the comparison shows. It is stored for the next comparison. */
   readonly estimate?: RetentionEstimate | null;
 }
 
@@ -114,7 +115,7 @@ export interface RepairSummary {
   readonly requests: number;
   /** Whether all of it has reached every destination. */
   readonly delivered: boolean;
-  /** Why not all was done; `null` where it was. */
+  /** Why not everything was done; `null` if it was. */
   readonly reason: string | null;
 }
 

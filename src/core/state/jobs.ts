@@ -33,17 +33,18 @@ export type JobKind =
   | 'quarantine-drop'
   | 'forget';
 
-/** How far a job is; the last three are ends. */
+/** The state of a job; the last three are ends. */
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled';
 
 /** How the daemon treats the jobs of one kind when their command or the daemon itself ends. */
 interface JobRule {
-  /** Whether it is for its follower alone: without one it is cancelled. */
+  /** Whether only its follower needs it. Without a follower it is cancelled. */
   readonly isFollowed: boolean;
-  /** Whether it waits again when the daemon that did it has stopped or died; otherwise it has failed. */
+  /** Whether it waits again after the daemon that ran it has stopped or died. Otherwise it has failed. */
   readonly isResumed: boolean;
   /**
-   * Whether it may take days: it is done beside all others, one of its kind at a time. The others follow each other.
+   * Whether it may take days. Then it runs at the same time as all others, one per kind. Other jobs run one after
+   * another.
    */
   readonly isLong: boolean;
   /** Whether a stored value has the shape of this kind's arguments. */
@@ -55,7 +56,7 @@ interface JobRule {
 export const JOB_RULES: Readonly<Record<JobKind, JobRule>> = {
   once: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
   check: { isFollowed: true, isResumed: false, isLong: false, takes: isEmptyObject },
-  // It continues where its follower has lost the connection.
+  // It continues after its follower has lost the connection.
   backfill: {
     isFollowed: false,
     isResumed: true,
@@ -95,7 +96,7 @@ export interface JobRequest {
   readonly requestedMs: EpochMs;
 }
 
-/** Whether an open job is the one of an equal request: its command has ended, or follows it beside this one. */
+/** Whether an open job belongs to an equal request. Its command has ended, or follows the job at the same time. */
 export function isJobOf({ kind, args, isCancelRequested }: Job, request: JobRequest): boolean {
   const rule = JOB_RULES[request.kind];
   if (kind !== request.kind || isCancelRequested || rule.isSame === undefined) return false;
@@ -132,7 +133,7 @@ export interface Job {
 }
 
 /**
- * The end of a job that has come to a summary.
+ * The end of a job that has a summary.
  *
  * @param isCut whether it was stopped before it was done.
  */
@@ -150,12 +151,12 @@ export interface JobQueue {
   submit(request: JobRequest): number;
   /** The jobs that have not ended, in the order of their requests. Cheap: called every second. */
   open(): readonly Job[];
-  /** Raises the daemon's count on all of them. */
+  /** Increases the daemon's counter in all of them. */
   beat(): void;
   /** Puts a running job back in the queue: the next process that takes jobs continues it. */
   release(id: number): void;
   /**
-   * Begins a waiting one.
+   * Starts a waiting job.
    *
    * @returns whether it was still there.
    */
@@ -166,23 +167,27 @@ export interface JobQueue {
    * @param args of its kind; plain JSON.
    */
   saveArgs(id: number, args: unknown): void;
-  /** @param progress plain JSON, of its kind. */
+  /**
+   * Stores the progress of a job.
+   *
+   * @param progress plain JSON, in the form of its kind.
+   */
   reportProgress(id: number, progress: unknown): void;
-  /** Ends one; nothing where it has ended. */
+  /** Ends a job; does nothing if it has already ended. */
   end(id: number, end: JobEnd, atMs: EpochMs): void;
-  /** Removes those that ended before. */
+  /** Removes the jobs that ended before that time. */
   clear(beforeMs: EpochMs): void;
 }
 
-/** The jobs as another process sees them. */
+/** The jobs for any other process. */
 export interface JobBoard {
   /**
-   * Submits a job, unless an open one is the same.
+   * Submits a job, unless an open one is equal.
    *
-   * @returns the id of the job, and whether it was there before.
+   * @returns the id of the job, and whether it existed before.
    */
   submit(request: JobRequest): { readonly id: number; readonly isFound: boolean };
-  /** `null` where it is not there any more. */
+  /** Returns a job; `null` if it no longer exists. */
   get(id: number): Job | null;
   beat(id: number): void;
   /**
@@ -191,7 +196,7 @@ export interface JobBoard {
    * @returns whether that succeeded.
    */
   withdraw(id: number): boolean;
-  /** Requests the end of one that runs. */
+  /** Requests the end of a running job. */
   cancel(id: number): void;
 }
 
@@ -199,9 +204,9 @@ const DESTINATION_COUNTS = ['pending_points', 'delivered_points'] as const;
 const TOTAL_COUNTS = ['devices', 'devices_complete', 'archived_readings', 'requests'] as const;
 
 /**
- * The figures that a daemon, maybe of another version, has left.
+ * Checks the figures that a daemon, maybe of another version, has left.
  *
- * @returns `null` where they cannot be shown.
+ * @returns `null` if they cannot be shown.
  */
 export function readProgress(value: unknown): ProgressReport | null {
   if (!isRecord(value)) return null;

@@ -8,26 +8,26 @@ import type { EpochMs, EpochNs } from '../time.ts';
 export const LOG_LANES = ['live', 'history'] as const;
 export type LogLane = (typeof LOG_LANES)[number];
 
-/** A place in the log of one lane: blocks before `block` are acknowledged, and `line` lines of that block. */
+/** A position in one lane of the log: blocks before `block` are acknowledged, and `line` lines of that block. */
 export interface LogPosition {
   readonly block: number;
   readonly line: number;
 }
 
-/** Lines to deliver, in the order of the log, and which blocks they are of. */
+/** Lines to deliver, in the order of the log, and the blocks that contain them. */
 export interface LogBatch extends KeptLines {
   readonly segments: readonly LogSegment[];
 }
 
 /**
- * Lines as the log keeps them. They become strings only where one is examined, which takes more time than to send
- * them.
+ * Lines in their stored form. They are converted to strings only when one is examined, because that takes longer than
+ * sending them.
  */
 export interface KeptLines {
   /** The lines in UTF-8, each with a newline at its end. */
   readonly text: Uint8Array;
   readonly count: number;
-  /** No line is of a time before the first or after the last; `null` where no time is known. */
+  /** The times of the lines: no line is before the first or after the last; `null` if no time is known. */
   readonly extent: { readonly first: EpochNs; readonly last: EpochNs } | null;
   /** The text split into lines on first use, then kept. */
   readonly lines: readonly string[];
@@ -64,21 +64,21 @@ export interface DestinationState {
 }
 
 /**
- * Why a destination is missing points for good: they are older than it keeps, it blocked the log for too long, or the
- * log no longer kept them when it came to them, or it refused them and a person has given them up.
+ * Why a destination is missing points for good: they are older than its retention, it blocked the log for too long, the
+ * log no longer had them when it came to them, or it rejected them and a person has dropped them.
  */
 export const MISSING_REASONS = ['beyond_retention', 'skipped_destination', 'cleared', 'dropped'] as const;
 /** Why points are not in a destination. */
 export type MissingReason = (typeof MISSING_REASONS)[number];
 
-/** Whether a repair can bring the points back: a retention and a person's decision stay as they are. */
+/** Whether a repair can restore the points. It cannot change a retention or a person's decision. */
 export function isRepairable({ reason }: Pick<MissingPoints, 'reason'>): boolean {
   return reason === 'skipped_destination' || reason === 'cleared';
 }
 
-/** A range of which a destination is missing points that were archived. */
+/** A range in which a destination is missing archived points. */
 export interface MissingPoints {
-  /** Empty for points of no device. */
+  /** Empty for points without a device. */
   readonly deviceId: string;
   readonly fromNs: EpochNs;
   readonly toNs: EpochNs;
@@ -87,9 +87,11 @@ export interface MissingPoints {
   readonly points: number;
 }
 
-/** A range of which a destination was found to have this many points. */
+/** A range in which a destination was found to have this many points. */
 export type FoundPoints = Pick<MissingPoints, 'deviceId' | 'fromNs' | 'toNs' | 'points'> & {
-  /** How many other points of the range may still be missing: the skipped part of the range stays for those. */
+  /**
+   * How many other points of the range may still be missing. The skipped part of the range stays recorded for those.
+   */
   readonly left?: number;
 };
 
@@ -98,13 +100,13 @@ export interface MissingChange {
   /** Points beyond a retention stay missing anyway. */
   readonly found: readonly FoundPoints[];
   readonly missed: readonly MissingPoints[];
-  /** The retention that the comparison shows and the destination does not report; absent where the last one stays. */
+  /** The retention that the comparison shows and the destination does not report; absent if the last one stays. */
   readonly estimate?: RetentionEstimate | undefined;
 }
 
 /**
- * The retentions that would explain which points a destination returned in one comparison, and which not. Times by the
- * local clock.
+ * The retentions that would explain which points a destination returned in one comparison, and which it did not. Times
+ * by the local clock.
  */
 export interface RetentionEstimate {
   readonly beganMs: EpochMs;
@@ -117,16 +119,16 @@ export interface RetentionEstimate {
 export interface MissingSum {
   readonly reason: MissingReason;
   readonly points: number;
-  /** How many devices they are of. */
+  /** How many devices the points belong to. */
   readonly devices: number;
-  /** From the first range to the end of the last; between them nothing may be missing. */
+  /** From the first range to the end of the last; the time between them may have no missing points. */
   readonly fromNs: EpochNs;
   readonly toNs: EpochNs;
 }
 
 /**
- * The result of a batch: the position moves to `to`, the rejected lines go to quarantine and the ones left out to the
- * missing points, in one transaction.
+ * The result of a batch. In one transaction the position moves to `to`, the rejected lines go to quarantine, and the
+ * lines that were left out go to the missing points.
  */
 export interface DeliveryOutcome {
   readonly destinationId: number;
@@ -159,18 +161,18 @@ export interface ArchiveTotals {
 export interface LogStore {
   /** Archives lines that belong to no page commit. */
   append(lines: readonly string[], lane: LogLane): void;
-  /** Makes an identity the one that has the name, and adds it where it is new. */
+  /** Makes an identity the current one of a name, and adds it if it is new. */
   useDestination(name: string, identity: string): DestinationState;
-  /** Which of the identities is known under the name: the one that has it, else the latest; `null` for none. */
-  knownIdentity(name: string, identities: readonly string[]): string | null;
   /**
-   * Gives a destination that was added under an incomplete identity its true one, which may be known already.
+   * Returns which of the identities is known under the name: the current one, otherwise the latest; `null` for none.
    */
+  knownIdentity(name: string, identities: readonly string[]): string | null;
+  /** Gives a destination that was added with an incomplete identity its true one, which may already be known. */
   identify(destinationId: number, identity: string): DestinationState;
   /** The telemetry values that were written at any of the instants instead of their own time. */
   movedTo(writtenAt: readonly EpochNs[]): readonly MovedValue[];
   position(destinationId: number, lane: LogLane): LogPosition;
-  /** The place behind everything that is archived in a lane so far. */
+  /** The position after everything that is archived in a lane so far. */
   endOf(lane: LogLane): LogPosition;
   read(lane: LogLane, from: LogPosition, limits: { lines: number; bytes: number }): LogBatch;
   /** The lines of the newest block without readings, and of the newest one with readings. */
@@ -180,7 +182,7 @@ export interface LogStore {
   /** The points that a destination is missing permanently, by device, reason and time. */
   missing(destinationId: number): readonly MissingPoints[];
   /**
-   * Removes points from the missing ones that were found in the destination, and adds points that were found missing.
+   * Removes points that were found in the destination from the missing ones, and adds points that were found missing.
    */
   amendMissing(destinationId: number, change: MissingChange): void;
   /** The sums of the missing points, by reason. */
@@ -188,12 +190,14 @@ export interface LogStore {
   totals(): ArchiveTotals;
 }
 
-/** The key of the fact why the delivery to a destination is blocked; an empty text if it is not. */
+/**
+ * The key of the fact with the reason why the delivery to a destination is blocked; its value is empty if it is not.
+ */
 export function blockedFact(destinationId: number): string {
   return `blocked.${destinationId}`;
 }
 
-/** The key of the fact whether that reason is an answer, of the database or of a proxy: `yes`, or an empty text. */
+/** The key of the fact whether that reason is an answer of the database or of a proxy: `yes`, or an empty text. */
 export function blockedByAnswerFact(destinationId: number): string {
   return `blocked_by_answer.${destinationId}`;
 }

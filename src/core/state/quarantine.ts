@@ -13,7 +13,7 @@ export interface QuarantinedItem {
   readonly id: number;
   /** The destination that rejected the line; `null` for a record of the API. */
   readonly destinationId: number | null;
-  /** Of a record: the device whose telemetry it was among, or `devices` or `alerts`. */
+  /** For a record: the device whose telemetry contained it, or `devices` or `alerts`. */
   readonly source: string;
   /** The line, or the record as JSON, shortened. */
   readonly content: string;
@@ -28,7 +28,7 @@ export interface KnownDestination {
   readonly id: number;
   readonly name: string;
   readonly identity: string;
-  /** Whether the name is its own now; another place may have it. */
+  /** Whether this destination has the name now. Another one may have it. */
   readonly isCurrent: boolean;
 }
 
@@ -36,9 +36,9 @@ export interface KnownDestination {
 interface RetryOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'missing' | 'atMs'> {
   /** Ids of the items that the destination has accepted. */
   readonly accepted: readonly number[];
-  /** They stay, with the new message. */
+  /** Items that stay, with the new message. */
   readonly rejected: readonly { readonly id: number; readonly message: string }[];
-  /** They are older than the destination keeps, and go to its missing points. */
+  /** Ids of items that are older than the destination's retention. They go to its missing points. */
   readonly beyond: readonly number[];
 }
 
@@ -57,7 +57,7 @@ export interface DroppedRecords {
   readonly records: number;
 }
 
-/** Every writing call is one transaction. */
+/** The quarantine. Every writing call is one transaction. */
 export interface QuarantineStore {
   /** Some items after a number, in the order of numbers. */
   page(afterId: number): readonly QuarantinedItem[];
@@ -65,15 +65,15 @@ export interface QuarantineStore {
   holds(destinationId: number, line: string): boolean;
   destinations(): readonly KnownDestination[];
   resolve(outcome: RetryOutcome): void;
-  /** Takes records out that are understood now. */
+  /** Removes records that can be parsed now. */
   takeOut(ids: readonly number[]): void;
-  /** Drops some items: what they were is recorded. Items that are gone are skipped. */
+  /** Drops some items and records what they were. Items that no longer exist are skipped. */
   drop(order: DropOrder): void;
   dropped(): readonly DroppedRecords[];
   /**
-   * Puts records of the API aside.
+   * Quarantines records of the API.
    *
-   * @returns those that were neither there nor given up before.
+   * @returns the records that were neither quarantined nor dropped before.
    */
   add(source: string, records: readonly RejectedRecord[], atMs: EpochMs): readonly RejectedRecord[];
 }

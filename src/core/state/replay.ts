@@ -12,28 +12,30 @@ import type { DeliveryOutcome } from './log.ts';
 
 /** The counts of the lines so far. */
 export interface ReplayCounts {
-  /** Sent and answered: the sum of the others. */
+  /** Sent and answered: the sum of the other counts. */
   readonly lines: number;
   readonly accepted: number;
-  /** Refused, and new in quarantine. */
+  /** Rejected, and new in quarantine. */
   readonly refused: number;
-  /** Refused, and in quarantine already. */
+  /** Rejected, and already in quarantine. */
   readonly known: number;
   /** Older than the destination keeps. */
   readonly beyond: number;
-  /** Of the accepted: those that were in quarantine, and are not any more. */
+  /** Accepted lines that were in quarantine and no longer are. */
   readonly released: number;
 }
 
 /** The counts before the first line. */
 export const NO_COUNTS: ReplayCounts = { lines: 0, accepted: 0, refused: 0, known: 0, beyond: 0, released: 0 };
 
-/** A replay to one destination that is under way, or was broken off. */
+/** A replay to one destination that is running, or was interrupted. */
 export interface ReplayState {
   readonly args: ReplayArgs;
   readonly position: ScanPosition;
   readonly counts: ReplayCounts;
-  /** Behind the newest of its lines that were older than the destination keeps; `null` while there was none. */
+  /**
+   * The position after the newest line that was older than the destination's retention; `null` while there was none.
+   */
   readonly tooOldTo: EpochNs | null;
   readonly begunMs: EpochMs;
 }
@@ -48,7 +50,7 @@ export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: Epoch
   return keyOf(before.args) === keyOf(args) && ageMs < CONTINUED_WITHIN_MS;
 }
 
-/** A range of which every line was sent and accepted. `deviceId` is empty for lines of no device's own blocks. */
+/** A range in which every line was sent and accepted. `deviceId` is empty for lines that belong to no single device. */
 export interface SentRange {
   readonly deviceId: string;
   readonly from: EpochNs;
@@ -60,16 +62,16 @@ export interface SentRange {
 interface ReplayOutcome extends Pick<DeliveryOutcome, 'destinationId' | 'rejected' | 'missing' | 'atMs'> {
   /** Accepted lines that may be in quarantine. */
   readonly accepted: readonly string[];
-  /** The ranges that are not missing in the destination any more, except for points that are not in the archive. */
+  /** The ranges that are no longer missing in the destination, except for points that are not in the archive. */
   readonly sent: readonly SentRange[];
-  /** As in `ReplayState`: before it nothing is known to be kept now that was too old before. */
+  /** As in `ReplayState`: points before it were too old, and nothing shows that the destination keeps them now. */
   readonly tooOldTo: EpochNs | null;
 }
 
 /** The archive, the progress of each destination and the quarantine, as replays use them. */
 export interface ReplayStore {
   readonly archiveReader: ArchiveReader;
-  /** The replay of a destination that has not reached its end; `null` where there is none. */
+  /** The unfinished replay of a destination; `null` if there is none. */
   unfinished(destinationId: number): ReplayState | null;
   save(destinationId: number, state: ReplayState): void;
   forget(destinationId: number): void;
@@ -110,9 +112,9 @@ export interface ReplaySummary {
 const NUMBERS = ['lines', 'accepted', 'refused', 'known', 'beyond', 'released', 'devices_done', 'devices'];
 
 /**
- * Reports that a daemon, maybe of another version, has left.
+ * Checks reports that a daemon, maybe of another version, has left.
  *
- * @returns `null` where they are none.
+ * @returns `null` if they are not valid.
  */
 export function readReplayReports(value: unknown): readonly ReplayReport[] | null {
   const fits =

@@ -23,8 +23,8 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
   /** The `workspace_id` tag that every point carries; `null` before it is pinned. */
   workspaceTag(): string | null;
   /**
-   * Ties the state to a workspace and its tag, once and forever. `apiId` is `null` where the key may not read it.
-   * Throws a `UserError` for another workspace (exit 1) or another tag (exit 78), before anything is written.
+   * Ties the state to a workspace and its tag, once and forever. `apiId` is `null` if the key may not read it. Throws a
+   * `UserError` for another workspace (exit 1) or another tag (exit 78), before anything is written.
    */
   pinWorkspace(workspace: { apiId: string | null; tag: string }): void;
   account(): Account | null;
@@ -40,25 +40,28 @@ export interface Store extends TelemetryStore, InventoryStore, LogStore {
   saveFact(key: string, value: string): void;
 }
 
-/** The fact that lists the devices whose alerts were left out: they are read again when one is included again. */
+/**
+ * The fact that lists the devices whose alerts were excluded. They are read again when such a device is included again.
+ */
 export const ALERTS_LEFT_OUT = 'alerts_left_out';
 
-/** The fact that lists the ranges that were backfilled by themselves, as {@link IsolatedText}. */
+/** The fact that lists the ranges that were backfilled separately, as {@link IsolatedText}. */
 export const BACKFILLED_APART = 'backfilled_apart';
 
-/** A range that was backfilled by itself; its times are texts. */
+/** A range that was backfilled separately; its times are texts. */
 export interface IsolatedText {
   readonly from: string;
   readonly to: string;
   /** `null`: all. */
   readonly devices: readonly string[] | null;
   /**
-   * Devices whose live coverage ended within the range: for these it is not isolated, and the time after it is wanted.
+   * Devices whose live coverage ended within the range. For these the range is not isolated, and the time after it is
+   * wanted.
    */
   readonly except?: readonly string[];
 }
 
-/** The list that a fact holds; an empty one where there is none yet. */
+/** The list that a fact holds; an empty one if there is none yet. */
 export function parseList<T>(text: string | null): readonly T[] {
   return text === null ? [] : JSON.parse(text);
 }
@@ -84,7 +87,7 @@ export function createFactNote(
   };
 }
 
-/** How much of a device was deleted, by one step or in all. */
+/** How much data of a device was deleted, by one step or in total. */
 export interface ForgottenCounts {
   /** Lines that were deleted from the archive. */
   readonly points: number;
@@ -92,7 +95,7 @@ export interface ForgottenCounts {
   readonly alerts: number;
 }
 
-/** How far the removal of a device is after a step. */
+/** The progress of the removal of a device after a step. */
 export interface ForgetStep {
   readonly removed: ForgottenCounts;
   /** `waiting`: some of its lines are not delivered yet, and stay. */
@@ -109,33 +112,33 @@ interface PendingOfDevice {
 }
 
 /**
- * The removal of a device. From its beginning on nothing about the device can be committed (`ForgottenError`) until it
- * is listed again, and the removal is completed, at the latest when the state is opened the next time. Every call is
- * one small transaction, which may be interrupted.
+ * The removal of a device. After its beginning no data about the device can be committed (`ForgottenError`) until the
+ * device is listed again. The removal is completed when the state is next opened, at the latest. Every call is one
+ * small transaction, which may be interrupted.
  */
 export interface ForgetStore {
   /** Whether the state stores anything about a device. */
   hasTraces(deviceId: string): boolean;
-  /** Lines of a device that a destination has not acknowledged, in some blocks of a lane from one on. */
+  /** Lines of a device that a destination has not acknowledged, in some blocks of a lane from a given one on. */
   pending(deviceId: string, where: { destinationId: number; lane: LogLane; from: number }): PendingOfDevice;
   /**
    * Begins the removal: deletes everything about the device except its lines.
    *
-   * @param keepsAlerts whether the API may serve its alerts again: then they stay known, without the device.
+   * @param keepsAlerts whether the API may serve its alerts again. If so, they stay known, without the device.
    */
   begin(deviceId: string, keepsAlerts: boolean): ForgottenCounts;
   /**
-   * Goes on with some of its lines.
+   * Continues with some of its lines.
    *
    * @param configured the destinations that the log is kept for.
    */
   step(deviceId: string, configured: readonly number[]): ForgetStep;
-  /** The removals that were begun and are not complete. */
+  /** The removals that have begun and are not complete. */
   unfinished(): readonly string[];
   /**
    * Empties the write-ahead log, which contains overwritten data.
    *
-   * @returns whether no one was reading it.
+   * @returns whether no connection was reading it.
    */
   emptyLog(): boolean;
 }
@@ -144,7 +147,7 @@ export interface ForgetStore {
 export interface SentRequest {
   readonly atMs: EpochMs;
   readonly lane: string;
-  /** The HTTP status; `null` where no answer came, or none has come yet. */
+  /** The HTTP status; `null` if no answer came, or none has come yet. */
   readonly status: number | null;
   readonly fault: string | null;
   /** The number of new readings; `null` if no page came. */
@@ -155,7 +158,7 @@ export interface SentRequest {
 export interface StreamFacts {
   readonly stream: Stream;
   readonly readAtMs: EpochMs | null;
-  /** The last failure, where it is younger than the last success. */
+  /** The last failure, if it is newer than the last success. */
   readonly failure: { readonly atMs: EpochMs; readonly fault: string } | null;
 }
 
@@ -169,7 +172,7 @@ export interface OpenJob {
   readonly startedMs: EpochMs | null;
   /** As the requesting command stored them: JSON of its kind. */
   readonly args: unknown;
-  /** The last progress that it has reported: JSON of its kind; `null` before that. */
+  /** The last progress that it has reported, as JSON of its kind; `null` before that. */
   readonly progress: unknown;
 }
 
@@ -177,16 +180,16 @@ export interface OpenJob {
 interface DeviceRequests {
   /** The newest first. */
   readonly last: readonly SentRequest[];
-  /** How many of the last two days failed. */
+  /** How many requests of the last two days failed. */
   readonly failed: number;
 }
 
-/** The upgrade of a state of an earlier version, which is made when it is opened. */
+/** The upgrade of an older state, which is made when the state is opened. */
 export interface StateUpgrade {
   /** The version of the state before the upgrade, and after it. */
   readonly from: number;
   readonly to: number;
-  /** The file with the state as it was before. */
+  /** The file with the state before the upgrade. */
   readonly copy: string;
 }
 
@@ -196,26 +199,26 @@ export interface StateFacts {
   spending(nowMs: EpochMs): readonly LaneStatus[];
   streams(): readonly StreamFacts[];
   lastRequestMs(): EpochMs | null;
-  /** When something was archived last. */
+  /** When data was last archived. */
   lastArchivedMs(): EpochMs | null;
-  /** Since when the oldest line waits that a destination has not acknowledged; `null` where none waits. */
+  /** Since when the oldest line that a destination has not acknowledged is waiting; `null` if none is waiting. */
   oldestPendingMs(destinationId: number): EpochMs | null;
-  /** The same, of the live lane alone. */
+  /** The same for the live lane only. */
   oldestLivePendingMs(destinationId: number): EpochMs | null;
   jobs(): readonly OpenJob[];
   requestsOf(deviceId: string, count: number): DeviceRequests;
   /** The days of a device that have readings, from a day on (days since 1970). */
   daysOf(deviceId: string, fromDay: number): readonly DayReadings[];
   /**
-   * The telemetry lines of a device of the newest instant that the archive keeps, in no order, with those just before
-   * it: a value that had to move aside lies up to `MAX_OFFSET_NS` later than its reading. Empty where none is kept.
+   * The telemetry lines of a device's newest archived instant, in any order, including the lines just after it: a value
+   * with an offset is up to `MAX_OFFSET_NS` later than its reading. Empty if the archive has none.
    */
   newestLines(deviceId: string): readonly string[];
-  /** The time of the oldest reading of a device that the archive keeps; `null` where it keeps none. */
+  /** The time of the oldest reading of a device in the archive; `null` if it has none. */
   archivedSince(deviceId: string): EpochNs | null;
   /** Whether the archive has cleared readings of a device. */
   isCleared(deviceId: string): boolean;
-  /** The alerts that were seen: how many, and the first of them, the open ones first, then the newest. */
+  /** The alerts that were seen: their number, and the first of them; the open ones first, then the newest. */
   alertsSeen(count: number): SeenAlerts;
   /** The alerts of one device, in the order of `alertsSeen`, up to `count`. */
   alertsOf(deviceId: string, count: number): readonly KnownAlert[];

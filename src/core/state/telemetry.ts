@@ -9,15 +9,15 @@ import type { RejectedRecord } from '../records.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
 import type { LogLane } from './log.ts';
 
-/** From when on a device is written under a name: `fromNs` is 0 for the first one. */
+/** The time from which a device is written under a name: `fromNs` is 0 for the first one. */
 export interface NameRecord {
   readonly fromNs: EpochNs;
   readonly name: string;
 }
 
 /**
- * A value that had to move because its series already had another one at its instant: where it was recorded and where
- * it is written. Remembered forever, so that the same reading always becomes the same line.
+ * A value with an offset, because its series already had another value at its instant: where it was recorded and where
+ * it is written. It is stored forever, so that the same reading always becomes the same line.
  */
 export interface TimestampOffset {
   /** The sensor as its tag value reads. */
@@ -38,20 +38,20 @@ export interface DaySum extends PointSum {
   readonly readings: number;
 }
 
-/** How late readings of a device were seen to come. */
+/** How late readings of a device arrived. */
 export interface LateRecord {
-  /** Readings that came late, ever. */
+  /** How many readings have ever arrived late. */
   readonly readings: number;
-  /** From its time to when it was first seen, of the latest one. */
+  /** The longest delay: from a reading's time to when it was first seen. */
   readonly worstMs: number;
   /** The minimum grace period of this device; 0 if no reading was late. */
   readonly gracePeriodMs: number;
 }
 
-/** The record of a device none of whose readings was late. */
+/** The record of a device without late readings. */
 export const NEVER_LATE: LateRecord = { readings: 0, worstMs: 0, gracePeriodMs: 0 };
 
-/** How long after its time a reading of this device may still appear, as far as is known. */
+/** How long after its time a reading of this device may still arrive, as far as is known. */
 export function gracePeriodOf(configuredMs: number, { gracePeriodMs }: LateRecord): number {
   return Math.max(configuredMs, gracePeriodMs);
 }
@@ -59,7 +59,7 @@ export function gracePeriodOf(configuredMs: number, { gracePeriodMs }: LateRecor
 /** The late readings of one page, and the updated record. */
 export interface LateFound {
   readonly count: number;
-  /** From its time to when it was seen, of the latest one of the page. */
+  /** The longest delay on the page: from a reading's time to when it was seen. */
   readonly worstMs: number;
   readonly record: LateRecord;
 }
@@ -67,23 +67,23 @@ export interface LateFound {
 /** The stored facts about a device's telemetry, for requests and for page commits. */
 export interface TelemetryState {
   readonly deviceId: string;
-  /** Changes with every change of the members below: a commit that was computed from an older revision is refused. */
+  /** Changes with every change of the members below. A commit that was computed from an older revision is rejected. */
   readonly revision: number;
   readonly covered: readonly CoveredRange[];
   readonly names: readonly NameRecord[];
-  /** Readings first seen, by hour since 1970, of hours not written as `coverage_hour` yet. */
+  /** How many readings were first seen, by hour since 1970, for hours that are not written as `coverage_hour` yet. */
   readonly hourReadings: ReadonlyMap<number, number>;
   /** The hours (since 1970, as intervals of hours) that are written. */
   readonly hoursWritten: Intervals;
   /** How late its readings were seen to come. */
   readonly late: LateRecord;
-  /** The newest readings of the last page, if that was a live one, as hashes: not written, and lost with the memory. */
+  /** The newest readings of the last page, if that was a live one, as hashes. They are only in memory. */
   readonly lastPage: readonly number[];
 }
 
 /** The changes of one page to the state of one device. */
 export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadings' | 'hoursWritten' | 'lastPage'> {
-  /** The revision that it was computed from. */
+  /** The revision that the commit was computed from. */
   readonly revision: number;
   readonly lane: LogLane;
   /** The request of the page; its yield is stored with its booking. */
@@ -92,27 +92,27 @@ export interface PageCommit extends Pick<TelemetryState, 'deviceId' | 'hourReadi
   readonly lines: readonly string[];
   /** Further lines of the device that are not telemetry (`coverage_hour`). */
   readonly sideLines: readonly string[];
-  /** The written times of the first and last telemetry line; `null` without one. */
+  /** The written times of the first and last telemetry line; `null` without any. */
   readonly firstNs: EpochNs | null;
   readonly lastNs: EpochNs | null;
   /** The number of readings with at least one new value. */
   readonly newReadings: number;
   readonly offsets: readonly TimestampOffset[];
   readonly daySums: readonly DaySum[];
-  /** How many of their points are texts, by day; without an entry none. */
+  /** How many of the points are texts, by day; 0 for a day without an entry. */
   readonly dayTexts?: ReadonlyMap<number, number>;
   /** The coverage after this page. */
   readonly covered: readonly CoveredRange[];
-  /** Given where readings came late. */
+  /** Present if readings came late. */
   readonly late?: LateFound;
-  /** The range below the page in which coverage was taken back, as more readings may lie there. */
+  /** The range below the page whose coverage was withdrawn, because more readings may lie there. */
   readonly reopened?: Interval;
   readonly rejected: readonly RejectedRecord[];
   /** The server's time of the answer. */
   readonly atMs: EpochMs;
 }
 
-/** A page commit that was computed from a state that has moved on. Nothing was written; compute it again. */
+/** Thrown for a page commit that was computed from an outdated state. Nothing was written; compute it again. */
 export class StaleStateError extends Error {
   override readonly name = 'StaleStateError';
 }
@@ -144,69 +144,70 @@ export interface Gap {
 }
 
 /**
- * A stored reading that an answer had to contain and that was missing from completely empty answers: the answers may be
- * false, or the reading gone from the API.
+ * A stored reading that an answer had to contain and that was missing in completely empty answers. The answers may be
+ * false, or the API may no longer have the reading.
  */
 export interface MissedOverlap {
   readonly at: EpochNs;
-  /** When it was missed first, in the server's time. */
+  /** When it was first missed, in the server's time. */
   readonly sinceMs: EpochMs;
-  /** Whether it is taken as gone: no answer has to show it any more. */
+  /** Whether it counts as gone: no answer has to show it any more. */
   readonly isGone: boolean;
 }
 
 /**
- * The range of a device that only empty answers cover, although there is evidence of readings. It is a gap until the
- * answers are accepted, and is requested again some time after that.
+ * A range of a device that only empty answers cover, although there is evidence of readings. It is a gap until the
+ * answers are accepted, and is requested again some time later.
  */
 export interface EmptyRange extends Interval {
-  /** When it was answered emptily for the first time, in the server's time. */
+  /** When the first empty answer came, in the server's time. */
   readonly sinceMs: EpochMs;
-  /** How many requests for it were answered emptily. */
+  /** How many requests for it got empty answers. */
   readonly answers: number;
-  /** How often it was confirmed: 0 while it is a gap, 1 once it is accepted, one more with each check after that. */
+  /** How often it was confirmed: 0 while it is a gap, 1 once it is accepted, and one more with each later check. */
   readonly confirmed: number;
   /** When it is requested again, in the server's time; `null`: not again. */
   readonly dueMs: EpochMs | null;
 }
 
 /**
- * A window of history that only empty answers cover, below stored readings that were too far away for the answers to
- * show them. Nothing speaks against such answers and nothing for them, so it is requested again some time after that.
+ * A window of history that only empty answers cover. The stored readings above and below were too far away for the
+ * answers to show them, so there is no evidence for or against the answers. The window is requested again some time
+ * later.
  */
 export interface EmptyWindow extends Interval {
-  /** When it was called empty, in the server's time. */
+  /** When the window first counted as empty, in the server's time. */
   readonly sinceMs: EpochMs;
   /** When it is requested again, in the server's time. */
   readonly dueMs: EpochMs;
 }
 
-/** How far the recheck of a device is: `--backfill --recheck` reads covered ranges again. */
+/** The progress of a device's recheck: `--backfill --recheck` reads covered ranges again. */
 export interface RecheckProgress {
   /** The range that the command requested. */
   readonly requested: Interval;
-  /** The part that was covered when it began and is still to be read again, ascending. */
+  /** The part that was covered when the recheck began and has not been read again yet, ascending. */
   readonly unread: Intervals;
-  /** When the last page of it was read, in the server's time. */
+  /** When the last page of the recheck was read, in the server's time. */
   readonly atMs: EpochMs;
 }
 
-/** How often a range is confirmed until it is not requested again. */
+/** After this many confirmations a range is not requested again. */
 export const CONFIRMED_FOR_GOOD = 3;
 
-/** Whether the empty answers about a device were confirmed for good: its signs of life are of no readings. */
+/** Whether the empty answers about a device were confirmed for good: its signs of life come without readings. */
 export function isSilentForGood(range: EmptyRange | null): boolean {
   return (range?.confirmed ?? 0) >= CONFIRMED_FOR_GOOD;
 }
 
-/** The coverage of a device, as far as reports need it. */
+/** The facts about the coverage of a device that reports need. */
 export interface CoverageNow {
   readonly covered: readonly CoveredRange[];
   readonly late: LateRecord;
   readonly gaps: readonly Gap[];
   /** The time of the newest archived reading; `null` without any. */
   readonly newestNs: EpochNs | null;
-  /** Whether its signs of life are known to be of no readings ({@link isSilentForGood}). */
+  /** Whether its signs of life are known to come without readings ({@link isSilentForGood}). */
   readonly isSilent: boolean;
 }
 
@@ -219,7 +220,7 @@ export const NOTHING_COVERED: CoverageNow = {
   isSilent: false,
 };
 
-/** The stored telemetry of one device; `coverageOfAll` reads that of many at once. */
+/** The stored telemetry of one device; `coverageOfAll` reads all devices at once. */
 export function telemetryNow(
   store: Pick<TelemetryStore, 'telemetry' | 'gaps' | 'newestNs' | 'emptyRange'>,
   deviceId: string,
@@ -237,18 +238,18 @@ export interface TelemetryStore {
   telemetry(deviceId: string): TelemetryState;
   /** The coverage of all devices by their ids, in one read: much cheaper than a read for each. */
   coverageOfAll(): ReadonlyMap<string, CoverageNow>;
-  /** The newest reading that was archived of a device; `null` where none was. */
+  /** The newest archived reading of a device; `null` if there is none. */
   newestNs(deviceId: string): EpochNs | null;
   /**
-   * Telemetry lines of a device in blocks that overlap the range, all ties recorded or written in it, and where in it
-   * lines were stored that are cleared away.
+   * The telemetry lines of a device in blocks that overlap the range, all offsets recorded or written in it, and the
+   * ranges in it whose stored lines were cleared.
    */
   stored(
     deviceId: string,
     from: EpochNs,
     to: EpochNs,
   ): { lines: readonly string[]; offsets: readonly TimestampOffset[]; cleared: Intervals };
-  /** Where in the range lines were stored that are cleared away, ascending. */
+  /** The ranges within a range whose stored lines were cleared, ascending. */
   cleared(deviceId: string, from: EpochNs, to: EpochNs): Intervals;
   /**
    * @returns those of its `rejected` that were not quarantined before.
@@ -267,21 +268,21 @@ export interface TelemetryStore {
   /** The range of a device that only empty answers cover; `null` for none. */
   emptyRange(deviceId: string): EmptyRange | null;
   /**
-   * The devices whose empty range, or an empty window, is due to be requested again, the longest due first, without
+   * The devices with an empty range or an empty window that is due for another request, the longest due first, without
    * those that are gone.
    */
   dueEmptyRanges(nowMs: EpochMs): readonly string[];
-  /** Keeps the empty range of a device; `null` removes it. */
+  /** Stores the empty range of a device; `null` removes it. */
   saveEmptyRange(deviceId: string, range: EmptyRange | null): void;
-  /** The empty windows of a device that are to be requested again, newest first. */
+  /** The empty windows of a device that will be requested again, newest first. */
   emptyWindows(deviceId: string): readonly EmptyWindow[];
   saveEmptyWindow(deviceId: string, window: EmptyWindow): void;
-  /** Removes the empty window that begins then. */
+  /** Removes the empty window that begins at that time. */
   dropEmptyWindow(deviceId: string, from: EpochNs): void;
-  /** The last day (since 1970) that was read again, of each device that has one. */
+  /** The last day (since 1970) that was read again, for each device that has one. */
   rereadDays(): ReadonlyMap<string, number>;
   saveReread(deviceId: string, day: number): void;
-  /** The unfinished recheck of a device; `null` where there is none. */
+  /** The unfinished recheck of a device; `null` if there is none. */
   recheck(deviceId: string): RecheckProgress | null;
   saveRecheck(deviceId: string, progress: RecheckProgress | null): void;
 }

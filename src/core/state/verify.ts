@@ -29,8 +29,8 @@ export interface ReadProblem {
 export type TakePoint = (stamp: string, sensor: string, field: string) => void;
 
 /**
- * A destination's telemetry of one workspace. Never holds a complete answer in memory; reads only. Throws only on
- * abort.
+ * A destination's telemetry of one workspace. It never holds a complete answer in memory, only reads, and throws only
+ * on abort.
  */
 export interface PointSource {
   readonly name: string;
@@ -45,9 +45,9 @@ export interface PointSource {
     take: TakePoint,
     signal: AbortSignal,
   ): Promise<ReadProblem | null>;
-  /** The tag values of all devices that it has telemetry of. */
+  /** The tag values of all devices with telemetry. */
   devices(signal: AbortSignal): Promise<readonly string[] | ReadProblem>;
-  /** Whether it has any telemetry of the workspace: from its index alone. */
+  /** Whether it has any telemetry of the workspace, according to its index. */
   hasAny(signal: AbortSignal): Promise<boolean | ReadProblem>;
 }
 
@@ -66,26 +66,24 @@ export interface DestinationCandidate {
   readonly kind: DestinationKind;
 }
 
-/** A destination that `--verify` compares, as the state knows it. */
+/** A destination that `--verify` compares, with its facts from the state. */
 export interface VerifiedDestination {
   readonly id: number;
   readonly kind: DestinationKind;
 }
 
-/** How far a destination has come, at some moment. */
+/** The positions of a destination at some moment. */
 type LogPositions = Readonly<Record<LogLane, AcknowledgedTo>>;
 
 interface AcknowledgedTo extends LogPosition {
   /**
    * When the newest of the blocks before it was archived. A block that is acknowledged later may be merged into an
-   * earlier one, which then is as new as its newest part.
+   * earlier one, which then has the time of its newest part.
    */
   readonly newestMs: EpochMs;
 }
 
-/**
- * A telemetry line of the archive, and whether the destination had acknowledged it at the positions that were given.
- */
+/** A telemetry line of the archive, and whether the destination had acknowledged it at the given positions. */
 export interface ArchivedLine {
   readonly line: string;
   readonly isAcknowledged: boolean;
@@ -94,13 +92,13 @@ export interface ArchivedLine {
 /** The archived lines of a range of a device, as of one moment. */
 export interface ArchivedRange {
   readonly lines: readonly ArchivedLine[];
-  /** Lines that the destination refused. */
+  /** Lines that the destination rejected. */
   readonly quarantined: readonly string[];
   /** The ranges whose lines were cleared. */
   readonly cleared: Intervals;
 }
 
-/** The state as read beside another process. Every call is one short transaction; nothing is written. */
+/** The state for reading while another process may use it. Every call is one short transaction; nothing is written. */
 export interface VerifyState {
   readonly workspaceTag: string | null;
   /** The limits of the plan that requests observe; `null` if the account was never read. */
@@ -111,10 +109,10 @@ export interface VerifyState {
   extent(): { readonly from: number; readonly to: number } | null;
   /** Ids of the devices that are listed or have any stored data, in order. */
   deviceIds(): readonly string[];
-  /** By day, from `from` on and before `to`. */
+  /** The days from `from` to before `to`. */
   days(deviceId: string, from: number, to: number): readonly ArchivedDay[];
   covered(deviceId: string): Intervals;
-  /** How many points of a device that are no readings were cleared away in a range, at most. */
+  /** The maximum number of cleared points in a range of a device that are no readings. */
   clearedOthers(deviceId: string, range: Interval): number;
   positions(destinationId: number): LogPositions;
   missing(destinationId: number, deviceId: string, range: Interval): readonly MissingPoints[];
