@@ -341,15 +341,16 @@ interface AccountingOptions {
 }
 
 /**
- * Creates the accounting over a ledger. `adopt` is to be called first.
+ * Creates the accounting over a ledger. The caller calls `adopt` first.
  *
- * Before the first `Date` only the local clock is known, and it may be behind (a machine without a battery) or ahead. So
- * the current time is never earlier than the newest booking, and the ledger is read again as soon as the server's time
- * is known.
+ * Before the first `Date` only the local clock is known, and it may be behind (a machine without a battery) or ahead.
+ * So the current time is never earlier than the newest booking, and the ledger is read again as soon as the server's
+ * time is known.
  *
- * A booking from the future was made by a clock that was ahead, or the clock of now is behind. Its age comes from the
- * local clock, which was read at the same time. If that is in the future too, the booking counts as made now; the ledger
- * records that, so that it is over a quota window later, however often the program starts meanwhile.
+ * A booking from the future was made by a clock that was ahead, or the current clock is behind. Its age comes from the
+ * local clock, which was read at the same time. If that is in the future too, the booking counts as made now. The
+ * ledger records that, so that the booking expires after one quota window, however often the program starts in the
+ * meantime.
  */
 export function createAccounting({ ledger, clock, serverClock }: AccountingOptions): Accounting {
   let isTimeAdopted = false;

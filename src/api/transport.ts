@@ -187,7 +187,7 @@ function tooLarge(): TransportError {
   return new TransportError('too-large', `the response is larger than ${byteSize(MAX_ANSWER_BYTES)}`);
 }
 
-/** `host` in the text is a space and the name of the host, or nothing where the error does not name it. */
+/** `host` in the text is a space and the name of the host, or empty if the error does not name it. */
 type Finding = readonly [failure: TransportFailure, what: string | ((host: string) => string), remedy?: ApiRemedy];
 
 const REFUSED: Finding = ['refused', 'connection refused', (api) => `Check ${api.url} and that the server is up`];

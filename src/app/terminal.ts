@@ -46,7 +46,7 @@ export interface RuntimeFacts {
   readonly node: string;
   readonly libraries: Readonly<Record<string, string | undefined>>;
   readonly architecture: string;
-  /** The memory limit of the container; `null` if there is none. */
+  /** The memory limit of the container; `null` without one. */
   readonly memoryLimitBytes: number | null;
 }
 

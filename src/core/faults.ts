@@ -76,10 +76,10 @@ interface ApiSettingNames {
 
 const API_KEYS: ApiSettingNames = { url: 'api.url' };
 
-/** The next step after a fault, without a full stop; `null` if there is none. Most name no setting. */
+/** The next step after a fault, without a full stop; `null` if there is none. Most steps name no setting. */
 export type ApiRemedy = string | ((api: ApiSettingNames) => string) | null;
 
-/** A failed request. The message is the problem and the remedy, if there is one. */
+/** A failed request. The message contains the problem and, if there is one, the remedy. */
 export abstract class RequestError extends Error {
   /** The problem, and where it is, without a full stop. */
   readonly what: string;
@@ -165,7 +165,7 @@ export class UserError extends Error {
   readonly exitCode: ExitCode;
   /** The problem, and where it is. */
   readonly what: string;
-  /** The next step; `null` where `what` states what was expected, or where there is none. */
+  /** The next step; `null` if `what` states what was expected, or if there is none. */
   readonly remedy: string | null;
   /**
    * Which work the error ends in a daemon: `job` ends only the job in which it occurs; `process` ends the daemon,
@@ -173,7 +173,7 @@ export class UserError extends Error {
    */
   readonly ends: 'job' | 'process';
 
-  /** @param joint stands between the problem, which has no full stop then, and the remedy in the message. */
+  /** Creates the error. `joint` stands between the problem, which then has no full stop, and the remedy. */
   constructor(
     what: string,
     remedy: string | null,

@@ -1,8 +1,8 @@
 /**
- * The status report that `/status.json` and `--status --json` serve, and the answers of the health and readiness checks.
- * Types, the words for states, and the version. The member names are those of the served JSON.
+ * The status report that `/status.json` and `--status --json` serve, and the answers of the health and readiness
+ * checks. Types, the words for states, and the version. The member names are those of the served JSON.
  *
- * Times are RFC 3339 UTC with as many digits as they have, and ranges are half-open.
+ * Times are RFC 3339 UTC with their own number of digits, and ranges are half-open.
  */
 import type { RequestLane, Stream } from './ports.ts';
 import type { MissingReason } from './state/log.ts';

@@ -1,6 +1,6 @@
 /**
- * The facts that a database reports about itself (its version, its retention, its deduplication, its list of databases),
- * read from its answers, and what to advise where one of them loses points or stores them twice.
+ * The facts that a database reports about itself (its version, its retention, its deduplication, its list of
+ * databases), read from its answers, and the advice if one of them loses points or stores them twice.
  */
 import type { Advice } from '../core/faults.ts';
 import { isRecord, type JsonRecord, parseJson } from '../core/json.ts';

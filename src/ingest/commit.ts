@@ -1,6 +1,6 @@
 /**
- * Commits a judged page: the archive and the coverage move in one transaction. What a page leaves empty next to a stored
- * reading is kept, to be requested again.
+ * Commits a judged page: the archive and the coverage change in one transaction. The range that a page leaves empty
+ * next to a stored reading is recorded, so that it is requested again.
  */
 import { type CoveredRange, overlapsOf } from '../core/coverage.ts';
 import type { Interval } from '../core/intervals.ts';

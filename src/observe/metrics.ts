@@ -1,9 +1,9 @@
 /**
  * `/metrics`: counters from the events, as `event-table.ts` defines them, and gauges from the current figures.
  *
- * Only metrics of `metrics-table.ts` are served. A scrape uses cheap figures (`report/figures.ts`), and sends no request.
- * A value that is unknown, or of something that no longer exists, has no series. Names of destinations and devices are
- * label values, escaped and shortened, and contain no secret.
+ * Only metrics of `metrics-table.ts` are served. A scrape uses cheap figures (`report/figures.ts`), and sends no
+ * request. An unknown value, or a value of a removed destination or device, has no series. Names of destinations and
+ * devices are label values, escaped and shortened, and contain no secret.
  */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';

@@ -1,6 +1,4 @@
-/**
- * Summaries of what the polls of each stream of the API have brought, for the log: at most one a minute for each stream.
- */
+/** Summaries of the polls of each stream of the API, for the log: at most one per minute and stream. */
 import type { AppEvent } from '../core/events.ts';
 import type { Clock, Stream } from '../core/ports.ts';
 import { MINUTE_MS } from '../core/time.ts';

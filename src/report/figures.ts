@@ -1,8 +1,8 @@
 /**
  * The figures behind the metrics, computed on each request (`core/figures.ts`).
  *
- * They are cheap whatever the size of the fleet and of the archive: figures about all devices come from the last fleet
- * scan, and the store keeps running sums of its log.
+ * They are cheap for any size of the fleet and of the archive: figures about all devices come from the last fleet scan,
+ * and the store keeps running sums of its log.
  */
 
 import type { Room } from '../archive/room.ts';

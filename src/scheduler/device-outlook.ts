@@ -420,7 +420,7 @@ function isExpectedEmpty(
   return rate.intervalMs !== null && (wasUnknown || (!hadHint && atMs < newestMs + certainWithinMs(rate)));
 }
 
-/** @param isExpected whether no reading was due. */
+/** Records a poll without new readings. `isExpected`: no reading was due. */
 function noteEmpty(
   facts: OutlookFacts,
   { hadHint, isExpected }: { readonly hadHint: boolean; readonly isExpected: boolean },

@@ -11,8 +11,8 @@
  * | full    | a full page is there; waiting costs another one | `full`: when it runs over, or its turn              |
  * | polling | a request about it is under way                 | -                                                   |
  *
- * The next state for each state and event. `placed` is `idle` or `waiting`: the outlook of the device (`computeOutlook`)
- * decides.
+ * The next state for each state and event. `placed` is `idle` or `waiting`, as the outlook of the device
+ * (`computeOutlook`) decides.
  *
  * | event     | absent | idle    | waiting | ready   | full    | polling |
  * | --------- | ------ | ------- | ------- | ------- | ------- | ------- |
@@ -27,8 +27,8 @@
  * | due       | absent | idle    | ready   | ready   | full    | polling |
  * | filled    | absent | idle    | waiting | full    | full    | polling |
  *
- * A live request goes to the head of `full`, otherwise to the head of `ready`. So a page that fills up before the
- * turn of its device goes first. If the quota cannot carry all readings, every device gets its newest page in turn.
+ * A live request goes to the head of `full`, otherwise to the head of `ready`. So a page that fills up before the turn
+ * of its device goes first. If the quota cannot carry all readings, every device gets its newest page in turn.
  */
 
 import { MINUTE_MS } from '../core/time.ts';

@@ -43,8 +43,8 @@ export interface KeySource {
   /** Whether there can never be another key. Then no check looks for one. */
   readonly isFixed?: boolean;
   /**
-   * Checks whether the file of the key has a usable one. A file may be half-written for a moment, so the second check in
-   * a row reports the problem: only the session calls it, every ten seconds.
+   * Checks whether the file of the key has a usable one. The file may be incomplete for a moment, so the second check
+   * in a row reports the problem. Only the session calls it, every ten seconds.
    */
   checkFile?(): void;
   /** Whether there is another key than the one in use. Only reads. */

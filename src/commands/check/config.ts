@@ -213,11 +213,11 @@ export interface DescribedConfig {
 }
 
 /**
- * Reads the configuration again and describes it: each key with its source, and its value unless that is a secret, names
- * devices, or is unusable (it may be anything then).
+ * Reads the configuration again and describes it: each key with its source, and its value unless that is a secret,
+ * names devices, or is unusable (it may be anything then).
  *
- * Promises: it never throws, whatever is configured. A value of a secret key, or one elsewhere that looks like a secret,
- * is not shown but returned as hidden, so that it can be removed from all other output.
+ * Promises: it never throws, whatever is configured. A value of a secret key, or one elsewhere that looks like a
+ * secret, is not shown but returned as hidden, so that it can be removed from all other output.
  */
 function describeConfig(input: ConfigInput): DescribedConfig {
   const file = readConfigFile(input, knownNames());

@@ -121,7 +121,7 @@ export function noteSchedules(
 
 type DevicesOfDemand = Pick<DemandInput, 'intervalsMs' | 'quietDevices'> & Pick<Shortfall, 'assumed'>;
 
-/** @param count how many devices there are, if the state has none. */
+/** The devices of the demand, by their report rates. `count`: how many there are, if the state has none. */
 function assumedDevices({ devices, assumedMs: intervalMs }: FleetRates, count: number): DevicesOfDemand {
   if (devices.length === 0) {
     const intervalsMs = Array.from({ length: count }, () => intervalMs);

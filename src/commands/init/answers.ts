@@ -348,7 +348,7 @@ async function promptToken(
   return found;
 }
 
-/** @throws UserError (exit 2) if the address of the database is invalid */
+/** Checks the address. @throws UserError (exit 2) if the address of the database is invalid */
 function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void {
   const fitting = baseUrl(url);
   if (!(fitting instanceof InvalidText)) return;

@@ -1,11 +1,11 @@
 /**
- * Copies the state as of one moment, beside the process that works with it (`--backup`).
+ * Copies the state as of one moment, while another process may use it (`--backup`).
  *
  * It takes no lock and changes nothing in the state. The copy is one file that only its owner may read. It gets its
  * name only when it is complete, checked and on disk, and it never replaces another file.
  *
  * The pages are copied in steps inside one read transaction. Without it, SQLite would restart an online backup whenever
- * another connection has written in between, and beside a busy daemon it would never end. The write-ahead log grows in
+ * another connection has written in between, and with a busy daemon it would never end. The write-ahead log grows in
  * the meantime, and is reused afterwards.
  */
 import { chmodSync, closeSync, fsyncSync, openSync, statSync } from 'node:fs';
@@ -51,7 +51,7 @@ export interface Backup {
 /** How many pages are copied between two checks of the signal and the progress. */
 const STEP_PAGES = 2048;
 
-/** The disk space that is required beside the copy itself. */
+/** The disk space that is required in addition to the copy. */
 const SPARE_BYTES = 16 * 1024 * 1024;
 
 /**
