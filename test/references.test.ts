@@ -135,6 +135,33 @@ test('every comment of sources and tests names its subject', () => {
   expect(lines.filter((line) => NAMELESS.test(line.slice(line.indexOf(' ') + 1)))).toEqual([]);
 });
 
+/** A comment that begins as no sentence of the field does: it has to be read twice. */
+const INVERTED = /^\s*(?:\/\*\*|\*|\/\/) (?:Of (?:an?|the|those)|Has (?:an?|the|every)|At most so|So many)\b/;
+
+/** The longest line of a comment in the sources. The formatter breaks code and leaves comments as they are. */
+const LONGEST_COMMENT = 120;
+
+test('every comment of the sources begins like a sentence and fits its line', () => {
+  const wrong = tracked
+    .filter((path) => /^src\/.*\.(?:ts|js)$/.test(path))
+    .flatMap((path) => {
+      const text = readFileSync(join(ROOT, path), 'utf8');
+      const code = blank(text, { keepStrings: true }).split('\n');
+      const comments = text.split('\n').map((line, index) => (code[index]?.trim() === '' ? line : ''));
+      return comments.flatMap((line, index) =>
+        INVERTED.test(line) || line.length > LONGEST_COMMENT ? [`${path}:${index + 1}: ${line}`] : [],
+      );
+    });
+  expect(wrong).toEqual([]);
+});
+
+test.each(['/** Of a device that rests. */', ' * Has the stream read. */', '// At most so many.', '// So many bytes.'])(
+  'no beginning of a sentence is found in: %s',
+  (line) => {
+    expect(line).toMatch(INVERTED);
+  },
+);
+
 test.each([
   '/** What was requested. */',
   ' * Whoever asks waits.',
