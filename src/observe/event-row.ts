@@ -29,12 +29,8 @@ export interface EventRow<E> {
   readonly fields?: (event: E) => FieldValues;
   /** For the reference page: when it has which level, or other details. */
   readonly note?: string;
-  /**
-   * For the reference page: the message and the field names, if they cannot be derived from an event whose members are
-   * all `…`.
-   */
+  /** For the reference page: the message, if it cannot be derived from an event whose members are all `…`. */
   readonly pattern?: string;
-  readonly fieldNames?: readonly FieldName[];
   /** How often it is logged; without a rule, each time. */
   readonly repeats?: RepeatRule<E>;
   /**

@@ -8,6 +8,7 @@
  * in `metrics-table.ts`. Pure; the log makes text safe.
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
+import { KEY_REFUSED, NO_API_ACCESS, scopeAdvice } from '../core/faults.ts';
 import { DESTINATION_NAMES } from '../core/lines/dialect.ts';
 import { WAIT_TEXTS } from '../core/quota.ts';
 import { counted, grouped } from '../core/text.ts';
@@ -146,7 +147,6 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     message: ({ scope }) =>
       `The key lacks the scope ${scope}, so this stream is off; the others run. Add the scope to the key (takes effect within an hour), or write another key into the file of api.key_file (takes effect at once)`,
     fields: ({ stream, scope }) => ({ stream, scope }),
-    pattern: 'The key lacks the scope …, so this stream is off; the others run. …',
     note: 'error for devices and telemetry: nothing is synced without them',
     repeats: { ends: ({ stream }) => `stream ${stream}`, alwaysLogged: () => true },
   },
@@ -174,18 +174,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'poll-summary': info(summaryMessage, {
     fields: summaryFields,
     pattern: '…',
-    fieldNames: [
-      'stream',
-      'runs',
-      'requests',
-      'failed_requests',
-      'devices',
-      'new_readings',
-      'records',
-      'new_points',
-      'period_ms',
-    ],
-    note: 'a summary of the polls of a stream: `telemetry: 3 new readings, 2 devices polled, 12 new points`, `devices: 31 listed, 0 new points`, `alerts: 100 read, 2 new points` (the newest and the open ones, not all), `account: read`; at most one line per stream and minute',
+    note: 'a summary of the polls of a stream, at most one line per stream and minute; of the alerts, the newest and the open ones are read',
     isRoutine: true,
   }),
   'device-appeared': info(
@@ -215,7 +204,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
         : `New destination: ${points > 0 ? 'the archive is sent to it' : 'it gets everything that is read from now on, new readings and history'}`,
     fields: ({ destination, points, before }) => ({ destination, points, before }),
     pattern: '…',
-    note: '`New destination: …` or `Destination is configured again: …`; warn if another database had this name before',
+    note: 'warn if another database had this name before',
   },
   'destination-older': warn(
     'The state is empty, but the database already has telemetry of this workspace: the readings of devices that were renamed since will be in it twice, under the earlier and the current name. If you have an older state or a backup of one (--backup), stop, copy it as tidemark.db into an empty data_dir and start again; else nothing needs to be done',
@@ -319,7 +308,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'api-recovered': info('The API recovered', { repeats: { ends: () => 'service' } }),
   'key-refused': error(({ message }) => message, {
     fields: ({ waitMs }) => waitSeconds(waitMs),
-    note: '`the API refuses the key: …`, `the plan of this workspace has no API access. …`, `the key lacks the scope …`',
+    note: [KEY_REFUSED, NO_API_ACCESS.what, scopeAdvice('…').what].map((text) => `\`${text}. …\``).join(', '),
     repeats: { outage: () => 'key', message: ({ message }) => message },
   }),
   'key-accepted': info('The API accepts the key; polling resumed', {
@@ -337,7 +326,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     {
       fields: ({ points, pending, statusPage }) => ({ points, points_to_deliver: pending, status_page: statusPage }),
       pattern: '…',
-      note: '`Sync complete: all 31 devices, 86,924 telemetry points, no gaps` or `Initial sync complete: 31 devices, …`; once after each start',
+      note: 'once after each start',
     },
   ),
   stopping: info(({ reason }) => `${reason}, shutting down`),

@@ -36,7 +36,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
       return { devices, points, gaps, exit_code: exitCode, outcome };
     },
     pattern: '…',
-    note: '`--once`: `Sync complete: 24 devices, 86,924 telemetry points, no gaps`, or `Sync incomplete: stalled (…)` (warn)',
+    note: 'the end of `--once`; warn if it is incomplete',
   },
   'run-incomplete': {
     level: { any: ['warn', 'info'], choose: ({ isWanted }) => (isWanted ? 'info' : 'warn') },
@@ -63,7 +63,8 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
     },
     {
       fields: ({ dataDir }) => ({ data_dir: dataDir }),
-      note: '`The daemon has this job already; this command follows it. …` if an equal command has requested it before; `--check`: `A daemon uses this state; it sends the requests to the API with its own address and key. …`',
+      pattern: '…',
+      note: 'the first for a new job, the second if an equal command has requested it before, the third for `--check`',
     },
   ),
   'job-queued': info(

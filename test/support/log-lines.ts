@@ -3,6 +3,7 @@ import type { AppEvent } from '../../src/core/events.ts';
 import { type EventRow, FIELDS, type LineLevel } from '../../src/observe/event-row.ts';
 import { SYNC_EVENTS } from '../../src/observe/event-table.ts';
 import { PROGRAM_EVENTS } from '../../src/observe/program-events.ts';
+import { SAMPLES } from './event-samples.ts';
 
 /** A kind of line, as in the reference page. */
 export interface LineRow {
@@ -20,7 +21,7 @@ export const PROGRAM_ROWS = rowsOf(PROGRAM_EVENTS as Readonly<Record<string, Eve
 const ROWS: Readonly<Record<string, LineRow>> = { ...SYNC_ROWS, ...PROGRAM_ROWS };
 
 function rowsOf(table: Readonly<Record<string, EventRow<AppEvent>>>): Readonly<Record<string, LineRow>> {
-  return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, lineRow(row)]));
+  return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, lineRow(name, row)]));
 }
 
 /** An event whose members all are `…`, but for its type where that is given. */
@@ -28,13 +29,17 @@ export function placeholder(type = '…'): AppEvent {
   return new Proxy({}, { get: (_, member) => (member === 'type' ? type : '…') }) as AppEvent;
 }
 
-/** The row of an event whose members all are `…`; other differences are in the table itself. */
-function lineRow({ level, message, fields, pattern, fieldNames, note }: EventRow<AppEvent>): LineRow {
-  const any = placeholder();
+/** An event in each of the ways in which its line differs. */
+export function samplesOf(type: string): readonly AppEvent[] {
+  return SAMPLES[type as AppEvent['type']] ?? [placeholder(type)];
+}
+
+/** The row of an event: its message with `…` for what differs, and the fields of all its samples. */
+function lineRow(type: string, { level, message, fields, pattern, note }: EventRow<AppEvent>): LineRow {
   return {
     levels: typeof level === 'string' ? [level] : level.any,
-    message: pattern ?? (typeof message === 'string' ? message : message(any)),
-    fields: fieldNames ?? Object.keys(fields?.(any) ?? {}),
+    message: pattern ?? (typeof message === 'string' ? message : message(placeholder())),
+    fields: [...new Set(samplesOf(type).flatMap((sample) => Object.keys(fields?.(sample) ?? {})))],
     note: note ?? null,
   };
 }

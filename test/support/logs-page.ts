@@ -4,8 +4,9 @@
  */
 import type { AppEvent } from '../../src/core/events.ts';
 import { FIELDS } from '../../src/observe/event-row.ts';
+import { eventLine } from '../../src/observe/event-table.ts';
 import { createLogger, logEvents } from '../../src/observe/log.ts';
-import { type LineRow, PROGRAM_ROWS, SYNC_ROWS } from './log-lines.ts';
+import { type LineRow, PROGRAM_ROWS, SYNC_ROWS, samplesOf } from './log-lines.ts';
 
 const SHOWN: AppEvent = {
   type: 'poll-summary',
@@ -97,8 +98,16 @@ export function logsPage(): string {
 function rows(table: Readonly<Record<string, LineRow>>): string {
   return Object.entries(table)
     .map(([event, { levels, message, fields, note }]) => {
-      const said = message === '…' && note !== null ? note : `\`${message}\`${note === null ? '' : `; ${note}`}`;
+      const messages = message === '…' ? examplesOf(event) : [message];
+      const parts = [messages.map((text) => `\`${text}\``).join(', '), note ?? ''];
+      const said = parts.filter((part) => part !== '').join('; ');
       return `| \`${event}\` | ${levels.join(', ')} | ${said} | ${fields.map((name) => `\`${name}\``).join(', ')} |`;
     })
     .join('\n');
+}
+
+/** The different messages of the samples of an event; none where the message is given to it. */
+function examplesOf(event: string): readonly string[] {
+  const messages = samplesOf(event).map((sample) => ('message' in sample ? '…' : eventLine(sample).message));
+  return [...new Set(messages)].filter((message) => message !== '…');
 }
