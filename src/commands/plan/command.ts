@@ -14,7 +14,7 @@ import type { BackfillCommand, PlanCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
 import { count, cron, InvalidText, share } from '../../config/values.ts';
 import { findDeviceIds } from '../../core/device-names.ts';
-import { ApiFault, endsSession, UserError } from '../../core/faults.ts';
+import { ApiFault, UserError } from '../../core/faults.ts';
 import { createFilter } from '../../core/filter.ts';
 import type { WhatIf, WhatIfText } from '../../core/fleet.ts';
 import { deviceFacts, MEASURED_DAYS } from '../../core/fleet.ts';
@@ -27,7 +27,7 @@ import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { leftOutDevice, UNLISTED } from '../../scheduler/backfill.ts';
 import { StateInUseError } from '../../store/open/lock.ts';
 import { readStateView, type StateView } from '../../store/views/read-state.ts';
-import { type CommandRun, fetchAccount, printAnswer, refusalOf } from '../shared/command.ts';
+import { type CommandRun, failureOf, fetchAccount, printAnswer } from '../shared/command.ts';
 import {
   ALL,
   type RateOptions,
@@ -231,12 +231,7 @@ export async function fetchForPlan(context: SyncContext, signal: AbortSignal): P
     if (error instanceof UserError) throw error;
     if (signal.aborted) throw new UserError('Stopped before the plan was computed', 'Run --plan again.', 3);
     if (!(error instanceof ApiFault)) throw error;
-    if (endsSession(error)) throw refusalOf(error);
-    throw new UserError(
-      `The plan could not be computed: ${error.message}`,
-      'Run --plan again when the API answers.',
-      3,
-    );
+    throw failureOf(error, 'The plan could not be computed', 'Run --plan again when the API answers.');
   }
 }
 

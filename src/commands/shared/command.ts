@@ -6,7 +6,14 @@ import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { StateConfig } from '../../config/config.ts';
 import type { History } from '../../config/values.ts';
 import { findDeviceIds, type NamedDevice } from '../../core/device-names.ts';
-import { type Advice, type ApiFault, findMissingScope, refusalAdvice, UserError } from '../../core/faults.ts';
+import {
+  type Advice,
+  type ApiFault,
+  endsSession,
+  findMissingScope,
+  refusalAdvice,
+  UserError,
+} from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';
 import { type Secret, scrubbedJson } from '../../core/secret.ts';
 import { capitalized, counted, duration } from '../../core/text.ts';
@@ -69,6 +76,13 @@ function idsByName(known: readonly NamedDevice[], text: string): readonly string
 export function refusalOf(fault: ApiFault): UserError {
   const { what, remedy } = refusalAdvice(fault, 'write it into the file of api.key_file (or set api.key)');
   return new UserError(fault.kind === 'no-api-access' ? capitalized(what) : `api.key: ${what}`, `${remedy}.`, 77);
+}
+
+/** The error of a command whose request failed: a refusal of the key, or exit 3 with `again` as the last step. */
+export function failureOf(fault: ApiFault, problem: string, again: string): UserError {
+  if (endsSession(fault)) return refusalOf(fault);
+  const remedy = fault.remedyText();
+  return new UserError(`${problem}: ${fault.what}`, remedy === null ? again : `${remedy}. ${again}`, 3);
 }
 
 /**

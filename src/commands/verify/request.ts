@@ -7,7 +7,7 @@ import type { ProcessPorts } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
 import type { VerifyCommand } from '../../cli/command.ts';
 import type { Config, StateConfig } from '../../config/config.ts';
-import { ApiFault, endsSession, UserError } from '../../core/faults.ts';
+import { ApiFault } from '../../core/faults.ts';
 import { isRecord } from '../../core/json.ts';
 import {
   missingChangeOf,
@@ -20,7 +20,7 @@ import type { JobKind } from '../../core/state/jobs.ts';
 import { rateText } from '../../core/text.ts';
 import { openStore } from '../../store/store.ts';
 import { runBesideDeliveries } from '../shared/alone.ts';
-import { type CommandRun, fetchAccount, refusalOf } from '../shared/command.ts';
+import { type CommandRun, failureOf, fetchAccount } from '../shared/command.ts';
 import { doOrFollow } from '../shared/do-or-follow.ts';
 import { openState, repairState } from './job.ts';
 import type { SampleVerdict } from './result.ts';
@@ -149,12 +149,7 @@ async function confirmWorkspace({ context }: Sync, signal: AbortSignal): Promise
     context.noteWorkspaceKnown();
   } catch (error) {
     if (!(error instanceof ApiFault)) throw error;
-    if (endsSession(error)) throw refusalOf(error);
-    throw new UserError(
-      `The requests to the API failed: ${error.message}`,
-      'Run the command again when it answers.',
-      3,
-    );
+    throw failureOf(error, 'The requests to the API failed', 'Run the command again when it answers.');
   }
 }
 
