@@ -321,8 +321,8 @@ function influxKind(given: Given): InitCommand['influxKind'] {
 }
 
 /**
- * The setting of the page's port in the files that `init` writes for a container; `null`: the address is a setting of
- * its own.
+ * Why `--listen` cannot be used with a target: its files set the port of the page, and `remedy` names the place.
+ * `null`: the flag can be used.
  */
 const PAGE_PORTS: Readonly<Record<InitTarget, { readonly runtime: string; readonly remedy: string } | null>> = {
   compose: { runtime: 'Compose', remedy: 'change the port in the file compose.workspace-NAME.yaml that init writes.' },

@@ -42,7 +42,7 @@ export type RoomAnswer = { readonly ok: true } | { readonly ok: false; readonly 
 export interface RoomLimits {
   /** `archive.max_size`; `null`: none. */
   readonly maxBytes: number | null;
-  /** Ingest pauses where less of the disk is free, or less than twice the write-ahead log. */
+  /** Ingest pauses if less disk space than this is free, or less than twice the write-ahead log. */
   readonly minFreeBytes: number;
   /** Whether a database is configured that could take points; `true` if absent. */
   readonly hasDestinations?: boolean;

@@ -15,7 +15,7 @@ import type { NameRecord } from './state/telemetry.ts';
 import { nearest, plainText } from './text.ts';
 import { type EpochNs, maxNs } from './time.ts';
 
-/** The name under which a device is written: its own, or its id where it has none. */
+/** The name under which a device is written: its own, or its id if it has none. */
 export function nameOf(record: Pick<DeviceRecord, 'deviceId' | 'name'>): string {
   return record.name === null || record.name.trim() === '' ? record.deviceId : record.name;
 }

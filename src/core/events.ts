@@ -274,7 +274,7 @@ export type ProgramEvent =
       readonly points: number;
       readonly gaps: number;
     }
-  /** A part of the setup that is not complete after the run. `isWanted`: the user left it out on purpose. */
+  /** A part of the work that is incomplete after the run. `isWanted`: the configuration excludes it. */
   | { readonly type: 'run-incomplete'; readonly message: string; readonly isWanted: boolean }
   /** The result of a replay, or of an export. */
   | { readonly type: 'replay-report'; readonly message: string; readonly isWell: boolean }

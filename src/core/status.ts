@@ -184,7 +184,7 @@ export interface DestinationReport extends Omit<DestinationStatus, 'delivered_po
   /** When a blocked delivery is tried next; `null` if it is not blocked, or no process delivers. */
   readonly next_attempt_at: string | null;
   /**
-   * The median lag of the devices in this database: the lag of the archive, or the age of the oldest undelivered live
+   * The median lag of the devices in this database: the lag of the archive plus the age of the oldest undelivered live
    * point. `null`: not known yet.
    */
   readonly lag_seconds: number | null;

@@ -54,7 +54,7 @@ const UNKNOWN_FOR_MS = 2 * SECOND_MS;
 /**
  * Prepares the estimate.
  *
- * @returns the time left; `null` where it is not known.
+ * @returns the time left; `null` if it is not known.
  */
 export function createHistoryEta(parts: HistoryEtaParts): () => HistoryEta | null {
   let last: { readonly atMs: EpochMs; readonly eta: HistoryEta | null } | null = null;

@@ -20,8 +20,8 @@ const BURST = 0.03;
 /** The part of the bucket that only live work may take. */
 const RESERVE = 0.5;
 /**
- * The part of the remaining share that is left to other clients in addition to their known use. The throttle slows
- * requests down when less than half of it is left.
+ * The fraction of the quota outside our share that is left to other clients beyond their known use. Below half of it,
+ * the throttle slows requests down.
  */
 const GUARD = 0.6;
 /** For how long the highest daily use by other clients counts. */

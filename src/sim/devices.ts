@@ -3,7 +3,7 @@
  *
  * Report `index` happens at `startMs + index × intervalMs`, shifted by up to the jitter. So a division and a step or
  * two find the index for a time, and a page of last year costs as much as a page of today. Raw times ascend strictly;
- * cut to the served precision they may be equal, and then `position` orders them.
+ * truncated to the served precision they may be equal, and then `position` orders them.
  *
  * Its sensors measure a daily curve, a slow drift and noise, with the digits of a real sensor.
  */

@@ -105,7 +105,7 @@ export interface SimDevice {
 
 /** One telemetry reading, as it is served forever. */
 export interface SimReading {
-  /** Total order within the device; ascending with time, and exact where times are equal. */
+  /** Total order within the device: ascending with time, and unambiguous for equal times. */
   readonly position: number;
   readonly recordedAtNs: EpochNs;
   /** `recordedAtNs` with the digits that are served. */

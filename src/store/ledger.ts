@@ -13,7 +13,7 @@ import { createWriter } from './transactions.ts';
 const BLOCKED_UNTIL = 'blocked_until_ms';
 const BLOCKED_FOR = 'blocked_for_ms';
 
-/** How long bookings are kept: longer than the longest quota window, and a day more for `--status`. */
+/** How long bookings are kept: the longest quota window, and a day for `--status`. */
 const RETENTION_MS = 2 * DAY_MS;
 
 /** How many bookings are made between two removals of old ones. */

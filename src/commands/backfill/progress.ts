@@ -217,23 +217,25 @@ export interface EstimateParts {
   readonly rates: (nowMs: EpochMs) => FleetRates;
 }
 
-/** The estimate of how many requests a backfill still has to send, with what it has learnt from those sent so far. */
+/**
+ * The estimated number of requests that a backfill still has to send, with corrections from the requests sent so far.
+ */
 interface Estimate {
   readonly parts: EstimateParts;
   readonly backfill: Backfill;
   /** The newest result; `null` while the end is unknown. */
   left: EstimatedLeft | null;
-  /** The computation of `left`, before the requests sent corrected it. */
+  /** The computation of `left`, before it was corrected by the requests sent. */
   last: { readonly estimated: number; readonly requests: number; readonly atMs: number } | null;
   /** The report rates, and when they were read. */
   fleet: { readonly rates: FleetRates; readonly atMs: number } | null;
-  /** How many devices there are of which it is known where their readings begin. */
+  /** The number of devices for which the beginning of their readings is known. */
   begun: number;
   /** The requests sent so far, and the number that the estimate had expected for the gaps they closed. */
   readonly soFar: { made: number; expected: number };
 }
 
-/** Creates the estimate of a backfill, which is computed with the first call of {@link updateEstimate}. */
+/** Creates the estimate of a backfill. The first call of {@link updateEstimate} computes it. */
 export function createEstimate(parts: EstimateParts, backfill: Backfill): Estimate {
   return { parts, backfill, left: null, last: null, fleet: null, begun: 0, soFar: { made: 0, expected: 0 } };
 }
@@ -244,25 +246,25 @@ export function updateEstimate(estimate: Estimate): void {
   if (backfill.args.from === 'all') return;
   const nowMs = parts.context.clock.monoMs();
   const { requests } = backfill.tally.counts();
-  // While no request is sent, nothing changes: the wait for a day's quota would compute the same for hours.
+  // While no request is sent, nothing changes: a wait for the quota of a day would repeat the estimate for hours.
   if (last !== null && (requests === last.requests || nowMs - last.atMs < ESTIMATE_EVERY_MS)) return;
   const [rated, begunBefore] = [estimate.fleet, estimate.begun];
   const { requests: estimated, assumesFullHistory } = computeNeed(estimate, nowMs);
-  // With other report rates, or where other devices are found to begin later, it is another estimate: the difference
-  // of the two does not show what was sent between them.
+  // If report rates have changed, or other devices were found to begin later, this is a new estimate: its difference to
+  // the last one does not show the requests between them.
   if (last !== null && estimate.fleet === rated && estimate.begun === begunBefore) {
     soFar.made += requests - last.requests;
     soFar.expected += last.estimated - estimated;
   }
-  // The requests sent correct the rest of the estimate, more so the further the backfill is: the first pages are not
-  // typical.
+  // The requests sent correct the rest of the estimate, with more weight the further the backfill is: the first pages
+  // are not typical.
   const usual = (estimated + soFar.expected) / 2;
   const factor = Math.min(3, Math.max(0.5, (soFar.made + usual) / Math.max(1, soFar.expected + usual)));
   estimate.left = { requests: Math.ceil(estimated * factor), assumesFullHistory };
   estimate.last = { estimated, requests, atMs: nowMs };
 }
 
-/** Computes what is left by the report rates, which are read again once a minute. */
+/** Computes the remaining requests by the report rates, which are read again once a minute. */
 function computeNeed(estimate: Estimate, nowMs: number): EstimatedLeft {
   const { backfill } = estimate;
   const { context, rates } = estimate.parts;

@@ -3,7 +3,8 @@
  * goes to standard error, as text or, with `--json`, as one object in one line.
  *
  * Promises: every line that is in the archive during the whole export is written once, each part in the order of time
- * (`core/state/archive.ts`), whatever the daemon does meanwhile. Memory does not depend on the size of the export.
+ * (`core/state/archive.ts`), whatever the daemon does at the same time. Memory does not depend on the size of the
+ * export.
  */
 
 import { realClock } from '../../app/real-clock.ts';

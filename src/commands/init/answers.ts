@@ -87,7 +87,7 @@ export async function obtainText<T>(
   return text;
 }
 
-/** The error (exit 2) of an answer: by its flag, where it was given by one. */
+/** The error (exit 2) for a wrong answer. It names the flag if one gave the answer. */
 export function inputFault(given: string | null, flag: string, { reason }: InvalidText): UserError {
   return new UserError(given === null ? `${capitalized(reason)}.` : `${flag}: ${reason}.`, null, 2);
 }

@@ -239,7 +239,7 @@ function apiError(init: Init, problem: string, error: RequestError): UserError {
  */
 async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserError> {
   const whole = loadTriedConfig(init, api, null);
-  // Nothing is written before every answer works: a temporary state counts the requests where there is none yet.
+  // Nothing is written before every answer works: without a state, a temporary one counts the requests.
   const hasState = init.command.workspace === null && existsSync(join(whole.dataDir, STATE_FILE));
   const temporary = hasState ? null : mkdtempSync(join(tmpdir(), 'tidemark-init-'));
   const config = { ...whole, dataDir: temporary ?? whole.dataDir };

@@ -1,5 +1,5 @@
 /**
- * Decides at which nanosecond a value is written: at its own time, or just after it where the series has another value
+ * Decides at which nanosecond a value is written: at its own time, or just after it if the series has another value
  * there.
  *
  * Device, time, sensor and value identify a point; coverage plays no part. The same value at the same time is one

@@ -57,8 +57,8 @@ const SPARE_BYTES = 16 * 1024 * 1024;
 /**
  * Makes the copy.
  *
- * @throws UserError (exit 1) where there is no state, or the place is taken, missing, full or not writable; the
- * signal's reason where that aborts. Nothing is left behind then.
+ * @throws UserError (exit 1) if there is no state, or the target exists, its directory is missing, full or not
+ * writable; the signal's reason when that aborts. Nothing is left behind then.
  */
 export async function backUpState(options: BackupOptions, signal: AbortSignal): Promise<Backup> {
   const source = statePath(options.directory);
