@@ -12,7 +12,7 @@ import { memoryOf } from './pause.ts';
 import type { Measured } from './table.ts';
 import type { WorkspaceSize } from './workspace.ts';
 
-/** Of the requests of the sync without an attack; how soon health is answered; and what an attack may add to the memory. */
+/** The share of the requests without an attack, the time of a health check, and the memory that an attack may add. */
 const WANTED = { share: 0.8, healthMs: 100, memoryMb: 30 };
 
 /** A history of many minutes at some thirty requests a second. */

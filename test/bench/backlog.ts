@@ -28,7 +28,7 @@ interface CaughtUp {
   readonly afterAnswerMs: number;
 }
 
-/** Has the service go out for an hour now and then. */
+/** Measures a sync whose service is out for an hour several times. */
 export async function measureBacklog(
   { devices: count, outages }: BacklogPlan,
   say: (text: string) => void,

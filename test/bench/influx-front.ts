@@ -14,7 +14,7 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { median } from './table.ts';
 
-/** Of a series of times; 0 each without any. */
+/** The figures of a series of times; each is 0 without any. */
 export interface Spread {
   readonly median: number;
   readonly mean: number;

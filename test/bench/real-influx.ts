@@ -178,7 +178,7 @@ async function sendReady(prepared: Prepared, connections: number): Promise<Sent>
   return await sendBy(prepared, 'ready-made.ts', (write) => [write, prepared.bodies, String(connections)]);
 }
 
-/** Has a program of the bench write to the database. */
+/** Lets a program of the bench write to the database. */
 async function sendBy(prepared: Prepared, file: string, argsFor: (write: string) => readonly string[]): Promise<Sent> {
   return await intoDatabase(prepared, undefined, async (url) => {
     const args = argsFor(`${url}/api/v2/write?bucket=${BUCKET}`);

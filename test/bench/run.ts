@@ -93,7 +93,7 @@ const WANTED = {
   deliveryPerS: 35_000,
   /** Private memory, of any backfill. */
   peakMb: 110,
-  /** Of the peak of ten times the days to that of the days themselves. */
+  /** The peak with ten times the days, divided by the peak with the days. */
   growth: 1.1,
   startMs: 400,
   requestShare: 1.01,

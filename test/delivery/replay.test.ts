@@ -300,7 +300,7 @@ describe('a line that a destination refuses', () => {
   test('of facts in shared blocks stays missing when all other lines of the device are accepted', async () => {
     using state = filledState(['a']);
     const fact = `device,device_id=a online=1 ${BASE - 200n * 60_000_000_000n}`;
-    // So many of no device that those of the device are a load of their own.
+    // Enough lines of no device, so that the lines of the device are a separate load.
     const others = Array.from(
       { length: 30 },
       (_, nth) => `workspace,workspace_id=w devices=1 ${BASE - BigInt(nth + 1)}`,

@@ -415,7 +415,7 @@ test('lines break where nothing came for long, not because the steps of a long r
     >;
     if (drawStyle === 'bars') continue;
     expect(insertNulls, panel.title).toBeUndefined();
-    // Of the daemon's own metrics each step has a value while it answers.
+    // While the daemon answers, each step of its own metrics has a value.
     if (board.uid === 'tidemark-sync') expect(spanNulls, panel.title).toBe(false);
     else expect(spanNulls, panel.title).toBeGreaterThan(0);
     const isJoined = panel.transformations?.some(({ id }) => id === 'joinByField') === true;

@@ -65,7 +65,7 @@ describe.runIf(influxdAvailable())('the queries about downsampling', () => {
     const replacement = /Replace each `FROM telemetry` in it by `(FROM [^`]+)`/.exec(PAGE.replaceAll('\n', ' '))?.[1];
     const copied = SENSORS.map((query) => query.replaceAll('FROM telemetry', replacement ?? ''));
     expect(copied.length).toBeGreaterThan(15);
-    // Of the lowest devices those that are the highest, too, are left out: here that is every one.
+    // The lowest devices are left out if they are among the highest too: here that is every one.
     const drawn = copied.filter((query) => !query.includes('device_id !~'));
     expect(drawn.length).toBe(copied.length - 1);
     for (const query of drawn) expect(await influxd.query('devices', filled(query)), query).not.toEqual([]);

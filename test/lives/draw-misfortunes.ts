@@ -32,7 +32,7 @@ export function drawMisfortunes(diceOf: (part: number) => Dice, lives: readonly 
   });
 }
 
-/** Of a run that ends by itself from its beginning on, of a daemon anywhere within it and for a while. */
+/** The time of a misfortune: from the beginning of a run that ends by itself, or anywhere within a daemon. */
 function drawRange(dice: Dice, { kind, atMs, forMs }: Life, isSure: boolean): { fromMs: number; toMs: number } {
   if (kind !== 'daemon') {
     const lastsMs = dice.pick([10 * SECOND_MS, 30 * SECOND_MS, 2 * MINUTE_MS, 8 * MINUTE_MS, 20 * MINUTE_MS]);

@@ -215,7 +215,7 @@ function examineHoursOf(
   const { deviceId } = device;
   const { written, twice } = hoursWritten(rows, deviceId);
   const wrong = [...twice].filter((at) => !isFromAhead(at)).map((at) => `two hours ${at} of ${deviceId}`);
-  // Of a device that was away no hour is promised.
+  // No hour of a device that was away is promised.
   if (device.vanishesAtMs !== undefined || !simulator.world.has(deviceId, listedAtMs)) return wrong;
   const first = (span.fromNs + HOUR_NS - 1n) / HOUR_NS;
   for (let hour = first * HOUR_NS; hour + HOUR_NS <= span.toNs; hour += HOUR_NS) {

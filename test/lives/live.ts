@@ -164,7 +164,7 @@ function prepare(stage: Stage, { losesFrom, movesHouse }: Life): void {
   truth.forget();
 }
 
-/** Has the program die at its time: from then on it can change nothing any more, and what it has left goes on. */
+/** Kills the program at its time: from then on it can change nothing. The work that it has left continues. */
 async function scheduleKill(stage: Stage, living: Living): Promise<void> {
   const { kill } = living.life;
   if (kill === null) return;

@@ -24,7 +24,7 @@ import type { AnswerFault, Lie, Misfortune, Story } from './story.ts';
 export interface Fate {
   /** The local clock's error now. */
   readonly localOffsetMs: () => number;
-  /** Has the service take the settings of this moment: to be called before each request. */
+  /** Gives the service the settings of this moment. Called before each request. */
   readonly turn: () => void;
   readonly faults: FaultPlan;
   /** Removes the `Date` of an answer, where that happens now. */

@@ -123,7 +123,7 @@ export interface Life {
   readonly kill: { readonly afterMs: number; readonly effect: number } | null;
   /** When its reports are compared with the truth: parts of `forMs`, ascending. */
   readonly looks: readonly number[];
-  /** Of a backfill: how far back. */
+  /** How far back a backfill reads. */
   readonly reachMs: number;
   /** Before it begins, the database loses what it has from this part of the story on; `null`: nothing. */
   readonly losesFrom: number | null;

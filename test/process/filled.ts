@@ -37,7 +37,7 @@ export interface Filled {
    * @returns how many.
    */
   refuse(points: number): number;
-  /** Has a device be gone from the workspace, all of it delivered. */
+  /** Makes a device leave the workspace, with all of its points delivered. */
   leave(deviceId: string): void;
   run(args: readonly string[], options?: RunOptions): Promise<Reported>;
 }

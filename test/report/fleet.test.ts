@@ -162,7 +162,7 @@ describe('the findings', () => {
     expect(found?.complete).toBe(3);
     const gaps = Object.fromEntries(found?.gapSeconds ?? []);
     expect(gaps['excluded']).toBe(48 * 3600 - 1);
-    // Of those that are up to date the newest minutes are no gap.
+    // The newest minutes of devices that are up to date are no gap.
     expect(gaps['pending']).toBe(5 * 3600 - 1 + (48 * 3600 - 1));
     expect(found?.coveredShare).toBeGreaterThan(0.7);
   });

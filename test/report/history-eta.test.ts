@@ -24,7 +24,7 @@ interface Fleet {
   readonly page?: number;
 }
 
-/** So many devices that report at such an interval. @param ageDays since when the first one does, and each next one a bit longer. */
+/** Devices that report at an interval. @param ageDays the age of the first one; each next one is a bit older. */
 function devices(count: number, intervalMs: number, ageDays?: number): DeviceSpec[] {
   return Array.from({ length: count }, (_, n) => ({
     ...{ deviceId: `d${intervalMs / MINUTE_MS}-${n}`, intervalMs, jitter: 0.2 },

@@ -166,5 +166,5 @@ export function countOf(made: readonly Made[], deviceId: string): number {
   return newestOf(made).filter((each) => each.deviceId === deviceId).length;
 }
 
-/** Of a device that has ceased to report. */
+/** A device that has ceased to report. */
 export const SILENT: EvenDevice = { intervalMs: MINUTE_MS, untilMs: -HOUR_MS };

@@ -96,7 +96,7 @@ describe('whether the readings fit the budget', () => {
     pageSize: 200,
     gracePeriodMs: 0,
   };
-  /** So many pages a day are made and carried. */
+  /** The load of a number of pages a day, and the number that is carried. */
   const load = (made: number, carried: number): Load => ({
     pageSize: 200,
     readingsPerMs: (made * 200 * 0.97) / DAY_MS,

@@ -211,7 +211,7 @@ describe.runIf(influxdAvailable())('yesterday, read again', () => {
     expect(rereadDue(store, NEXT_DAY_MS + HOUR_MS)).toEqual(['calm', 'often']);
     expect(await rereadDay(sync.context, { deviceId: 'calm', day: TODAY }, signal)).toBe(true);
     expect(rereadDue(store, NEXT_DAY_MS + 23 * HOUR_MS)).toEqual(['often']);
-    // Of the day after nothing is covered.
+    // Nothing of the day after is covered.
     expect(rereadDue(store, NEXT_DAY_MS + DAY_MS + HOUR_MS)).toEqual([]);
     sync.close();
   });

@@ -9,7 +9,7 @@ import { AMPLE, askInProcess, createManualClock, ORIGIN_MS, smallSimulator, walk
 import { always, falselyEmpty, lagging, outsideWindow, twoExchanged, upsideDown } from './faults.ts';
 import type { Fault } from './faulty-simulator.ts';
 
-/** So many readings at each of the times, a minute apart, newest last. */
+/** A number of readings at each of the times, a minute apart, newest last. */
 function offsets(counts: readonly number[]): ReadingSpec[] {
   return counts.flatMap((count, index) =>
     Array.from({ length: count }, (_, nth) => ({

@@ -10,7 +10,7 @@ export interface RunResult {
   /** Requests for telemetry that were answered. */
   readonly pages: number;
   readonly refused: number;
-  /** Of the oldest reading that is not stored, over all devices that report, in ms. */
+  /** The mean age of the oldest reading that is not stored, over all devices that report, in ms. */
   readonly meanAgeMs: number;
   readonly made: number;
   readonly carried: number;

@@ -18,7 +18,7 @@ export interface DayLines {
 }
 
 export interface Timed {
-  /** Of the device among all. */
+  /** The index of the device among all. */
   readonly index: number;
   /** Readings have times at multiples of the interval beyond this. */
   readonly phaseMs: number;

@@ -128,7 +128,7 @@ export function suppose(...texts: readonly string[]): WhatIfText[] {
   });
 }
 
-/** So many devices that report every so often. */
+/** A number of devices that report at one interval. */
 export function fleet(count: number, intervalMs: number, prefix = 'd'): DeviceSpec[] {
   return Array.from({ length: count }, (_, index) => ({
     deviceId: `${prefix}-${String(index).padStart(4, '0')}`,

@@ -109,7 +109,7 @@ describe('where nothing at all is there', () => {
     expect(search([OLD], { isResent: false })).toMatchObject({ before: null, estimate: null, sums: { missing: 50 } });
     const { before, sums, days, estimate } = search([CLEARED, OLD]);
     expect([before, estimate]).toEqual([dayStart(9), null]);
-    // Of the younger day the archive has no line, so none of it was sent.
+    // The archive has no line of the younger day, so none was sent.
     expect(sums).toEqual({ missing: 50, not_in_archive: 50, known: 50 });
     expect(days).toEqual([['a', `${dayStart(8)}`, `${dayStart(9)}`, 50]]);
   });

@@ -28,7 +28,7 @@ export interface Panel {
   readonly datasource?: { readonly type: string; readonly uid: string };
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly targets?: readonly Target[];
-  /** Of a heading that is closed: what is under it. */
+  /** The panels under a heading that is closed. */
   readonly panels?: readonly Panel[];
   readonly repeat?: string;
   readonly interval?: string;

@@ -300,7 +300,7 @@ function live(ops: readonly Op[], { state, time }: ReturnType<typeof world>): { 
   const general: Readonly<Record<'compact' | 'clear-all' | 'clear-old' | 'new' | 'next-day', () => void>> = {
     new: () => known.length < 3 && add(),
     'next-day': () => void Object.assign(time, { nowMs: time.nowMs + DAY_MS }),
-    // Of a day that is over everything is merged.
+    // Everything of a day that is over is merged.
     compact: () => {
       general['next-day']();
       compactAll(state, readers(), time.nowMs);
