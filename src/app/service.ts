@@ -12,7 +12,7 @@ import type { StatusPageConfig } from '../config/config.ts';
 import type { Listen } from '../config/listen.ts';
 import { runUnlessFull } from '../core/archive-room.ts';
 import { closeAll, repeat } from '../core/async.ts';
-import { MOST_DEVICE_SERIES } from '../core/figures.ts';
+import { MOST_DEVICE_SERIES } from '../core/fleet.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import { type PageFacts, RECENT_EVENTS } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';

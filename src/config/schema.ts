@@ -3,7 +3,7 @@
  * page about the configuration are made from it.
  */
 import { LOG_LEVELS } from '../core/events.ts';
-import { MOST_DEVICE_SERIES } from '../core/figures.ts';
+import { MOST_DEVICE_SERIES } from '../core/fleet.ts';
 import { DESTINATION_KINDS } from '../core/lines/dialect.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { KnownNames } from './sources.ts';

@@ -98,9 +98,3 @@ export interface Figures {
     readonly isFull: boolean;
   };
 }
-
-/**
- * The maximum number of devices with their own series (those with the first ids), so that a scrape stays within a
- * megabyte.
- */
-export const MOST_DEVICE_SERIES = 1000;

@@ -232,3 +232,9 @@ export function resizeFleet(
   const at = (index: number): number => sorted[Math.floor(((index + 0.5) * sorted.length) / reporting)] ?? assumedMs;
   return { intervalsMs: Array.from({ length: reporting }, (_, index) => at(index)), quiet: devices - reporting };
 }
+
+/**
+ * The maximum number of devices with their own series (those with the first ids), so that a scrape stays within a
+ * megabyte.
+ */
+export const MOST_DEVICE_SERIES = 1000;

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { MOST_DEVICE_SERIES } from '../../src/core/figures.ts';
+import { MOST_DEVICE_SERIES } from '../../src/core/fleet.ts';
 import { REQUEST_LANES, STREAMS } from '../../src/core/ports.ts';
 import { METRICS, type MetricRow, PER_DEVICE } from '../../src/observe/metrics-table.ts';
 
