@@ -275,10 +275,13 @@ function readThrottleWait(headers: Headers, nowMs: EpochMs): number {
   const context = readRetryAfter(headers, nowMs);
   if (context !== null) return context;
   const waits = Object.entries(headers)
-    .filter(([name]) => /retry|reset/i.test(name))
+    .filter(([name]) => WAIT_HEADER.test(name))
     .flatMap(([, text]) => readWait(text.trim(), nowMs) ?? []);
   return waits.length === 0 ? DEFAULT_WAIT_MS : Math.max(...waits);
 }
+
+/** The name of a header that may hold a wait. */
+export const WAIT_HEADER = /retry|reset/i;
 
 function readWait(text: string, nowMs: EpochMs): number | null {
   if (SECONDS.test(text)) return clampWait(Math.ceil(Number(text)) * SECOND_MS);

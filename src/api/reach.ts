@@ -6,9 +6,9 @@ import { lookup } from 'node:dns/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { linkAbort, waitOrAbort } from '../core/async.ts';
-import { TransportError } from '../core/faults.ts';
+import type { TransportError } from '../core/faults.ts';
 import { SECOND_MS } from '../core/time.ts';
-import { toTransportError } from './transport.ts';
+import { timedOut, toTransportError } from './transport.ts';
 
 /** The result of a step. A step that does not apply or follows a failed one is `null`. */
 export type ReachStep<T> =
@@ -71,7 +71,7 @@ export async function probeConnection({ url, ca, timeoutMs }: ReachOptions, sign
       const isLate = whole.signal.aborted;
       return {
         ok: false,
-        why: isLate ? new TransportError('timeout', 'the server did not answer in time') : toTransportError(error),
+        why: isLate ? timedOut() : toTransportError(error),
       };
     }
   };

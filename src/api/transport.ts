@@ -195,6 +195,12 @@ const NO_ROUTE: Finding = ['refused', 'there is no route to the server', 'Check 
 const RESET: Finding = ['reset', 'the connection was closed before the response was complete'];
 const NOT_CONNECTED: Finding = ['timeout', 'the server did not accept the connection in time'];
 const TIMEOUT: Finding = ['timeout', 'the server did not answer in time'];
+
+/** The fault of a server that did not answer in time. */
+export function timedOut(): TransportError {
+  return findingError(TIMEOUT, null, undefined);
+}
+
 const NO_NAME: Finding = [
   'name',
   (host) => `the host name${host} was not found`,

@@ -4,7 +4,7 @@
  * and the points.
  */
 
-import { readRateLimit } from '../api/classify.ts';
+import { readRateLimit, WAIT_HEADER } from '../api/classify.ts';
 import { type ApiClientOptions, createApiClient } from '../api/client.ts';
 import {
   createRateLimiter,
@@ -278,7 +278,7 @@ export function createLearning({ transport, stored, save }: LearningOptions): Le
 function withRare({ waitHeaders, challengeHeaders }: RareSights, { status, headers }: HttpAnswer): RareSights {
   const named = (pattern: RegExp): string[] => Object.keys(headers).filter((name) => pattern.test(name));
   return status === 429
-    ? { waitHeaders: withNames(waitHeaders, named(/retry|reset/i)), challengeHeaders }
+    ? { waitHeaders: withNames(waitHeaders, named(WAIT_HEADER)), challengeHeaders }
     : { waitHeaders, challengeHeaders: withNames(challengeHeaders, named(/authenticate|challenge/i)) };
 }
 

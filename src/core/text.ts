@@ -45,6 +45,14 @@ export function shortened(text: string, maxLength: number): string {
   return points.length > maxLength ? `${points.slice(0, maxLength - 1).join('')}…` : points.join('');
 }
 
+/**
+ * Compares two values, including infinities, whose difference is not a number. Texts are compared by code units, so
+ * that the order is the same everywhere, whatever the language.
+ */
+export function compare<T extends bigint | number | string>(a: T, b: T): number {
+  return a < b ? -1 : Number(a > b);
+}
+
 /** The text with a capital first letter. */
 export function capitalized(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;

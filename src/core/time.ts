@@ -32,6 +32,11 @@ const MAX_NS = 9_223_372_036_854_775_000n;
 /** The same limit in milliseconds. */
 export const MAX_MS: EpochMs = Number(MAX_NS / MS_NS);
 
+/** Whether a parsed value is a time in nanoseconds since 1970, in decimal digits. */
+export function isNsText(value: unknown): value is string {
+  return typeof value === 'string' && /^-?\d{1,19}$/.test(value);
+}
+
 /** Whether a time fits the 64 bits of SQLite and InfluxDB: 1677 to 2262. */
 export function isStorable(at: EpochNs): boolean {
   return at >= -MAX_NS && at <= MAX_NS;

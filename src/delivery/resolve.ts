@@ -309,19 +309,12 @@ async function confirmAll(search: Search): Promise<Blocked | null> {
   return null;
 }
 
-/** Whether this answer to a control line shows that the destination works. If not, the next control line is tried. */
-const CONFIRMS: Readonly<Record<Exclude<Verdict['does'], 'keep'>, boolean>> = {
-  accept: true,
-  bisect: false,
-  halve: false,
-};
-
 /** Sends lines like the refused one until one is accepted, which confirms that the refused line is at fault. */
 async function sendControls(search: Search, refused: Unconfirmed): Promise<Blocked | null> {
   for (const line of controlsFor(search, refused)) {
     const verdict = await search.send([line]);
     if (verdict.does === 'keep') return verdict.blocked;
-    if (!CONFIRMS[verdict.does]) continue;
+    if (verdict.does !== 'accept') continue;
     confirm(search, line);
     return null;
   }
@@ -348,7 +341,7 @@ async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<B
   for (const line of otherControlsFor(search, refused)) {
     const verdict = await search.send([line]);
     if (verdict.does === 'keep') return verdict.blocked;
-    if (!CONFIRMS[verdict.does]) continue;
+    if (verdict.does !== 'accept') continue;
     const isAlike = ({ kind }: Unconfirmed): boolean => kind === refused.kind;
     for (const { index, refusal } of search.unconfirmed.filter(isAlike)) {
       reject(search, index, { message: refusal.message, retention: false });

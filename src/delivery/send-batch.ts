@@ -1,6 +1,6 @@
 /** Sends a batch of the log to a destination in its dialect, and returns the result for each line of the log. */
 import { translate } from '../core/lines/dialect.ts';
-import { identityTag } from '../core/lines/line-protocol.ts';
+import { identityTag, isAltered } from '../core/lines/line-protocol.ts';
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { Clock, PackedText, Sink, WriteAnswer } from '../core/ports.ts';
 import type { KeptLines, MissingPoints } from '../core/state/log.ts';
@@ -210,8 +210,7 @@ function neverSent(lines: readonly string[], latestNs: EpochNs | null): Rejected
 
 /** The id of the device with a `device_id` tag: the tag itself, unless the id is not allowed in a line. */
 export function findDeviceId(store: Pick<Store, 'devices'>, tag: string): string {
-  // An altered id ends in a hash.
-  if (!/~[0-9a-f]{8}$/.test(tag)) return tag;
+  if (!isAltered(tag)) return tag;
   return store.devices().find(({ record }) => identityTag(record.deviceId) === tag)?.record.deviceId ?? tag;
 }
 

@@ -4,8 +4,10 @@
  * Databases report how many points they dropped for their age; these are the oldest ones. One more request with all
  * other lines confirms it. So a year of history that is sent to a bucket of thirty days costs two requests a batch.
  */
+
 import { readLine } from '../core/lines/line-reader.ts';
 import type { MissingPoints } from '../core/state/log.ts';
+import { compare } from '../core/text.ts';
 import { type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../core/time.ts';
 import type { Blocked, RefusedWrite, Verdict } from './destination.ts';
 
@@ -100,11 +102,6 @@ function timeAt(times: readonly EpochNs[], index: number): EpochNs {
  */
 export function timeOf(line: string): EpochNs {
   return BigInt(line.slice(line.lastIndexOf(' ') + 1));
-}
-
-function compare(a: bigint, b: bigint): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }
 
 /**

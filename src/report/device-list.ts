@@ -13,7 +13,7 @@ import {
   MAX_SHOWN_LENGTH,
 } from '../core/page-facts.ts';
 import { type DeviceState, type ShownState, shownState } from '../core/status.ts';
-import { shortened } from '../core/text.ts';
+import { compare, shortened } from '../core/text.ts';
 import type { EpochNs } from '../core/time.ts';
 
 /** A device in a scan of all of them. */
@@ -56,7 +56,7 @@ export function listByName(devices: readonly DeviceSummary[]): readonly ListEntr
       const hubName = parentId === null ? null : (names.get(parentId) ?? null);
       return { key: orderKey(name), device: { ...rest, name, modelId, hubName } };
     })
-    .sort((a, b) => compareText(a.key, b.key) || compareText(a.device.deviceId, b.device.deviceId))
+    .sort((a, b) => compare(a.key, b.key) || compare(a.device.deviceId, b.device.deviceId))
     .map(({ device }) => device);
 }
 
@@ -111,14 +111,8 @@ function inOrder(byName: readonly ListEntry[], sort: DeviceSort, reversed: boole
   const isLast = ({ state }: ListEntry): number => Number(state === 'excluded');
   return byName
     .map((device) => ({ device, last: isLast(device), rank: sign * rank(device) }))
-    .sort((a, b) => a.last - b.last || compareNumbers(a.rank, b.rank))
+    .sort((a, b) => a.last - b.last || compare(a.rank, b.rank))
     .map(({ device }) => device);
-}
-
-/** Compares numbers, including infinities, whose difference is not a number. */
-function compareNumbers(a: number, b: number): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }
 
 /** Longer runs of digits are compared as text. */
@@ -132,10 +126,4 @@ export function orderKey(name: string): string {
 /** A text without the differences of case and of the way in which accents are written. */
 function folded(text: string): string {
   return text.normalize('NFC').toLowerCase();
-}
-
-/** Compares by code units, so that the order is the same everywhere, whatever the language. */
-export function compareText(a: string, b: string): number {
-  if (a === b) return 0;
-  return a < b ? -1 : 1;
 }

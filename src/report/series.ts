@@ -20,9 +20,9 @@ import {
   SERIES_CELLS,
   type SensorSeries,
 } from '../core/page-facts.ts';
-import { shortened } from '../core/text.ts';
+import { compare, shortened } from '../core/text.ts';
 import { DAY_NS, type EpochMs, type EpochNs, formatExact, maxNs, minNs, SECOND_MS, SECOND_NS } from '../core/time.ts';
-import { compareText, orderKey } from './device-list.ts';
+import { orderKey } from './device-list.ts';
 
 /**
  * The cells of a range. They are whole seconds long and begin at multiples of their length, so that they do not move as
@@ -63,7 +63,7 @@ export function createSeriesCells(grid: CellGrid): SeriesCells {
   const admit = (name: string): Sensor | null => {
     if (seen.size < MOST_COUNTED + MAX_SENSORS) seen.add(hashHex(name));
     const key = orderKey(name);
-    const isAfter = (other: Sensor): boolean => (compareText(other.key, key) || compareText(other.name, name)) >= 0;
+    const isAfter = (other: Sensor): boolean => (compare(other.key, key) || compare(other.name, name)) >= 0;
     const found = kept.findIndex(isAfter);
     const at = found === -1 ? kept.length : found;
     const there = kept[at];
@@ -194,7 +194,7 @@ export function lastValues(lines: readonly string[], most: number): readonly Las
   }
   return [...newest]
     .map(([sensor, value]) => ({ key: orderKey(sensor), sensor, value }))
-    .sort((a, b) => compareText(a.key, b.key) || compareText(a.sensor, b.sensor))
+    .sort((a, b) => compare(a.key, b.key) || compare(a.sensor, b.sensor))
     .slice(0, most)
     .map(({ sensor, value: { raw, at } }) => lastValue(sensor, raw, at));
 }

@@ -792,7 +792,7 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'delivery/resolve.ts',
-        find: '    if (!CONFIRMS[verdict.does]) continue;\n    const isAlike',
+        find: "    if (verdict.does !== 'accept') continue;\n    const isAlike",
         replace: '    const isAlike',
       },
     ],

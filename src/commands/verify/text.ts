@@ -1,7 +1,7 @@
 /** The result of `--verify` for people: one screen with the worst findings first, each with its remedy. */
 
 import { DESTINATION_NAMES } from '../../core/lines/dialect.ts';
-import { counted, grouped, plainText } from '../../core/text.ts';
+import { compare, counted, grouped, plainText } from '../../core/text.ts';
 import { wrap } from '../shared/layout.ts';
 import { DIFFERENCES } from './examine.ts';
 import type { DayDifference, DestinationVerdict, SampleVerdict } from './result.ts';
@@ -88,10 +88,6 @@ function worstFirst(differences: readonly DayDifference[]): DayDifference[] {
   return differences.toSorted(
     (a, b) => weight(b) - weight(a) || compare(a.device_id, b.device_id) || compare(a.day, b.day),
   );
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b);
 }
 
 function noDifferences({

@@ -168,6 +168,11 @@ const NOT_IN_TAGS = new RegExp(`${CONTROL.source}|\\\\`, 'u');
 const MARK = /~[0-9a-f]{8}$/;
 const MARK_LENGTH = 9;
 
+/** Whether a tag ends like one that {@link identityTag} altered. */
+export function isAltered(tag: string): boolean {
+  return MARK.test(tag);
+}
+
 /**
  * A tag value that identifies a series (device id, sensor): different names never become one series.
  *
@@ -176,7 +181,7 @@ const MARK_LENGTH = 9;
  */
 export function identityTag(value: string): TagValue {
   const clean = cleanTag(value);
-  if (clean === value && value !== '' && !MARK.test(value) && fits(value, MAX_TAG_BYTES)) return value as TagValue;
+  if (clean === value && value !== '' && !isAltered(value) && fits(value, MAX_TAG_BYTES)) return value as TagValue;
   return (cutToBytes(clean, MAX_TAG_BYTES - MARK_LENGTH) + mark(value)) as TagValue;
 }
 

@@ -4,10 +4,12 @@
  *
  * Times are nanoseconds since 1970 as decimal digits, because a JSON number cannot hold them.
  */
+
 import { UserError } from '../faults.ts';
 import { isBoolean, isNumber, isRecord, isText, isTexts, type JsonRecord, orNone, orNull, shapeOf } from '../json.ts';
 import type { QuarantineFilter } from '../quarantine.ts';
 import type { EpochMs, EpochNs } from '../time.ts';
+import { isNsText } from '../time.ts';
 import type { FoundPoints, MissingChange, MissingPoints, MissingReason, RetentionEstimate } from './log.ts';
 
 /** The older version must be updated: an older daemon would reject a state of a newer version. */
@@ -262,8 +264,7 @@ export function filterOf(args: unknown): QuarantineFilter {
 export function isFilterArgs(value: unknown): boolean {
   if (!hasExactly(value, ['destination', 'devices', 'reason', 'from', 'to'])) return false;
   const { destination, devices, reason, from, to } = value;
-  const isTime = (each: unknown): each is string => isText(each) && /^-?\d{1,19}$/.test(each);
-  return [destination, reason].every(orNull(isText)) && [from, to].every(orNull(isTime)) && isTexts(devices);
+  return [destination, reason].every(orNull(isText)) && [from, to].every(orNull(isNsText)) && isTexts(devices);
 }
 
 /** Whether a stored value has the shape of the arguments of `--forget`. */

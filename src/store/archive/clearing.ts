@@ -16,7 +16,7 @@ import type { Interval, Intervals } from '../../core/intervals.ts';
 import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { ArchiveMaintenance, ClearOrder } from '../../core/state/archive.ts';
 import { LOG_LANES, type LogLane, type MissingPoints, type MissingReason } from '../../core/state/log.ts';
-import { DAY_NS, type EpochNs, maxNs, minNs } from '../../core/time.ts';
+import { DAY_NS, type EpochNs, isNsText, maxNs, minNs } from '../../core/time.ts';
 import type { MissingTable } from '../delivery/missing-points.ts';
 import type { PositionTable } from '../delivery/positions.ts';
 import { unpack } from './block-codec.ts';
@@ -183,7 +183,7 @@ function lineTimes(lines: readonly string[], kind: LineKind): [EpochNs, number][
     counts.set(digits, (counts.get(digits) ?? 0) + 1);
   }
   return [...counts]
-    .filter(([digits]) => /^-?\d{1,19}$/.test(digits))
+    .filter(([digits]) => isNsText(digits))
     .map(([digits, count]): [EpochNs, number] => [BigInt(digits), count])
     .sort(([a], [b]) => (a < b ? -1 : 1));
 }

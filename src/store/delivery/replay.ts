@@ -11,7 +11,7 @@ import { readLine } from '../../core/lines/line-reader.ts';
 import { isReplayArgs } from '../../core/state/job-args.ts';
 import { LOG_LANES, type LogLane, type LogPosition, type MissingPoints } from '../../core/state/log.ts';
 import type { ReplayCounts, ReplayState, ReplayStore, SentRange } from '../../core/state/replay.ts';
-import { type EpochNs, maxNs, minNs } from '../../core/time.ts';
+import { type EpochNs, isNsText, maxNs, minNs } from '../../core/time.ts';
 import type { Archive } from '../archive/archive.ts';
 import { createArchiveReader } from '../archive/reader.ts';
 import type { MissingTable } from './missing-points.ts';
@@ -94,14 +94,12 @@ function toState(row: ReplayRow): ReplayState | null {
   return { args, position, counts, tooOldTo, begunMs: Number(row.started_ms) };
 }
 
-const isNs = (value: unknown): value is string => isText(value) && /^-?\d{1,19}$/.test(value);
-
 /** A position in the archive, and the end of the lines that were too old. */
 const isPosition = shapeOf<{
   readonly deviceId: string | null;
   readonly from: string;
   readonly tooOldTo: string | null;
-}>({ deviceId: orNull(isText), from: isNs, tooOldTo: orNull(isNs) });
+}>({ deviceId: orNull(isText), from: isNsText, tooOldTo: orNull(isNsText) });
 
 const isCounts = shapeOf<ReplayCounts>({
   lines: isNumber,
