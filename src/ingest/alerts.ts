@@ -29,6 +29,7 @@ import { ALERTS_LEFT_OUT, parseList } from '../core/state/state.ts';
 import { type EpochNs, HOUR_MS, msToNs } from '../core/time.ts';
 import { accountReadAt } from './account.ts';
 import type { SyncContext } from './context.ts';
+import { endlessList, noteRejectedRecords } from './devices.ts';
 import { exclusionNow } from './filter.ts';
 
 const PURPOSE: Purpose = { lane: 'alerts', stream: 'alerts' };
@@ -132,7 +133,8 @@ async function listOnce(context: SyncContext, depth: ListDepth, signal: AbortSig
   let cursor: Cursor | null = null;
   let idlePages = 0;
   for (let pages = 0; idlePages <= MAX_IDLE_PAGES; pages += 1) {
-    if (pages >= MAX_PAGES || seen.size > MAX_LISTED) throw endless(`the list is too long: ${seen.size} alerts`);
+    if (pages >= MAX_PAGES || seen.size > MAX_LISTED)
+      throw endlessList('alerts', `the list is too long: ${seen.size} alerts`);
     const reply: Reply<AlertPage> = await api.alerts(cursor, PURPOSE, signal);
     const { alerts, nextCursor } = reply.value;
     const isKnownGround = alerts.some(({ alertId }) => store.alerts.find(alertId)?.isListed === true);
@@ -148,20 +150,12 @@ async function listOnce(context: SyncContext, depth: ListDepth, signal: AbortSig
     if (nextCursor === cursor) break;
     cursor = nextCursor;
   }
-  throw endless('the pages repeat');
-}
-
-function endless(message: string): ApiFault {
-  return new ApiFault('malformed', `GET /alerts: ${message}`, { request: 'GET /alerts' });
+  throw endlessList('alerts', 'the pages repeat');
 }
 
 function commitAlerts(context: SyncContext, { value, answeredAtMs }: Reply<AlertPage>): void {
-  const { store, observe } = context;
   storeAlerts(context, value.alerts, msToNs(answeredAtMs));
-  const { rejected } = value;
-  if (rejected.length === 0) return;
-  store.quarantine.add('alerts', rejected, answeredAtMs);
-  observe({ type: 'records-rejected', stream: 'alerts', count: rejected.length, reason: rejected[0]?.reason ?? '' });
+  noteRejectedRecords(context, 'alerts', value.rejected, answeredAtMs);
 }
 
 /** Archives the changes of these alerts in one transaction. */

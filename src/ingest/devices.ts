@@ -185,21 +185,26 @@ async function listOnce(context: SyncContext, signal: AbortSignal): Promise<List
     const { devices, rejected, nextCursor } = reply.value;
     for (const record of devices) records.set(record.deviceId, filterRecord(settings.filter, record));
     unreadable += rejected.length;
-    if (rejected.length > 0) noteRejected(context, rejected, reply.answeredAtMs);
+    const kept = settings.filter.includesLocation ? rejected : withoutPositions(rejected);
+    noteRejectedRecords(context, 'devices', kept, reply.answeredAtMs);
     if (nextCursor === null) return { records, unreadable, answeredAtMs: reply.answeredAtMs };
-    if (nextCursor === cursor) throw endless('the pages repeat');
+    if (nextCursor === cursor) throw endlessList('devices', 'the pages repeat');
     checkLength(reply.value);
     cursor = nextCursor;
   }
 }
 
-function noteRejected(
-  { store, observe, settings }: SyncContext,
+/** Keeps the records of a page that could not be read, and reports them. */
+export function noteRejectedRecords(
+  { store, observe }: SyncContext,
+  stream: 'devices' | 'alerts',
   rejected: readonly RejectedRecord[],
   atMs: EpochMs,
 ): void {
-  store.quarantine.add('devices', settings.filter.includesLocation ? rejected : withoutPositions(rejected), atMs);
-  observe({ type: 'records-rejected', stream: 'devices', count: rejected.length, reason: rejected[0]?.reason ?? '' });
+  const [first] = rejected;
+  if (first === undefined) return;
+  store.quarantine.add(stream, rejected, atMs);
+  observe({ type: 'records-rejected', stream, count: rejected.length, reason: first.reason });
 }
 
 /**
@@ -217,13 +222,16 @@ function createLengthCheck({ store }: SyncContext): (page: DevicePage) => void {
     // A page without a record counts as one record.
     listed += Math.max(1, devices.length + rejected.length);
     characters += devices.reduce((sum, record) => sum + charactersOf(record), 0);
-    if (listed > most) throw endless(`the list is too long: ${listed} records, where the account counts ${counted}`);
-    if (characters > LISTED_MOST.characters) throw endless('the records are too large');
+    if (listed > most)
+      throw endlessList('devices', `the list is too long: ${listed} records, where the account counts ${counted}`);
+    if (characters > LISTED_MOST.characters) throw endlessList('devices', 'the records are too large');
   };
 }
 
-function endless(message: string): ApiFault {
-  return new ApiFault('malformed', `GET /devices: ${message}`, { request: 'GET /devices' });
+/** The fault of a listing without an end. */
+export function endlessList(stream: 'devices' | 'alerts', message: string): ApiFault {
+  const request = `GET /${stream}`;
+  return new ApiFault('malformed', `${request}: ${message}`, { request });
 }
 
 /** How much of the limit a record uses: its texts, and a constant for the other members. */

@@ -237,9 +237,7 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
   {
     name: 'device lists without an end',
     caughtBy: ['endlessDeviceList'],
-    edits: [
-      { file: 'ingest/devices.ts', find: 'if (listed > most) throw', replace: 'if (listed > most * 1000) throw' },
-    ],
+    edits: [{ file: 'ingest/devices.ts', find: 'if (listed > most)', replace: 'if (listed > most * 1000)' }],
   },
   {
     name: 'device lists of any size',
