@@ -45,16 +45,23 @@ function createDestinationOptions(
   { influx, destinations, proxies }: Pick<DemoConfig, 'influx' | 'destinations' | 'proxies'>,
   readSecret: ReadSecret,
 ): DestinationOptions[] {
-  return configuredDatabases({ influx, destinations }).map(
-    ({ name, kind, url, token, tokenFile, org, bucket, timeoutMs, ca, batchLines }) => {
-      const origin = { key: `${sectionOf(name)}.token_file`, url };
-      const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile, origin);
-      const to = { name, url, token, renewToken, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
-      const served = kind === 'auto' ? createUnknownServer(to) : kind;
-      const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
-      return { sink, identity: destinationIdentity({ kind, url, org, bucket }), batchLines, kind: served, timeoutMs };
-    },
-  );
+  return configuredDatabases({ influx, destinations }).map((database) => {
+    const { name, kind, url, tokenFile, org, bucket, timeoutMs, batchLines } = database;
+    const origin = { key: `${sectionOf(name)}.token_file`, url };
+    const renewToken = tokenFile === null ? undefined : () => readSecret(tokenFile, origin);
+    const to = { ...sinkOptions(database, proxies), renewToken };
+    const served = kind === 'auto' ? createUnknownServer(to) : kind;
+    const sink = createInfluxSink(to, kind === 'auto' ? 'influxdb' : kind);
+    return { sink, identity: destinationIdentity({ kind, url, org, bucket }), batchLines, kind: served, timeoutMs };
+  });
+}
+
+/** How to connect to a configured database. */
+function sinkOptions(
+  { name, url, token, org, bucket, timeoutMs, ca }: StateConfig['destinations'][number],
+  proxies: StateConfig['proxies'],
+): InfluxSinkOptions {
+  return { name, url, token, org, bucket, timeoutMs, ca: ca ?? undefined, proxies };
 }
 
 /** A configured database: how to connect to it, and which destinations of the state it may be. */
@@ -91,10 +98,10 @@ export function selectDatabases(
   return all
     .filter((database) => name === null || database.name === name)
     .map((database) => {
-      const { kind, url, token, org, bucket, timeoutMs, ca, batchLines } = database;
+      const { kind, url, org, bucket, batchLines } = database;
       const kinds = kind === 'auto' ? DESTINATION_KINDS : [kind];
       return {
-        options: { name: database.name, url, token, org, bucket, timeoutMs, ca: ca ?? undefined, proxies },
+        options: sinkOptions(database, proxies),
         candidates: kinds.map((each) => ({
           kind: each,
           identity: destinationIdentity({ kind: each, url, org, bucket }),

@@ -84,6 +84,9 @@ const PROBLEMS: readonly (readonly [start: string, problem: Problem])[] = [
   ['EDQUOT', 'io'],
 ];
 
+/** The remedy if the directory of the state cannot be used at all. */
+export const DIRECTORY_REMEDY = 'Set data_dir to another directory, or mount the missing file system.';
+
 const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice>> = {
   damaged: (message) => ({
     what: `the state file is damaged (${message})`,
@@ -100,7 +103,7 @@ const ADVICE: Readonly<Record<Problem, (message: string, path: string) => Advice
   }),
   'no-directory': (message, path) => ({
     what: `${missingText(dirname(path))} (${message})`,
-    remedy: 'Set data_dir to another directory, or mount the missing file system.',
+    remedy: DIRECTORY_REMEDY,
   }),
   'long-name': (message) => ({
     what: `this path, or a name in it, is too long (${message})`,

@@ -21,9 +21,14 @@ export interface Facts {
   write(key: string, value: string): void;
 }
 
+/** Prepares to read a fact by its key. */
+export function prepareFact(db: Database.Database): Database.Statement<[string], string> {
+  return db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
+}
+
 /** Prepares the table of an open database. */
 export function createFacts(db: Database.Database): Facts {
-  const read = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
+  const read = prepareFact(db);
   const write = db.prepare('INSERT OR REPLACE INTO fact (key, value) VALUES (?, ?)');
   // Read several times per request.
   const known = createCache(db, (key) => read.get(key) ?? null);
@@ -85,11 +90,15 @@ function otherWorkspace(path: string, pinned: string, found: string): UserError 
   );
 }
 
+/** The remedy if workspace.id is not the tag of the state. */
+export const TAG_REMEDY =
+  'Set workspace.id back to the old value, or set data_dir to a new directory: the workspace_id tag of a state cannot change.';
+
 /** The error if the configured tag differs from the tag of the points. */
 function otherTag(path: string, pinned: string, found: string): UserError {
   return new UserError(
     `workspace.id: the points of this state have the workspace_id tag ${JSON.stringify(pinned)}, not ${JSON.stringify(found)} (${path})`,
-    'Set workspace.id back to the old value, or set data_dir to a new directory: the workspace_id tag of a state cannot change.',
+    TAG_REMEDY,
     78,
     { ends: 'process' },
   );

@@ -4,9 +4,11 @@
  *
  * A booking is on disk before `book` returns, so neither a crash nor a restart forgets a request that was sent.
  */
+
 import type Database from 'better-sqlite3';
 import type { BookingTimes, Ledger, Purpose, RequestLane, RequestOutcome } from '../core/ports.ts';
 import { DAY_MS, type EpochMs, SECOND_MS } from '../core/time.ts';
+import { prepareFact } from './facts.ts';
 import { createWriter } from './transactions.ts';
 
 /** The facts about the wait that the server requested: its end and its length. An older state has only the end. */
@@ -151,7 +153,7 @@ function prepareRows(db: Database.Database) {
     clear: db.prepare(
       `DELETE FROM request WHERE at_ms < min(?, (SELECT at_ms FROM request WHERE id <= ? ORDER BY id DESC LIMIT 1)) - ${RETENTION_MS}`,
     ),
-    readFact: db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck(),
+    readFact: prepareFact(db),
     writeBlock: db.prepare(
       `INSERT OR REPLACE INTO fact (key, value) VALUES ('${BLOCKED_UNTIL}', :until), ('${BLOCKED_FOR}', :length)`,
     ),

@@ -2,13 +2,21 @@
  * The state checks of `--check`: its directory, permissions and disk, and its file. Each problem is reported with the
  * command that repairs it.
  */
+
 import { configuredDatabases } from '../../app/settings.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { byteSize, plainText, shellText } from '../../core/text.ts';
-import { DAMAGE_REMEDY, hasOtherFiles, OWN_DIRECTORY_REMEDY, READ_ONLY_REMEDY } from '../../store/explain.ts';
+import {
+  DAMAGE_REMEDY,
+  DIRECTORY_REMEDY,
+  hasOtherFiles,
+  OWN_DIRECTORY_REMEDY,
+  READ_ONLY_REMEDY,
+} from '../../store/explain.ts';
+import { TAG_REMEDY } from '../../store/facts.ts';
 import { createDisk, type DataDirFacts, inspectDataDir, type OwnedPath } from '../../store/views/data-dir.ts';
 import { inspectState, isStateLocked, type StateFindings } from '../../store/views/inspect.ts';
 import { type CheckLine, type CheckNotes, createNotes, errorText } from './report.ts';
@@ -95,9 +103,8 @@ function noteDirectory(notes: CheckNotes, place: DataDirFacts, isLocked: StateVi
 /** Reports that there can be no state here, so that nothing else about it is known. */
 function noteNoDirectory(notes: CheckNotes, { place: { directory }, found }: StateView): void {
   const message = `${directory}: this path, or a part of it, is not a directory`;
-  const remedy = 'Set data_dir to another directory, or mount the missing file system.';
   const facts = { path: directory };
-  const known = found !== null && 'problem' in found ? errorText(found.problem) : { message, remedy };
+  const known = found !== null && 'problem' in found ? errorText(found.problem) : { message, remedy: DIRECTORY_REMEDY };
   notes.fail('directory', { ...known, facts });
   for (const name of ['file', 'in use']) notes.skip(name, 'unknown, because there is no directory');
 }
@@ -116,10 +123,7 @@ function noteRefusal(
   }
   if (refused !== null && !['EACCES', 'EPERM'].includes(refused.refusal ?? '')) {
     const message = `${directory} cannot be created or written to (${refused.refusal})`;
-    const remedy =
-      refused.refusal === 'ENOSPC'
-        ? 'Free space on that disk.'
-        : 'Set data_dir to another directory, or mount the missing file system.';
+    const remedy = refused.refusal === 'ENOSPC' ? 'Free space on that disk.' : DIRECTORY_REMEDY;
     notes.fail('directory', { message, remedy, facts });
     return;
   }
@@ -191,8 +195,7 @@ function noteTag(notes: CheckNotes, { workspaceTag }: StateFindings, configured:
   if (workspaceTag === null || configured === null || workspaceTag === configured) return;
   notes.fail('workspace.id', {
     message: `the points of this state have the workspace_id tag ${plainText(JSON.stringify(workspaceTag), 80)}, but workspace.id has another value`,
-    remedy:
-      'Set workspace.id back to the old value, or set data_dir to a new directory: the workspace_id tag of a state cannot change.',
+    remedy: TAG_REMEDY,
     exitCode: 78,
   });
 }

@@ -11,7 +11,7 @@ import type { Interval, Intervals } from '../../core/intervals.ts';
 import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { ArchiveTotals, KeptLines, LogBatch, LogLane, LogPosition, LogSegment } from '../../core/state/log.ts';
 import type { TimestampOffset } from '../../core/state/telemetry.ts';
-import { type EpochMs, type EpochNs, maxNs, minNs } from '../../core/time.ts';
+import { type EpochMs, type EpochNs, isNsText, maxNs, minNs } from '../../core/time.ts';
 import { NEWLINE, type PackedBlock, pack, release, unpack, unpackText } from './block-codec.ts';
 
 /** The contents of one block. `firstNs` and `lastNs` are the bounds of its telemetry lines; `null` if it has none. */
@@ -147,13 +147,22 @@ function createNewestLines(db: Database.Database): () => readonly string[] {
   return () => blocks.flatMap((block) => block.all()).flatMap(({ data, bytes }) => unpack(data, Number(bytes)));
 }
 
+/** Prepares to read the lines of a block; there are none if the block is gone. */
+export function prepareLines(db: Database.Database): (seq: bigint) => readonly string[] {
+  const data = db.prepare<[bigint], Buffer>('SELECT data FROM block WHERE seq = ?').pluck();
+  return (seq) => {
+    const packed = data.get(seq);
+    return packed === undefined ? [] : unpack(packed);
+  };
+}
+
 /** The times of the first and the last line that is not telemetry; `null` if there is none. */
 function sideRange(lines: readonly string[]): { readonly first: EpochNs; readonly last: EpochNs } | null {
   const times: EpochNs[] = [];
   for (const line of lines) {
     if (isTelemetryLine(line)) continue;
     const digits = line.slice(line.lastIndexOf(' ') + 1);
-    if (/^-?\d{1,19}$/.test(digits)) times.push(BigInt(digits));
+    if (isNsText(digits)) times.push(BigInt(digits));
   }
   const [one] = times;
   return one === undefined ? null : { first: times.reduce(minNs, one), last: times.reduce(maxNs, one) };

@@ -6,6 +6,7 @@
  * however the blocks of a device overlap. A step begins and ends at a time, so blocks may be merged or cleared between
  * two steps.
  */
+
 import type Database from 'better-sqlite3';
 import { encodeTagValue, identityTag } from '../../core/lines/line-protocol.ts';
 import { isHourLine, isTelemetryLine, seriesOf } from '../../core/lines/line-reader.ts';
@@ -13,7 +14,7 @@ import type { ArchiveReader, ReadPiece, ReadRange, ScanPosition } from '../../co
 import { type EpochNs, minNs } from '../../core/time.ts';
 import { explainedCalls } from '../explain.ts';
 import { hasShape, openReading } from '../open/read-only.ts';
-import { unpack } from './block-codec.ts';
+import { prepareLines } from './archive.ts';
 
 /** A block that may hold lines of a range, from `at` on. */
 interface Candidate {
@@ -32,12 +33,8 @@ interface Candidates {
 /** Prepares the reader of an open database. */
 export function createArchiveReader(db: Database.Database): ArchiveReader {
   const candidatesOf = prepareCandidates(db);
-  const data = db.prepare<[bigint], Buffer>('SELECT data FROM block WHERE seq = ?').pluck();
   const nextDevice = prepareNextDevice(db);
-  const linesOf = (seq: bigint): readonly string[] => {
-    const packed = data.get(seq);
-    return packed === undefined ? [] : unpack(packed);
-  };
+  const linesOf = prepareLines(db);
   const after = (range: ReadRange, deviceId: string | null): ScanPosition | null => {
     const next = nextDevice(range, deviceId);
     return next === null ? null : { deviceId: next, from: range.from };

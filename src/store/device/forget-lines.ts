@@ -8,7 +8,8 @@
 import type Database from 'better-sqlite3';
 import { readLine } from '../../core/lines/line-reader.ts';
 import type { LogLane } from '../../core/state/log.ts';
-import { pack, unpack } from '../archive/block-codec.ts';
+import { prepareLines } from '../archive/archive.ts';
+import { pack } from '../archive/block-codec.ts';
 import type { PositionTable } from '../delivery/positions.ts';
 
 interface BlockRow {
@@ -54,7 +55,7 @@ export interface LineRemoval {
   readonly limits: { readonly rows: number; readonly bytes: number };
   readonly next: Database.Statement<[number], BlockRow>;
   readonly end: Database.Statement<[], bigint>;
-  readonly data: Database.Statement<[bigint], Buffer>;
+  readonly linesOf: (seq: bigint) => readonly string[];
   readonly remove: Database.Statement<[bigint]>;
   readonly rewrite: Database.Statement<[number, number, Buffer, bigint]>;
   readonly own: Database.Statement<[string], bigint>;
@@ -78,7 +79,7 @@ export function createLineRemoval(
       `SELECT seq, lane, device_id, lines, bytes FROM block WHERE seq > ? ORDER BY seq LIMIT ${limits.rows}`,
     ),
     end: db.prepare<[], bigint>('SELECT ifnull(max(seq), 0) FROM block').pluck(),
-    data: db.prepare<[bigint], Buffer>('SELECT data FROM block WHERE seq = ?').pluck(),
+    linesOf: prepareLines(db),
     remove: db.prepare('DELETE FROM block WHERE seq = ?'),
     rewrite: db.prepare('UPDATE block SET lines = ?, bytes = ?, data = ? WHERE seq = ?'),
     own: db.prepare<[string], bigint>('SELECT 1 FROM block WHERE device_id = ? LIMIT 1').pluck(),
@@ -142,12 +143,12 @@ function removeBlock({ remove, positions }: LineRemoval, row: BlockRow, configur
  * @returns the number of lines; `null` if some are not acknowledged yet
  */
 function removeFromShared(
-  { data, remove, rewrite, positions }: LineRemoval,
+  { linesOf, remove, rewrite, positions }: LineRemoval,
   row: BlockRow,
   tag: string,
   configured: readonly number[],
 ): number | null {
-  const lines = unpack(data.get(row.seq) ?? Buffer.alloc(0));
+  const lines = linesOf(row.seq);
   const removed = lineIndexes(lines, tag);
   const last = removed.at(-1);
   if (last === undefined) return 0;

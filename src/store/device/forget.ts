@@ -21,7 +21,7 @@ import {
   parseList,
 } from '../../core/state/state.ts';
 import { ForgottenError } from '../../core/state/telemetry.ts';
-import { unpack } from '../archive/block-codec.ts';
+import { prepareLines } from '../archive/archive.ts';
 import type { PositionTable } from '../delivery/positions.ts';
 import type { QuarantineReader, QuarantineTable } from '../delivery/quarantine.ts';
 import type { Facts } from '../facts.ts';
@@ -215,12 +215,11 @@ function createPending(db: Database.Database, positions: PositionTable): ForgetS
   const rows = db.prepare<[LogLane, number], PendingRow>(
     `SELECT seq, device_id, lines FROM block WHERE lane = ? AND seq >= ? ORDER BY seq LIMIT ${PENDING_ROWS}`,
   );
-  const data = db.prepare<[bigint], Buffer>('SELECT data FROM block WHERE seq = ?').pluck();
+  const linesOf = prepareLines(db);
   /** How many lines of a block, from a given one on, belong to the device. */
   const pendingLines = (row: PendingRow, tag: string, from: number): number => {
     if (row.device_id !== null) return Number(row.lines) - from;
-    const packed = data.get(row.seq);
-    return packed === undefined ? 0 : lineIndexes(unpack(packed), tag).filter((at) => at >= from).length;
+    return lineIndexes(linesOf(row.seq), tag).filter((at) => at >= from).length;
   };
   return (deviceId, { destinationId, lane, from }) => {
     const position = positions.read(destinationId, lane);

@@ -194,11 +194,16 @@ function requireSqlite(db: Database.Database): void {
 function requireOurs(db: Database.Database, path: string): void {
   const id = db.pragma('application_id', { simple: true });
   const version = versionOf(db);
-  const empty = Number(db.prepare('SELECT count(*) FROM sqlite_master').pluck().get()) === 0;
+  const empty = isEmpty(db);
   if (id !== APPLICATION_ID && !(empty && id === 0)) {
     throw foreignDatabase(path);
   }
   if (version > MIGRATIONS.length) throw newerState(path, version);
+}
+
+/** Whether a database has no tables. */
+export function isEmpty(db: Database.Database): boolean {
+  return Number(db.prepare('SELECT count(*) FROM sqlite_master').pluck().get()) === 0;
 }
 
 /** The error for a rollback journal. Our own files never have one after their creation. */

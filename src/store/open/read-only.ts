@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { plainText } from '../../core/text.ts';
 import { explained } from '../explain.ts';
-import { foreignDatabase, isFileThere, newerState, STATE_FILE, statePath } from './database.ts';
+import { foreignDatabase, isEmpty, isFileThere, newerState, STATE_FILE, statePath } from './database.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { requireTarget } from './new-file.ts';
 import { SHAPE } from './shape.ts';
@@ -82,10 +82,6 @@ export function hasShape(db: Database.Database, path: string, oldest: number = M
     );
   }
   return true;
-}
-
-function isEmpty(db: Database.Database): boolean {
-  return Number(db.prepare('SELECT count(*) FROM sqlite_master').pluck().get()) === 0;
 }
 
 /**

@@ -11,8 +11,8 @@ import type { StateSize } from '../../core/state/archive.ts';
 import { plainText } from '../../core/text.ts';
 import { unpack } from '../archive/block-codec.ts';
 import { createVacuum } from '../archive/maintenance.ts';
-import { API_WORKSPACE, WORKSPACE_TAG } from '../facts.ts';
-import { foreignDatabase, lockPath, newerState, statePath } from '../open/database.ts';
+import { API_WORKSPACE, prepareFact, WORKSPACE_TAG } from '../facts.ts';
+import { foreignDatabase, isEmpty, lockPath, newerState, statePath } from '../open/database.ts';
 import { isLocked } from '../open/lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../open/migrations.ts';
 import { requireTarget } from '../open/new-file.ts';
@@ -83,14 +83,14 @@ export function inspectState(directory: string): StateFindings | null {
 function inspect(db: Database.Database, path: string): StateFindings | null {
   const version = Number(db.pragma('user_version', { simple: true }));
   const isOurs = Number(db.pragma('application_id', { simple: true })) === APPLICATION_ID;
-  const isEmpty = db.prepare('SELECT 1 FROM sqlite_master').get() === undefined;
+  const empty = isEmpty(db);
   // The process that creates it has not finished yet.
-  if (version === 0 && isEmpty) return null;
+  if (version === 0 && empty) return null;
   if (!isOurs) throw foreignDatabase(path);
   if (version > MIGRATIONS.length) throw newerState(path, version);
   const size = createVacuum(db, path).size();
   const damage = findDamage(db, size.usedBytes);
-  const fact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
+  const fact = prepareFact(db);
   return {
     version,
     newestVersion: MIGRATIONS.length,

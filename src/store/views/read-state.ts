@@ -6,6 +6,7 @@
  * has other tables and is reported as such. The facts for `--plan` exist since the first version, so older states work
  * too.
  */
+
 import type Database from 'better-sqlite3';
 import { firstReadingOf } from '../../core/coverage.ts';
 import type { NamedDevice } from '../../core/device-names.ts';
@@ -17,6 +18,7 @@ import type { KnownDestination } from '../../core/state/quarantine.ts';
 import { type EpochMs, type EpochNs, nsToMs } from '../../core/time.ts';
 import { createQuarantineReader, type QuarantineReader } from '../delivery/quarantine.ts';
 import { readRecord } from '../device/inventory.ts';
+import { ACCOUNT_FACT, prepareFact } from '../facts.ts';
 import { lockPath } from '../open/database.ts';
 import { isLocked } from '../open/lock.ts';
 import { hasShape, noState, openReading, readOnce } from '../open/read-only.ts';
@@ -104,7 +106,7 @@ export function readStateView(directory: string, since: { day: number; requestsM
 
 function read(db: Database.Database, path: string, since: { day: number; requestsMs: EpochMs }): StateView | null {
   if (!hasShape(db, path, FIRST_STEP)) return null;
-  const account = db.prepare<[], string>("SELECT value FROM fact WHERE key = 'account'").pluck().get();
+  const account = prepareFact(db).get(ACCOUNT_FACT);
   const rows = db
     .prepare<[], { record: string; last_listed_ms: bigint }>(
       'SELECT record, last_listed_ms FROM device WHERE gone_since_ms IS NULL ORDER BY device_id',

@@ -15,6 +15,7 @@ import { unpack } from '../archive/block-codec.ts';
 import { createMovedSearch } from '../delivery/delivery.ts';
 import { createMissingTable } from '../delivery/missing-points.ts';
 import { explainedCalls } from '../explain.ts';
+import { ACCOUNT_FACT, prepareFact } from '../facts.ts';
 import { hasShape, openReading } from '../open/read-only.ts';
 
 /**
@@ -30,8 +31,8 @@ export function openVerifyState(directory: string): VerifyState | null {
 }
 
 function createVerifyState(db: Database.Database): VerifyState {
-  const fact = db.prepare<[string], string>('SELECT value FROM fact WHERE key = ?').pluck();
-  const account = fact.get('account');
+  const fact = prepareFact(db);
+  const account = fact.get(ACCOUNT_FACT);
   const missing = createMissingTable(db);
   const first = db.prepare<[], bigint | null>('SELECT min(day) FROM day_sum').pluck();
   const last = db.prepare<[], bigint | null>('SELECT max(day) FROM day_sum').pluck();
