@@ -10,7 +10,7 @@
 import { ApiFault, endsSession } from '../../core/faults.ts';
 import { type DeviceFilter, filterReading } from '../../core/filter.ts';
 import { type Interval, includes, intersect, lengthNs, subtract } from '../../core/intervals.ts';
-import { areRecords, isRecord } from '../../core/json.ts';
+import { isNumber, isText, orNull, shapeOf } from '../../core/json.ts';
 import { encodeFieldValue, identityTag } from '../../core/lines/line-protocol.ts';
 import { isTelemetryLine, readLine } from '../../core/lines/line-reader.ts';
 import { MAX_OFFSET_NS } from '../../core/lines/offsets.ts';
@@ -75,7 +75,24 @@ export async function compareSample(
   return end(null);
 }
 
-const COUNTS = ['windows', 'readings', 'requests', 'missing', 'gone', 'late_readings'];
+const isDifference = shapeOf<RangeDifference>({
+  device_id: isText,
+  from: isText,
+  to: isText,
+  missing: isNumber,
+  gone: isNumber,
+});
+
+const isSampleVerdict = shapeOf<SampleVerdict>({
+  windows: isNumber,
+  readings: isNumber,
+  requests: isNumber,
+  missing: isNumber,
+  gone: isNumber,
+  late_readings: isNumber,
+  reason: orNull(isText),
+  differences: (value) => Array.isArray(value) && value.every(isDifference),
+});
 
 /**
  * Checks the result of a sample that a daemon, maybe of another version, has written.
@@ -83,14 +100,7 @@ const COUNTS = ['windows', 'readings', 'requests', 'missing', 'gone', 'late_read
  * @returns `null` if it is not one
  */
 export function readSampleVerdict(value: unknown): SampleVerdict | null {
-  if (!isRecord(value)) return null;
-  const { reason, differences } = value;
-  const fits =
-    COUNTS.every((name) => typeof value[name] === 'number') &&
-    (reason === null || typeof reason === 'string') &&
-    areRecords(differences, ['device_id', 'from', 'to']) &&
-    differences.every(({ missing, gone }) => typeof missing === 'number' && typeof gone === 'number');
-  return fits ? (value as unknown as SampleVerdict) : null;
+  return isSampleVerdict(value) ? value : null;
 }
 
 /** Returns the findings, or why this sample could not be compared. */

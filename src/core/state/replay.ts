@@ -4,7 +4,7 @@
  */
 
 import { type ExitCode, isExitCode } from '../faults.ts';
-import { isRecord } from '../json.ts';
+import { isRecord, shapeOf } from '../json.ts';
 import { DAY_MS, type EpochMs, type EpochNs } from '../time.ts';
 import type { ArchiveReader, ScanPosition } from './archive.ts';
 import type { ReplayArgs } from './job-args.ts';
@@ -130,8 +130,11 @@ export function readReplayReports(value: unknown): readonly ReplayReport[] | nul
 
 /** Checks a stored summary of replays: `null` if its reports, outcome or exit code do not fit. */
 export function readReplaySummary(value: unknown): ReplaySummary | null {
-  if (!isRecord(value) || readReplayReports(value['destinations']) === null) return null;
-  const fits =
-    ['complete', 'stalled', 'interrupted'].includes(String(value['outcome'])) && isExitCode(value['exit_code']);
-  return fits ? (value as unknown as ReplaySummary) : null;
+  return isReplaySummary(value) ? value : null;
 }
+
+const isReplaySummary = shapeOf<ReplaySummary>({
+  outcome: (value) => value === 'complete' || value === 'stalled' || value === 'interrupted',
+  exit_code: isExitCode,
+  destinations: (value): value is readonly ReplayReport[] => readReplayReports(value) !== null,
+});
