@@ -49,6 +49,9 @@ export function isListedAgain(error: unknown, starts: number): boolean {
 /** After this long without progress, work that a person waits for ends incomplete. */
 export const STALLED_AFTER_MS = 10 * MINUTE_MS;
 
+/** The same time in words. */
+export const STALLED_AFTER = 'ten minutes';
+
 /** The first wait and the longest one, before the jitter. */
 export interface BackoffPolicy {
   readonly baseMs: number;

@@ -8,6 +8,7 @@ import { repeat } from '../../core/async.ts';
 import { CLOSED_BY_NONE, LIVE_LAG_SECONDS } from '../../core/device-coverage.ts';
 import { UserError } from '../../core/faults.ts';
 import type { Clock } from '../../core/ports.ts';
+import { STALLED_AFTER } from '../../core/retry.ts';
 import { argumentsNotUnderstood, type BackfillArgs, isBackfillArgs } from '../../core/state/job-args.ts';
 import type { Job, JobEnd, JobQueue } from '../../core/state/jobs.ts';
 import type { Store } from '../../core/state/state.ts';
@@ -112,7 +113,7 @@ async function waitUntilStarted(parts: BackfillWorkParts, signal: AbortSignal): 
     throwIfRefused(apiState);
     return hasStarted(planning) ? wantedNow(context) : null;
   };
-  const what = 'The daemon has not been able to read the account and the device list for ten minutes';
+  const what = `The daemon has not been able to read the account and the device list for ${STALLED_AFTER}`;
   const failure = (): UserError => new UserError(what, 'Run --check for the reason.', 3);
   return await waitUntilListed(parts, { findStart, isUnread: () => !hasStarted(planning), failure }, signal);
 }

@@ -6,6 +6,7 @@
 import { gapText, missingText, PENDING } from '../../core/device-coverage.ts';
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
+import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
 import { capitalized, counted, databaseText, duration, grouped, plainText } from '../../core/text.ts';
 import { type EpochNs, formatExact, MINUTE_MS, nsToMs, parseTimestamp, rangeNs } from '../../core/time.ts';
@@ -202,7 +203,7 @@ function headLine({ outcome, from, to, devices, late }: BackfillSummary): string
   const text = {
     complete: 'complete',
     gaps_remain: 'finished, but some gaps cannot be closed (see below)',
-    stalled: 'stopped after 10 minutes without progress. The progress is kept; run the command again',
+    stalled: `stopped after ${STALLED_AFTER_MS / MINUTE_MS} minutes without progress. The progress is kept; run the command again`,
     interrupted: 'interrupted. The progress is kept; run the command again',
   }[outcome];
   return `Backfill of ${rangeText}, ${counted(devices, 'device')}: ${text}.${late ? ' It finished later than --finish-by.' : ''}`;

@@ -10,7 +10,7 @@ import type { MaintenanceParts } from '../../archive/maintenance.ts';
 import { pollUntil, runUntilFirst } from '../../core/async.ts';
 import { PENDING } from '../../core/device-coverage.ts';
 import { scopeAdvice, UserError } from '../../core/faults.ts';
-import { STALLED_AFTER_MS } from '../../core/retry.ts';
+import { STALLED_AFTER, STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { BackfillArgs } from '../../core/state/job-args.ts';
 import type { ProgressReport } from '../../core/status.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
@@ -240,7 +240,7 @@ async function runSession(
 
 async function waitUntilStarted(parts: BackfillParts, begun: Started, signal: AbortSignal): Promise<BackfillRun> {
   const failure = (): UserError => {
-    const what = `Nothing could be read for ten minutes: ${parts.apiState.fault ?? 'the archive is full'}`;
+    const what = `Nothing could be read for ${STALLED_AFTER}: ${parts.apiState.fault ?? 'the archive is full'}`;
     return new UserError(what, 'Run the command again when the API answers.', 3);
   };
   return await waitUntilListed(parts, { findStart: () => begun.run, isUnread: () => true, failure }, signal);

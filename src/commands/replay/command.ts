@@ -11,6 +11,7 @@ import type { ReplayCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { count, InvalidText } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
+import { STALLED_AFTER } from '../../core/retry.ts';
 import { scrubbedJson } from '../../core/secret.ts';
 import { END_OF_TIME } from '../../core/state/archive.ts';
 import type { ReplayArgs } from '../../core/state/job-args.ts';
@@ -167,7 +168,7 @@ function reportOutcome({ name, outcome, lines, accepted, blocked_reason }: Repla
   else if (outcome === 'stalled') {
     report(
       false,
-      `Replay stopped after ten minutes without progress: ${sums}. ${plainText(blocked_reason ?? '')}. Fix that, then ${CONTINUE_REMEDY}`,
+      `Replay stopped after ${STALLED_AFTER} without progress: ${sums}. ${plainText(blocked_reason ?? '')}. Fix that, then ${CONTINUE_REMEDY}`,
     );
   } else if (lines > 0) report(true, sums);
   else report(false, `Nothing was sent to ${name}: the archive has no points of these devices in this range`);

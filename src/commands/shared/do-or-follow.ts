@@ -288,7 +288,7 @@ async function cancel(parts: FollowParts, id: number): Promise<JobEnd> {
   const end = await pollUntil(clock, checkJob, { everyMs: FOLLOW_CHECK_MS }, NEVER_ABORTED);
   if (end !== 'too late') return end;
   throw new UserError(
-    'The daemon has not confirmed within 8 seconds that it stopped the job; the progress is kept',
+    `The daemon has not confirmed within ${CANCEL_WITHIN_MS / SECOND_MS} seconds that it stopped the job; the progress is kept`,
     'Run the command again.',
     3,
   );
