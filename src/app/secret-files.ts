@@ -1,13 +1,16 @@
 /**
- * Secrets in files, which are read again while the program runs: the tokens of the databases, and the API key. A file
- * that cannot be used any more is reported once, and the previous secret stays in use.
+ * Secrets in files, which are read again while the program runs: the tokens of the databases, the API key, and the
+ * password of the status page. A file that cannot be used any more is reported once, and the previous secret stays in
+ * use.
  */
 import type { Config } from '../config/config.ts';
 import { fileProblem, shownPath } from '../config/sources.ts';
 import { InvalidText, secretText } from '../config/values.ts';
 import { codeOf } from '../core/faults.ts';
+import type { Clock } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
 import { capitalized, shellText } from '../core/text.ts';
+import { SECOND_MS } from '../core/time.ts';
 import type { KeySource } from '../scheduler/session.ts';
 
 interface SecretParts {
@@ -18,20 +21,26 @@ interface SecretParts {
   readonly onUnusable: (message: string) => void;
 }
 
-/**
- * Reads the file of a token again. `origin` is the key that names the file, and the address that the token is sent to.
- * Returns `null` if the file has no usable token.
- */
-export type ReadSecret = (file: string, origin: { readonly key: string; readonly url: string }) => Secret | null;
+/** The key that names the file of a secret, and for a token the address that it is sent to. */
+interface SecretOrigin {
+  readonly key: string;
+  readonly url: string | null;
+}
+
+/** Reads the file of a secret again. Returns `null` if the file has no usable secret. */
+export type ReadSecret = (file: string, origin: SecretOrigin) => Secret | null;
 
 /**
- * Creates a function that reads the files of tokens. It reports a text that is not a token, and a file that cannot be
- * used.
+ * Creates a function that reads the files of tokens, or of the password. It reports a text that is not one, and a file that
+ * cannot be used.
  */
-export function createSecretReader({ readFile, secrets, onUnusable }: SecretParts): ReadSecret {
+export function createSecretReader(
+  { readFile, secrets, onUnusable }: SecretParts,
+  what: 'token' | 'password' = 'token',
+): ReadSecret {
   const problems = new Map<string, ProblemNote>();
   return (file, { key, url }) => {
-    const problem = problems.get(key) ?? createProblemNote('; the previous token stays in use', onUnusable);
+    const problem = problems.get(key) ?? createProblemNote(`; the previous ${what} stays in use`, onUnusable);
     problems.set(key, problem);
     let text: string;
     try {
@@ -40,18 +49,18 @@ export function createSecretReader({ readFile, secrets, onUnusable }: SecretPart
       if (isRefusal(error)) problem.note(`${key}: ${fileProblem(error)}${shownPath(file)}`, readableText(file));
       return null;
     }
-    // An empty file means no token, or one that is about to be written.
+    // An empty file means no secret, or one that is about to be written.
     if (text.trim() === '') return null;
-    const token = secretText(text, url);
-    if (token instanceof InvalidText) {
-      const remedy = token.remedy === undefined ? 'Write only the new token into this file' : capitalized(token.remedy);
-      problem.note(`${key}: the file${shownPath(file)} ${token.reason}`, `${remedy}.`);
+    const secret = secretText(text, url);
+    if (secret instanceof InvalidText) {
+      const remedy = capitalized(secret.remedy ?? `write only the new ${what} into this file`);
+      problem.note(`${key}: the file${shownPath(file)} ${secret.reason}`, `${remedy}.`);
       return null;
     }
     problem.clear();
-    const known = secrets.find((secret) => secret.reveal() === token);
+    const known = secrets.find((each) => each.reveal() === secret);
     if (known !== undefined) return known;
-    const read = new Secret(token);
+    const read = new Secret(secret);
     secrets.push(read);
     return read;
   };
@@ -81,6 +90,27 @@ function createProblemNote(effect: string, report: (message: string) => void): P
 
 function isRefusal(error: unknown): boolean {
   return ['EACCES', 'EPERM'].includes(codeOf(error));
+}
+
+/** How often the file of the password is read, at the most. */
+const PASSWORD_EVERY_MS = 10 * SECOND_MS;
+
+/** Creates the source of the password of the status page: the password in its file, as it was a few seconds ago. */
+export function createPasswordSource(
+  { password, passwordFile }: Pick<Config['statusPage'], 'password' | 'passwordFile'>,
+  { clock, ...parts }: SecretParts & { readonly clock: Pick<Clock, 'monoMs'> },
+): () => Secret | null {
+  if (passwordFile === null) return () => password;
+  const readSecret = createSecretReader(parts, 'password');
+  let inUse = password;
+  let readAtMs = clock.monoMs();
+  return () => {
+    if (clock.monoMs() - readAtMs >= PASSWORD_EVERY_MS) {
+      inUse = readSecret(passwordFile, { key: 'listen_password_file', url: null }) ?? inUse;
+      readAtMs = clock.monoMs();
+    }
+    return inUse;
+  };
 }
 
 /** Creates the source of the API key: the key in use, and the file that may hold another one. */

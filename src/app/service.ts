@@ -16,7 +16,7 @@ import { MOST_DEVICE_SERIES } from '../core/fleet.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import { type PageFacts, RECENT_EVENTS } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
-import { type Scrub, scrubbed } from '../core/secret.ts';
+import { type Scrub, type Secret, scrubbed } from '../core/secret.ts';
 import {
   type HealthReport,
   type ReadyReport,
@@ -44,6 +44,8 @@ interface ServiceOptions {
   readonly terminal: TerminalOutput;
   readonly listen: Listen;
   readonly statusPage: StatusPageConfig;
+  /** The password of the status page; `null`: none. */
+  readonly password: () => Secret | null;
   readonly key: KeySource;
   /** `metrics.per_device`. */
   readonly perDevice: boolean;
@@ -133,7 +135,7 @@ function afterScan<A extends readonly unknown[], T>(
 
 /** Serves the status page, and starts counting for its metrics. */
 async function servePage(options: ServiceOptions, facts: PageFacts): Promise<StatusServer> {
-  const { listen, statusPage, sync, perDevice } = options;
+  const { listen, statusPage, password, sync, perDevice } = options;
   const { scrub, logger } = options.terminal;
   const { report, deliverers, fleet, heartbeats } = sync;
   const health = (): HealthReport => healthOf(heartbeats.loops());
@@ -159,7 +161,7 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
   return await serveStatus({
     listen,
     names: statusPage.names,
-    password: statusPage.password,
+    password,
     clock: realClock,
     status: snapshots.report,
     page: pageOnDemand({ overview: snapshots.overview, facts, links: linksOf(statusPage) }),

@@ -30,8 +30,8 @@ export interface StatusServerOptions {
   readonly listen: { readonly host: string; readonly port: number };
   /** Public host names of the page, in upper or lower case (`listen_names`). */
   readonly names: readonly string[];
-  /** The password of pages and JSON (`listen_password_file`); `null`: none. */
-  readonly password: Secret | null;
+  /** Returns the password of pages and JSON (`listen_password_file`); `null`: none. */
+  readonly password: () => Secret | null;
   readonly clock: Pick<Clock, 'monoMs' | 'sleep'>;
   readonly status: () => StatusReport;
   /** Returns the pages and their files; `null` for any other address. */
@@ -311,8 +311,8 @@ function findRefusal(request: IncomingMessage, options: StatusServerOptions): Se
   if (!BY_ANY_NAME.has(url) && !isServedName(headers.host, [host, ...options.names])) {
     return servedJson(421, { error: NOT_BY_THAT_NAME });
   }
-  const { password } = options;
-  if (url === '/healthz' || password === null || isPassword(headers.authorization, password)) return null;
+  const password = url === '/healthz' ? null : options.password();
+  if (password === null || isPassword(headers.authorization, password)) return null;
   // The probe of an orchestrator has no password, so it gets the status without reasons.
   if (url === '/readyz') return readyAnswer(options, ({ ready }) => ({ ready }));
   return servedJson(401, { error: 'A password is required: the one in listen_password_file, with any user name.' });

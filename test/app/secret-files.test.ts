@@ -1,6 +1,6 @@
 /** Secrets that are read again: what counts as one, and that each is known before it is used. */
 import { expect, test } from 'vitest';
-import { createKeySource, createSecretReader } from '../../src/app/secret-files.ts';
+import { createKeySource, createPasswordSource, createSecretReader } from '../../src/app/secret-files.ts';
 import { createScrub, Secret } from '../../src/core/secret.ts';
 
 const OF_INFLUX = { key: 'influx.token_file', url: 'http://db.example:8086' };
@@ -145,4 +145,44 @@ test('a key file of systemd that the daemon may not read any more: the commands 
       /\. Let the daemon read it: sudo chgrp tidemark-home \/etc\/tidemark\/home\/tidemark_api_key && sudo chmod 0640 \/etc\/tidemark\/home\/tidemark_api_key$/,
     ),
   ]);
+});
+
+test('the password of the status page is read again after ten seconds, and kept where the file has none', () => {
+  const secrets: Secret[] = [];
+  const reports: string[] = [];
+  let [text, nowMs] = ['the-first-one\n', 0];
+  const password = createPasswordSource(
+    { password: new Secret('the-first-one'), passwordFile: '/run/password' },
+    {
+      readFile: () => text,
+      secrets,
+      onUnusable: (message) => void reports.push(message),
+      clock: { monoMs: () => nowMs },
+    },
+  );
+  const later = (byMs: number): string | undefined => {
+    nowMs += byMs;
+    return password()?.reveal();
+  };
+  text = 'the-second-one\n';
+  expect([later(9999), later(1)]).toEqual(['the-first-one', 'the-second-one']);
+  expect(createScrub(secrets)('the-second-one')).toBe('[secret]');
+  text = '';
+  expect(later(10_000)).toBe('the-second-one');
+  text = 'abc';
+  expect([later(10_000), later(10_000), later(10_000)]).toEqual(Array.from({ length: 3 }, () => 'the-second-one'));
+  expect(reports).toEqual([
+    'listen_password_file: the file /run/password is shorter than 4 characters; the previous password stays in use. Write only the new password into this file.',
+  ]);
+});
+
+test('a password without a file is never read again', () => {
+  const password = new Secret('the-first-one');
+  const parts = {
+    readFile: () => expect.fail('is not read'),
+    secrets: [],
+    onUnusable: () => {},
+    clock: { monoMs: () => 1e9 },
+  };
+  expect(createPasswordSource({ password, passwordFile: null }, parts)()).toBe(password);
 });

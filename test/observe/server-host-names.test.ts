@@ -50,7 +50,7 @@ async function serve(options: Partial<StatusServerOptions>): Promise<{ readonly 
   const server = await serveStatus({
     listen: { host: '127.0.0.1', port: 0 },
     names: [],
-    password: null,
+    password: () => null,
     clock: realClock,
     status: () => ({}) as never,
     page: async () => await Promise.resolve({ status: 200, type: 'text/html', body: '<p>Cellar' }),
@@ -71,10 +71,10 @@ describe('a server with a password', () => {
 
   test('answers the probe of an orchestrator with the status alone, and with reasons to clients with the password', async () => {
     const why = { reasons: ['destination Cellar: 401'], codes: ['destination_blocked'], names: ['Cellar'] } as const;
-    const url = await serve({ password: new Secret('pass:wörd'), ready: () => ({ ready: false, ...why }) });
+    const url = await serve({ password: () => new Secret('pass:wörd'), ready: () => ({ ready: false, ...why }) });
     expect(await ask(url, '/readyz', {})).toMatchObject({ status: 503, body: '{"ready":false}\n' });
     expect(JSON.parse((await ask(url, '/readyz', basic('x:pass:wörd'))).body)).toEqual({ ready: false, ...why });
-    const well = await serve({ password: new Secret('pass:wörd') });
+    const well = await serve({ password: () => new Secret('pass:wörd') });
     expect(await ask(well, '/readyz', {})).toMatchObject({ status: 200 });
   });
 
@@ -86,7 +86,7 @@ describe('a server with a password', () => {
     { Authorization: 'Basic' },
     { Authorization: 'Bearer pass:wörd'.normalize('NFD').replace(/[^ -~]/g, '') },
   ])('turns away %o', async (headers) => {
-    const url = await serve({ password: new Secret('pass:wörd') });
+    const url = await serve({ password: () => new Secret('pass:wörd') });
     const { status, body } = await ask(url, '/', headers);
     expect([status, body]).toEqual([
       401,

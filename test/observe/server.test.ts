@@ -131,7 +131,7 @@ async function serve(options: Partial<StatusServerOptions> = {}): Promise<Status
   const server = await serveStatus({
     listen: { host: '127.0.0.1', port: 0 },
     names: [],
-    password: null,
+    password: () => null,
     clock: realClock,
     status: () => REPORT,
     page: async () => await Promise.resolve(null),

@@ -43,7 +43,7 @@ export async function servePage(shown: Partial<Shown> = {}, port = 0): Promise<S
   const server = await serveStatus({
     listen: { host: '127.0.0.1', port },
     names: [],
-    password: null,
+    password: () => null,
     clock: {
       monoMs: () => nowMs,
       // A second passes after each answer: none is kept for the next one.

@@ -24,7 +24,7 @@ async function serve({ serveStatus }: Borders, options: Partial<StatusServerOpti
   const server = await serveStatus({
     listen: { host: '127.0.0.1', port: 0 },
     names: [],
-    password: null,
+    password: () => null,
     clock: realClock,
     status: () => ({}) as never,
     page: async () => await Promise.resolve(PAGE),
@@ -412,7 +412,7 @@ export const foreignNames: BorderScenario = async (borders) => {
 
 /** A server with a password: requests with it, without it and with others. */
 export const passwords: BorderScenario = async (borders) => {
-  await using stage = await serve(borders, { password: new Secret('pass:wörd') });
+  await using stage = await serve(borders, { password: () => new Secret('pass:wörd') });
   const { target } = stage;
   const basic = (pair: string) => ({ Authorization: `Basic ${Buffer.from(pair).toString('base64')}` });
   const found: string[] = [];

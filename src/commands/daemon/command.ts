@@ -5,7 +5,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sync } from '../../app/open-sync.ts';
-import { createKeySource } from '../../app/secret-files.ts';
+import { realClock } from '../../app/real-clock.ts';
+import { createKeySource, createPasswordSource } from '../../app/secret-files.ts';
 import { runService } from '../../app/service.ts';
 import { type ProcessPorts, reportOdd, type TerminalOutput } from '../../app/terminal.ts';
 import { withSync } from '../../app/with-sync.ts';
@@ -37,7 +38,9 @@ export async function runDaemonCommand(
   // Nothing is created for a daemon that cannot serve its page. If there is a state, an error about another process
   // that uses it is more helpful.
   if (!existsSync(join(config.dataDir, STATE_FILE))) await requireFree(config.listen);
-  const key = createKeySource(config.api, { readFile: ports.readFile, secrets, onUnusable: reportOdd(terminal) });
+  const files = { readFile: ports.readFile, secrets, onUnusable: reportOdd(terminal) };
+  const key = createKeySource(config.api, files);
+  const password = createPasswordSource(config.statusPage, { ...files, clock: realClock });
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
     const onServed = (statusPage: string): void =>
       terminal.logger.write({ type: 'started', version: VERSION, statusPage });
@@ -48,7 +51,7 @@ export async function runDaemonCommand(
     const beside = [(stop: AbortSignal) => runJobs({ ...jobs, onEnd: all?.noteEnded }, stop)];
     if (all !== null) beside.push(all.run);
     const { perDevice } = config.metrics;
-    await runService({ ...config, sync, terminal, key, perDevice, beside, onServed }, ports.signal);
+    await runService({ ...config, sync, terminal, key, password, perDevice, beside, onServed }, ports.signal);
     terminal.logger.write({ type: 'stopped' });
     return 0;
   });
