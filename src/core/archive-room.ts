@@ -126,7 +126,7 @@ function judgeDisk(before: NoRoom | null, figures: RoomFigures, { minFreeBytes }
   const stopBelow = Math.max(minFreeBytes, 2 * walBytes);
   const resumeAbove = stopBelow * 1.25;
   if (diskFreeBytes >= (before?.cause === 'disk' ? resumeAbove : stopBelow)) return null;
-  const what = `${directory}: only ${byteSize(diskFreeBytes)} (${diskFreeBytes} bytes) of its disk are free`;
+  const what = `${directory}: only ${byteSize(diskFreeBytes)} of its disk are free`;
   return {
     cause: 'disk',
     what,

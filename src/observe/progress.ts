@@ -315,6 +315,7 @@ function textOf({ head, rest }: ProgressParts): string {
 /** Divides the progress into the parts of a line. */
 export function progressParts(facts: ProgressFacts, remainingMs: number | null): ProgressParts {
   const { coveredShare, devicesDone, devicesTotal, pointsDelivered, pointsPending } = facts;
+  if (coveredShare === 1 && devicesDone === devicesTotal && pointsPending > 0) return deliveryParts(facts);
   const covered = coveredShare === null ? [] : [`${percent(coveredShare, 0)} covered`];
   const { long, short, more } = remainingWork(facts, remainingMs);
   const head = [...covered, ...long];
@@ -330,6 +331,13 @@ export function progressParts(facts: ProgressFacts, remainingMs: number | null):
   ];
   if (head.length > 0) return { head, shortHead: [...covered, ...short], rest };
   return { head: rest.slice(0, 1), shortHead: rest.slice(0, 1), rest: rest.slice(1) };
+}
+
+/** The progress where everything is read, and points wait for the database alone. */
+function deliveryParts({ devicesTotal, readings, pointsDelivered, pointsPending }: ProgressFacts): ProgressParts {
+  const head = [`${counted(pointsPending, 'point')} waiting for the database`];
+  const sums = `${counted(readings, 'new reading')} and ${counted(pointsDelivered, 'delivered point')} so far`;
+  return { head, shortHead: head, rest: [`all ${devicesTotal} devices complete`, sums] };
 }
 
 /** The remaining work in long and in short words, and the parts that may follow. */

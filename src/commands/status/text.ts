@@ -100,11 +100,12 @@ function freshness(
   return row('Lag', `${where}; ${target}${behind}`);
 }
 
-function gapLines({ gaps, devices: all, process: work }: StatusReport, layout: Layout): string {
+function gapLines({ gaps, devices: all, process: work, archive: { full } }: StatusReport, layout: Layout): string {
   if (gaps.length === 0) return layout.row('Gaps', all.length === 0 ? 'no device is known yet' : 'none');
   const shown = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
     const { why, remedy: toDo } = gapText(reason);
-    const remedy = reason === PENDING && work.running ? 'the daemon reads them now' : toDo;
+    const reads = full === null ? 'the daemon reads them now' : 'read when polling resumes';
+    const remedy = reason === PENDING && work.running ? reads : toDo;
     const where = `${plural(devices, 'device')}, ${duration(seconds)}${devices > 1 ? ' in total' : ''}`;
     return layout.row(index === 0 ? 'Gaps' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
@@ -285,6 +286,7 @@ function next(
     devices,
     streams: all,
     process: work,
+    archive: { full },
     generated_at,
   }: StatusReport,
   { row }: Layout,
@@ -296,6 +298,7 @@ function next(
         : 'no gaps to close'
       : `${plural(devices_with_gaps, 'device')} with gaps to close (${duration(gap_seconds)}, in total over the devices)`;
   if (!work.running) return row('Next', `nothing until the daemon is started; ${open}`);
+  if (full !== null) return row('Next', `nothing until polling resumes; ${open}`);
   const isNow = (at: string): boolean => Date.parse(at) < Date.parse(generated_at);
   const now = due.flatMap(({ name, due_at }) => (due_at !== null && isNow(due_at) ? [name] : []));
   const later = due.flatMap(({ name, due_at }) =>

@@ -7,6 +7,7 @@ import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import type { StatusCommand } from '../../../src/cli/command.ts';
 import { runStatusCommand } from '../../../src/commands/status/command.ts';
+import { statusText } from '../../../src/commands/status/text.ts';
 import type { UserError } from '../../../src/core/faults.ts';
 import { blockedFact } from '../../../src/core/state/log.ts';
 import type { GapReason } from '../../../src/core/state/telemetry.ts';
@@ -236,6 +237,17 @@ describe('one device', () => {
     expect(unwrapped(textOf(config, clock, 'due'))).toMatch(
       /Responses 2026-06-15 13:00:01 UTC \(newest readings\): response not recorded yet.* the API could not be reached/,
     );
+  });
+
+  test('promises no poll while the disk is full', () => {
+    using open = scratchStore();
+    hold(open, ['hub']);
+    const { config, clock } = { ...lookAt(open), clock: createVirtualClock(NOW_MS + 2 * HOUR_MS) };
+    const report = reportOf(config, clock);
+    const full = '/data: only 0 bytes of its disk are free. Polling stops until 320 MiB are free';
+    const text = unwrapped(statusText({ ...report, archive: { ...report.archive, full } }));
+    expect(text).toMatch(/ Gaps not read yet: 1 device, .*; read when polling resumes /);
+    expect(text).toMatch(/ Next nothing until polling resumes; 1 device with gaps to close /);
   });
 
   test('waits for the quota, a wait of the server, or a stopped daemon', () => {
