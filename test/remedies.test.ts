@@ -540,6 +540,12 @@ describe('the configuration', () => {
       { ...INFLUX, TIDEMARK_INFLUX_TOKEN: 'admin:gk7-Rw2x-0419' },
     ],
     [
+      'an ordinary word as the key: the complete one',
+      /check that it is the complete key/,
+      { TIDEMARK_API_KEY: 'telemetry' },
+      { TIDEMARK_API_KEY: 'tmk_gk7-Rw2x-0419' },
+    ],
+    [
       'a short token for another machine: a longer one',
       /use a longer token; only a database on this machine may have such a short one/,
       { ...INFLUX, TIDEMARK_INFLUX_URL: 'http://db:8086', TIDEMARK_INFLUX_TOKEN: 'u:p' },

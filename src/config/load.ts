@@ -309,7 +309,7 @@ function readSecret(reading: Reading, path: SecretPath, databaseUrl?: string): S
     return { secret: null, file: null };
   }
   const checked = (text: string, what: string, location: Location): Secret | null =>
-    checkSecret(reading, text, { what, location, databaseUrl });
+    checkSecret(reading, text, { what, location, databaseUrl, isKey: path === 'api.key' });
   if (own !== undefined) return { secret: checked(own.text, 'the secret', own.location), file: null };
   if (byFile === undefined) return { secret: null, file: null };
   const file = byFile.text.trim();
@@ -323,7 +323,12 @@ function readSecret(reading: Reading, path: SecretPath, databaseUrl?: string): S
 function checkSecret(
   reading: Reading,
   text: string,
-  { what, location, databaseUrl }: { what: string; location: Location; databaseUrl: string | undefined },
+  {
+    what,
+    location,
+    databaseUrl,
+    isKey,
+  }: { what: string; location: Location; databaseUrl: string | undefined; isKey: boolean },
 ): Secret | null {
   const checked = secretText(text, databaseUrl);
   if (checked instanceof InvalidText) {
@@ -333,7 +338,7 @@ function checkSecret(
   const secret = new Secret(checked);
   reading.secrets.push(secret);
   reading.owners.push({ location, secret });
-  reading.warnings.push(...warningsOf(checked).map((warning) => ({ ...location, ...warning })));
+  reading.warnings.push(...warningsOf(checked, isKey).map((warning) => ({ ...location, ...warning })));
   return secret;
 }
 

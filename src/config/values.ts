@@ -206,9 +206,19 @@ export const GUESSABLE_SECRET = {
   remedy: 'use a long random one',
 } as const;
 
+/** The same about an API key, which the vendor makes. */
+export const GUESSABLE_KEY = {
+  what: 'this key is an ordinary word, so Tidemark cannot mask it everywhere in its log',
+  remedy: 'check that it is the complete key',
+} as const;
+
 /** The warnings about a valid secret. */
-export function warningsOf(secret: string): readonly { readonly what: string; readonly remedy: string }[] {
-  return [...(isShort(secret) ? [SHORT_TOKEN] : []), ...(isGuessable(secret) ? [GUESSABLE_SECRET] : [])];
+export function warningsOf(
+  secret: string,
+  isKey: boolean,
+): readonly { readonly what: string; readonly remedy: string }[] {
+  const guessable = isKey ? GUESSABLE_KEY : GUESSABLE_SECRET;
+  return [...(isShort(secret) ? [SHORT_TOKEN] : []), ...(isGuessable(secret) ? [guessable] : [])];
 }
 
 /**

@@ -119,7 +119,9 @@ describe('for Compose', () => {
       const { code, text } = await init(folder, '--workspace', name);
       expect([code, text]).toEqual([
         0,
-        expect.stringContaining('Database:  the one of compose.yaml\nStart it:  docker compose up -d\n'),
+        expect.stringContaining(
+          `Database:  the one of compose.yaml\nFirst:     in a container, 127.0.0.1 (TIDEMARK_API_URL) is the container itself. Give an address that containers reach in compose.workspace-${name}.yaml.\nStart it:  docker compose up -d\n`,
+        ),
       ]);
     }
     const files = (read(folder, '.env').match(/^COMPOSE_FILE=(.*)$/m)?.[1] ?? '').split(':');

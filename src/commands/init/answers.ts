@@ -11,6 +11,7 @@ import { loadConfig } from '../../config/load.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
 import {
   baseUrl,
+  GUESSABLE_KEY,
   GUESSABLE_SECRET,
   InvalidText,
   isShort,
@@ -142,9 +143,8 @@ export async function obtainSecret(init: Init, source: SecretSource): Promise<Fo
     throw new UserError(`${place === null ? 'The token' : `${place}: this`} is the API key`, OTHER_VALUE, 78);
   const accepted = { ...found, text: checked };
   if (!isGuessable(checked)) return accepted;
-  init.print(
-    `Warning: ${place === null ? '' : `${place}: `}${GUESSABLE_SECRET.what}. ${capitalized(GUESSABLE_SECRET.remedy)}.`,
-  );
+  const { what, remedy } = source.apiKey === undefined ? GUESSABLE_KEY : GUESSABLE_SECRET;
+  init.print(`Warning: ${place === null ? '' : `${place}: `}${what}. ${capitalized(remedy)}.`);
   if (place !== null) return accepted;
   const other = await obtainSecret(init, {
     ...source,

@@ -340,7 +340,7 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
   if (!/^y(?:es)?$/i.test(answer))
     throw new UserError(
       'Nothing was written',
-      'To keep the existing files, give --config in another directory: secrets are written beside it.',
+      'To keep the existing files, give --config in another directory; in the same one, the secrets are replaced too.',
       1,
     );
 }

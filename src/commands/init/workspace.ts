@@ -136,7 +136,11 @@ secrets:
     ],
     shared: [withComposeFile(folder, own)],
     start: 'docker compose up -d',
-    first: [],
+    first: isLoopback(apiUrl)
+      ? [
+          `in a container, ${new URL(apiUrl).hostname} (TIDEMARK_API_URL) is the container itself. Give an address that containers reach in ${own}.`,
+        ]
+      : [],
     database: 'the one of compose.yaml',
   };
 }
@@ -164,7 +168,8 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history, lis
     TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}`,
   };
   const lines = Object.entries(variables).map(([variable, value]) => `${variable}=${plainValue(variable, value)}\n`);
-  const page = listen === null ? LISTEN.exec(readIfThere(file))?.[0] : `TIDEMARK_LISTEN=${listen}`;
+  const installed = LISTEN.exec(readIfThere(file))?.[0];
+  const page = listen === null ? installed : `TIDEMARK_LISTEN=${listen}`;
   if (page !== undefined) lines.push(`${page}\n`);
   return {
     own: [
@@ -173,7 +178,11 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history, lis
       { path: join(settings, TOKEN_FILE), text: token === null ? '' : `${token}\n`, keepsOwner: true },
     ],
     shared: [],
-    start: `sudo config/systemd/install.sh ${name} && sudo systemctl enable --now tidemark@${name}`,
+    // install.sh writes the port, and the target of Prometheus from it.
+    start:
+      page !== undefined && page === installed
+        ? `sudo systemctl enable tidemark@${name} && sudo systemctl restart tidemark@${name}`
+        : `sudo config/systemd/install.sh ${name} && sudo systemctl enable --now tidemark@${name}`,
     first: [],
     database: databaseText(database),
   };

@@ -78,6 +78,11 @@ test('a secret that is a plain word is warned of', () => {
       ),
       remedy: 'Use a long random one.',
     });
+  expect(linesOf({ TIDEMARK_API_KEY: 'telemetry' })('api.key')).toMatchObject({
+    status: 'warn',
+    message: expect.stringMatching(/^TIDEMARK_API_KEY: this key is an ordinary word/),
+    remedy: 'Check that it is the complete key.',
+  });
   expect(linesOf({ TIDEMARK_LISTEN_PASSWORD: 'telemetry' })('listen_password')?.status).toBe('warn');
   expect(linesOf({ TIDEMARK_LISTEN_PASSWORD: 'horse staple' })('listen_password')?.status).not.toBe('warn');
 });

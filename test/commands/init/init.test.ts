@@ -669,7 +669,7 @@ describe('on a terminal', () => {
     expect([kept.code, kept.stderr]).toEqual([
       1,
       expect.stringMatching(
-        /To keep the existing files, give --config in another directory: secrets are written beside it\.$/m,
+        /To keep the existing files, give --config in another directory; in the same one, the secrets are replaced too\.$/m,
       ),
     ]);
     expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toBe('mine');
