@@ -196,6 +196,7 @@ if ! grep -q '^TIDEMARK_LISTEN=' "$settings/tidemark.env"; then
   while grep -qsE ":$port[\"'[:space:]]*\$" "$root"/etc/tidemark/*/tidemark.env; do port=$((port + 1)); done
   printf '\n# Status page, metrics and health.\nTIDEMARK_LISTEN=127.0.0.1:%s\n' "$port" >>"$settings/tidemark.env"
 fi
+chmod 0640 "$settings/tidemark.env"
 
 # A target for Prometheus. Where the page is not for this machine alone, by the name of the machine.
 listen=$(sed -n 's/^TIDEMARK_LISTEN=//p' "$settings/tidemark.env" | tail -n 1 | tr -d "\"'[:space:]")

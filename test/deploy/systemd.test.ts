@@ -344,7 +344,7 @@ describe.runIf(available())('the installation for systemd', () => {
     beforeAll(() => {
       addPrograms(
         root,
-        `cat chmod chown cp date env find grep head id install journalctl ls mkdir mv paste rm sed setpriv sort
+        `cat chgrp chmod chown cp date env find grep head id install journalctl ls mkdir mv paste rm sed setpriv sort
         systemctl tail tee xargs`.split(/\s+/),
       );
       mkdirSync(join(root, 'dev'), { recursive: true });
@@ -438,6 +438,13 @@ describe.runIf(available())('the installation for systemd', () => {
         },
       ],
       [
+        'chgrp -R',
+        () => {
+          const group = Number(/^tidemark-home:[^:]*:(\d+):/m.exec(readFileSync(join(root, 'etc/group'), 'utf8'))?.[1]);
+          expect(statSync(settings('home', 'tidemark_api_key')).gid).toBe(group);
+        },
+      ],
+      [
         'chown -R',
         () => expect([state(), state('tidemark.db')].map((path) => statSync(path).uid)).toEqual([uid(), uid()]),
       ],
@@ -454,6 +461,20 @@ describe.runIf(available())('the installation for systemd', () => {
         },
       ],
       ['install -d', () => expect(statSync(state()).mode & 0o777).toBe(0o700)],
+      [
+        'tidemark_listen_password',
+        () => {
+          for (const name of ['home', 'office']) {
+            const file = settings(name, 'tidemark.env');
+            const line = `TIDEMARK_LISTEN_PASSWORD_FILE=/etc/tidemark/${name}/tidemark_listen_password\n`;
+            const text = readFileSync(file, 'utf8');
+            expect(text.endsWith(line)).toBe(true);
+            writeFileSync(file, text.replace(line, ''));
+            const { mode, gid } = statSync(settings(name, 'tidemark_listen_password'));
+            expect([mode & 0o777, gid]).toEqual([0o640, statSync(settings(name, 'tidemark_api_key')).gid]);
+          }
+        },
+      ],
       [
         'TIDEMARK_LISTEN',
         () => {
@@ -476,13 +497,14 @@ describe.runIf(available())('the installation for systemd', () => {
       }
       for (const name of FILES) writeFileSync(state(name), name);
       writeFileSync(join(root, 'data', 'tidemark.db'), 'of the checkout');
+      writeFileSync(join(root, 'password'), 'the-password');
       writeFileSync(join(backups, '2026-11-22T0315.db'), 'the backup');
       const { status, stdout, stderr } = runInside(root, withoutSudo(script), {
         env: { KEY: 'the-key', TOKEN: 'the-token' },
       });
       expect([status, stderr]).toEqual([
         0,
-        expect.stringMatching(script.startsWith('for each') ? /damaged|state/ : /^$/),
+        expect.stringMatching(script.includes('--status') ? /damaged|state/ : /^$/),
       ]);
       const [, effect] = EFFECTS.find(([word]) => script.includes(word)) ?? [];
       if (effect === undefined) throw new Error('the command has no entry in EFFECTS');

@@ -774,7 +774,9 @@ async function pagesNaming(name: string): Promise<readonly string[]> {
     'alerts',
     'events',
   ];
-  const pages = await Promise.all(paths.map((path) => textOf(`${served.url}${path}`)));
+  // One after the other: a busy server refuses what waits too long.
+  const pages: string[] = [];
+  for (const path of paths) pages.push(await textOf(`${served.url}${path}`));
   expect(served.errors).toEqual([]);
   return pages;
 }

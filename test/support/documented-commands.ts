@@ -21,7 +21,7 @@ const PROGRAMS: ReadonlySet<string> = new Set(
   `tidemark tidemark-workspace init install.sh config/systemd/install.sh .ci/run
   npm npx node docker podman kubectl kustomize helm systemctl systemd-analyze journalctl git apt-get sudo ssh
   influx influxd influxdb3 victoria-metrics vmbackup promtool amtool sqlite3
-  curl jq sed cat cp mv rm mkdir rmdir ln ls head tail grep find sort tar chmod chown chcon install tee kill openssl
+  curl jq sed cat cp mv rm mkdir rmdir ln ls head tail grep find sort tar chmod chown chgrp chcon install tee kill openssl
   sh bash for while if cd umask export exec echo printf`.split(/\s+/),
 );
 

@@ -58,7 +58,7 @@ tidemark_ready * on (job, instance) group_left (workspace_id, workspace_name) ti
 | Kubernetes with the Prometheus operator | the PodMonitor of \`config/kubernetes/podmonitor\`, or the ServiceMonitor of the chart ([how](container.md#kubernetes)). They set \`job\`, \`workspace\`, and \`instance\` to NAMESPACE/WORKSPACE, so a pod that moves stays the same target |
 | Kubernetes without it | the first job below |
 | daemons that you start by hand | give each its own \`listen\` and \`data_dir\`; the second job below. In the directory \`tidemark\` beside your \`prometheus.yml\`, write a file \`NAME.yaml\` for each, with its address (\`listen\`) and a fixed \`instance\`: \`- {targets: ['127.0.0.1:9464'], labels: {workspace: NAME, instance: HOST/NAME}}\` |
-| systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus on another machine, first restrict the port by a firewall or set a password: write \`TIDEMARK_LISTEN_PASSWORD_FILE\` into \`tidemark.env\` ([who must read that file](container.md#without-a-container)). Then set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\`, run \`install.sh NAME\` again, and copy its file \`NAME.yaml\` into the directory \`tidemark\` beside the \`prometheus.yml\` of that machine. The address for all workspaces at once, after the passwords: \`sudo sed -i 's/^TIDEMARK_LISTEN=127.0.0.1:/TIDEMARK_LISTEN=0.0.0.0:/' /etc/tidemark/*/tidemark.env\`, then \`install.sh --all\` |
+| systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus on another machine, first restrict the port by a firewall or set a password ([below](#a-password-with-systemd)). Then set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\`, run \`install.sh NAME\` again, and copy its file \`NAME.yaml\` into the directory \`tidemark\` beside the \`prometheus.yml\` of that machine. The address for all workspaces at once, after the passwords: \`sudo sed -i 's/^TIDEMARK_LISTEN=127.0.0.1:/TIDEMARK_LISTEN=0.0.0.0:/' /etc/tidemark/*/tidemark.env\`, then \`install.sh --all\` |
 
 \`\`\`yaml
 scrape_configs:
@@ -95,6 +95,19 @@ alerting: {alertmanagers: [{static_configs: [{targets: ['127.0.0.1:9093']}]}]}
 \`\`\`
 
 The last line is the address of your Alertmanager: without one, nobody is notified. [Who is notified](#alerts).
+
+### A password with systemd
+
+The same for all workspaces, from the file \`password\`; afterwards restart the daemons, and give Prometheus the same file:
+
+\`\`\`sh
+for each in $(find /opt/tidemark/workspaces -type l ! -name '*.before' -printf '%f\\n'); do \\
+  sudo install -m 0640 -g "tidemark-$each" password "/etc/tidemark/$each/tidemark_listen_password"; \\
+  echo "TIDEMARK_LISTEN_PASSWORD_FILE=/etc/tidemark/$each/tidemark_listen_password" | sudo tee -a "/etc/tidemark/$each/tidemark.env" > /dev/null; \\
+done
+\`\`\`
+
+### Other rules of the scrape
 
 With a password, \`/metrics\` requires it, and a target without \`basic_auth\` is down with \`401 Unauthorized\`. Prometheus reads
 \`password_file\` only at a scrape: if it is missing, \`promtool check config\` succeeds and every target is down. Relative paths begin at the
