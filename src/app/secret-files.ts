@@ -31,8 +31,8 @@ interface SecretOrigin {
 export type ReadSecret = (file: string, origin: SecretOrigin) => Secret | null;
 
 /**
- * Creates a function that reads the files of tokens, or of the password. It reports a text that is not one, and a file that
- * cannot be used.
+ * Creates a function that reads the files of tokens, or of the password. It reports a text that is not one, and a file
+ * that cannot be used.
  */
 export function createSecretReader(
   { readFile, secrets, onUnusable }: SecretParts,

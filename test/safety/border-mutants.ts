@@ -150,8 +150,8 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     edits: [
       {
         file: 'observe/server.ts',
-        find: "if (url === '/healthz' || password === null",
-        replace: 'if (BY_ANY_NAME.has(url) || password === null',
+        find: "url === '/healthz' ? null : options.password()",
+        replace: 'BY_ANY_NAME.has(url) ? null : options.password()',
       },
     ],
   },
@@ -161,8 +161,8 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     edits: [
       {
         file: 'observe/server.ts',
-        find: "if (url === '/healthz' || password === null",
-        replace: 'if (password === null',
+        find: "url === '/healthz' ? null : options.password()",
+        replace: 'options.password()',
       },
     ],
   },

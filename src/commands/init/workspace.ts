@@ -158,11 +158,12 @@ function withComposeFile(folder: string, file: string): NewFile {
 }
 
 /** The settings of the unit tidemark@NAME; `install.sh` creates its user and gives it a port. */
-function systemdFiles({ name, folder, apiUrl, key, database, token, history, listen }: NewWorkspace): WorkspaceFiles {
+function systemdFiles(workspace: NewWorkspace): WorkspaceFiles {
+  const { name, folder, key, database, token, listen } = workspace;
   const settings = join(folder, name);
   const file = join(settings, 'tidemark.env');
   const variables = {
-    ...workspaceVariables(apiUrl, database, history),
+    ...workspaceVariables(workspace),
     TIDEMARK_API_KEY_FILE: `/etc/tidemark/${name}/${KEY_FILE}`,
     // An empty file means no token. A token that is written into it later is used.
     TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}`,
@@ -171,6 +172,7 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history, lis
   const installed = LISTEN.exec(readIfThere(file))?.[0];
   const page = listen === null ? installed : `TIDEMARK_LISTEN=${listen}`;
   if (page !== undefined) lines.push(`${page}\n`);
+  const isInstalled = page !== undefined && page === installed;
   return {
     own: [
       { path: file, text: `# Written by tidemark init. No quotes.\n${lines.join('')}`, keepsOwner: true },
@@ -179,10 +181,9 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history, lis
     ],
     shared: [],
     // install.sh writes the port, and the target of Prometheus from it.
-    start:
-      page !== undefined && page === installed
-        ? `sudo systemctl enable tidemark@${name} && sudo systemctl restart tidemark@${name}`
-        : `sudo config/systemd/install.sh ${name} && sudo systemctl enable --now tidemark@${name}`,
+    start: isInstalled
+      ? `sudo systemctl enable tidemark@${name} && sudo systemctl restart tidemark@${name}`
+      : `sudo config/systemd/install.sh ${name} && sudo systemctl enable --now tidemark@${name}`,
     first: [],
     database: databaseText(database),
   };
@@ -190,7 +191,7 @@ function systemdFiles({ name, folder, apiUrl, key, database, token, history, lis
 
 /** A directory next to those of the other workspaces, and a line in their list. */
 function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
-  const { name, folder, apiUrl, key, database, token, isTried, history } = workspace;
+  const { name, folder, key, database, token, isTried } = workspace;
   const list = join(folder, 'kustomization.yaml');
   if (!existsSync(list)) {
     throw new UserError(
@@ -206,7 +207,7 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
   const file = join(own, 'kustomization.yaml');
   const text = kustomization(name, {
     ...(isOfBase ? {} : NO_DATABASE),
-    ...workspaceVariables(apiUrl, database, history),
+    ...workspaceVariables(workspace),
   });
   const before = read(list);
   const entry = `  - ${yamlName(name)}`;
@@ -392,23 +393,17 @@ const NO_DATABASE = {
   TIDEMARK_INFLUX_KIND: '',
 };
 
-function workspaceVariables(
-  apiUrl: string,
-  database: NewWorkspace['database'],
-  history: string,
-): Record<string, string> {
-  return {
+/** The variables of a workspace that have a value. */
+function workspaceVariables({ apiUrl, database, history }: NewWorkspace): Record<string, string> {
+  const all = {
     TIDEMARK_API_URL: apiUrl,
-    ...(database === null
-      ? {}
-      : {
-          ...(database.url === '' ? {} : { TIDEMARK_INFLUX_URL: database.url }),
-          ...(database.org === '' ? {} : { TIDEMARK_INFLUX_ORG: database.org }),
-          ...(database.bucket === '' ? {} : { TIDEMARK_INFLUX_BUCKET: database.bucket }),
-          ...(database.kind === null ? {} : { TIDEMARK_INFLUX_KIND: database.kind }),
-        }),
-    ...(history === '' ? {} : { TIDEMARK_SYNC_HISTORY: history }),
+    TIDEMARK_INFLUX_URL: database?.url,
+    TIDEMARK_INFLUX_ORG: database?.org,
+    TIDEMARK_INFLUX_BUCKET: database?.bucket,
+    TIDEMARK_INFLUX_KIND: database?.kind,
+    TIDEMARK_SYNC_HISTORY: history,
   };
+  return Object.fromEntries(Object.entries(all).flatMap(([name, value]) => (value ? [[name, value]] : [])));
 }
 
 /** A value for environment files: systemd and Docker understand no common form of quotes. */
