@@ -14,7 +14,7 @@ import { type BackoffPolicy, backoffMs, retryVerdict } from '../core/retry.ts';
 import type { ServerClock } from '../core/server-clock.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { type Classified, classifyAnswer, readDate, readRateLimit } from './classify.ts';
-import { createPageSize, isBadRequest, limitFor, type PageKey, type PageLimits, takeSmaller } from './page-size.ts';
+import { createPageSize, isBadRequest, limitOf, type PageKey, type PageLimits, takeSmaller } from './page-size.ts';
 import { parseAccount, parseAlert, parseAlertPage, parseDevicePage, type TimeLimit, telemetrySteps } from './parse.ts';
 import type { RateLimiter, RateLimiterOptions } from './rate-limiter.ts';
 import {
@@ -186,7 +186,7 @@ async function sendPage<T extends { readonly nextCursor: Cursor | null }>(
   const { pageSize, options } = client;
   for (;;) {
     const usual = pageSize.limitFor(page.cursor);
-    const limit = limitFor(client, page);
+    const limit = limitOf(client, page);
     try {
       const reply = await send(client, buildSpec(limit), signal);
       if (limit === usual) pageSize.noteAnswered(limit);
@@ -194,7 +194,7 @@ async function sendPage<T extends { readonly nextCursor: Cursor | null }>(
       return reply;
     } catch (error) {
       if (isBadRequest(error)) await options.onRefused?.(signal);
-      const hasShrunk = isBadRequest(error) && limitFor(client, page) < limit;
+      const hasShrunk = isBadRequest(error) && limitOf(client, page) < limit;
       if (!hasShrunk && !takeSmaller(client, page, limit, error)) throw error;
     }
   }

@@ -52,7 +52,7 @@ export interface PageLimits {
 const MOST_SMALLER = 1000;
 
 /** The `limit` for a page. A chain of cursors keeps the limit that it began with. */
-export function limitFor({ pageSize, smaller }: PageLimits, { list, cursor }: PageKey): number {
+export function limitOf({ pageSize, smaller }: PageLimits, { list, cursor }: PageKey): number {
   const usual = pageSize.limitFor(cursor);
   return cursor === null ? Math.min(usual, smaller.get(list) ?? usual) : usual;
 }

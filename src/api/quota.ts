@@ -52,7 +52,7 @@ interface QuotaFigures {
   readonly turn: Turn;
 }
 
-const BURST = 3;
+const BURST_REQUESTS = 3;
 /** The highest limit per minute that is accepted without a plan. */
 const MOST_WITHOUT_PLAN = 30;
 /**
@@ -175,7 +175,7 @@ export function nextTurn(quota: Quota): Turn {
 
 function turnUnder({ log, share, arrivalMs, lastSentMs, blockedUntilMs }: Quota, terms: Terms): Turn {
   const every = intervalMs(terms, share);
-  const burst = terms.plan?.perMinute == null ? 1 : BURST;
+  const burst = terms.plan?.perMinute == null ? 1 : BURST_REQUESTS;
   const minute = budgetCeiling(minuteLimit(terms), share, MINUTE_MS);
   const day = budgetCeiling(dayLimit(terms), share, DAY_MS);
   return latest([
@@ -194,7 +194,7 @@ export function noteSent(quota: Quota, nowMs: number): void {
   log.add(nowMs);
   // The first request after a pause is sent alone: the other waiting requests must not follow at once.
   const isProbe = lastSentMs < Math.max(blockedUntilMs, terms.throttle.pausedUntilMs);
-  quota.arrivalMs = Math.max(quota.arrivalMs, nowMs) + intervalMs(terms, share) * (isProbe ? BURST : 1);
+  quota.arrivalMs = Math.max(quota.arrivalMs, nowMs) + intervalMs(terms, share) * (isProbe ? BURST_REQUESTS : 1);
   quota.lastSentMs = nowMs;
 }
 
@@ -291,7 +291,7 @@ function budgetCeiling(
   windowMs: number,
 ): { readonly cap: number; readonly windowMs: number } {
   const cap = budgetOf(limit, share);
-  return { cap, windowMs: windowMs + (limit - cap < BURST ? TRAVEL_MS : EARLY_MS) };
+  return { cap, windowMs: windowMs + (limit - cap < BURST_REQUESTS ? TRAVEL_MS : EARLY_MS) };
 }
 
 function latest(turns: readonly Turn[]): Turn {

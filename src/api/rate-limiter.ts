@@ -299,7 +299,7 @@ export function limitRequests(limiter: RateLimiter, most: number): Limited {
  * How far behind the server's clock the times in the ledger may be, because `Date` is truncated to the second and the
  * answer has travelled. Times that are read from the ledger count as this much later.
  */
-const RESOLUTION_MS = 2 * SECOND_MS;
+const LEDGER_TOLERANCE_MS = 2 * SECOND_MS;
 
 /** The booked requests, by the monotonic clock. */
 interface Spent {
@@ -389,12 +389,12 @@ export function createAccounting({ ledger, clock, serverClock }: AccountingOptio
       const timeMs = serverClock.nowMs();
       const { earliest } = localMs();
       const earlyAt = new Set(early.map(({ atMs }) => atMs));
-      const booked = ledger.bookedSince(timeMs - DAY_MS - RESOLUTION_MS).filter(({ atMs }) => !earlyAt.has(atMs));
+      const booked = ledger.bookedSince(timeMs - DAY_MS - LEDGER_TOLERANCE_MS).filter(({ atMs }) => !earlyAt.has(atMs));
       const ageMs = (times: BookingTimes): number =>
         times.atMs <= timeMs ? timeMs - times.atMs : earliest - (times.localMs ?? earliest);
-      const sentMs = booked.map((times) => monoMs - Math.max(0, ageMs(times) - RESOLUTION_MS));
+      const sentMs = booked.map((times) => monoMs - Math.max(0, ageMs(times) - LEDGER_TOLERANCE_MS));
       const now = nowMs();
-      const blockedMs = Math.min(LONGEST_BLOCK_MS, Math.max(0, ledger.blockedUntilMs(now) + RESOLUTION_MS - now));
+      const blockedMs = Math.min(LONGEST_BLOCK_MS, Math.max(0, ledger.blockedUntilMs(now) + LEDGER_TOLERANCE_MS - now));
       return {
         sentMs: [...sentMs, ...early.map((own) => own.monoMs)].sort((a, b) => a - b),
         blockedUntilMs: blockedMs > 0 ? monoMs + blockedMs : null,

@@ -99,7 +99,7 @@ interface PollRate {
 }
 
 /** The fraction of the time that checks may take: after a long check the pause is longer. */
-const CPU_SHARE = 0.05;
+const CHECK_TIME_SHARE = 0.05;
 
 /**
  * Checks repeatedly until a check returns a result. The checks take at most a twentieth of the time.
@@ -130,7 +130,7 @@ export async function pollUntil<T>(
 
 /** How long to pause after a check of this length, in ms. */
 export function restAfter(tookMs: number): number {
-  return tookMs / CPU_SHARE;
+  return tookMs / CHECK_TIME_SHARE;
 }
 
 /** Pieces of work that run side by side, each under its own name, started by a loop. */

@@ -59,11 +59,11 @@ export function deviceFacts(
     lastSeenMs: record.lastSeenAt === null ? null : nsToMs(record.lastSeenAt),
     lifecycle: record.lifecycleStatus,
     isLeftOut: filter.excludes(record),
-    ...(coverage.get(record.deviceId) ?? NOTHING_COVERED),
+    ...(coverage.get(record.deviceId) ?? NEVER_READ),
   }));
 }
 
-const NOTHING_COVERED = { covered: [], newestMs: null, beginsNs: null, days: [] };
+const NEVER_READ = { covered: [], newestMs: null, beginsNs: null, days: [] };
 
 /** The report rate of a device, measured or assumed, as plans and estimates use it. */
 export interface DeviceRate {

@@ -2,7 +2,7 @@
  * Signs of life of the loops: how `/healthz` distinguishes a loop that is stuck from one that rests.
  *
  * With each turn, a loop announces the longest time that it will rest. A loop that is overdue by more than
- * `STILL_AFTER_MS` is stuck: it waits for something that does not come, and a restart repairs that. A loop that has not
+ * `STUCK_AFTER_MS` is stuck: it waits for something that does not come, and a restart repairs that. A loop that has not
  * begun, or has ended in good order, is not watched. All times are those of the monotonic clock.
  */
 import type { Clock } from './ports.ts';
@@ -10,7 +10,7 @@ import type { HealthReport } from './status.ts';
 import { MINUTE_MS, SECOND_MS } from './time.ts';
 
 /** A loop that is overdue by more than this is stuck. */
-export const STILL_AFTER_MS = MINUTE_MS;
+export const STUCK_AFTER_MS = MINUTE_MS;
 
 /** The main loop ticks once a second; a longer interval is a process that was stopped or had no processor. */
 const PAUSED_FROM_MS = 5 * SECOND_MS;
@@ -104,7 +104,7 @@ export function beatingClock(clock: Clock, pulse: Pick<Pulse, 'begin'>): Clock {
 
 /** The answer of `/healthz`: only what a restart can repair is unhealthy. */
 export function healthOf(loops: readonly LoopState[]): HealthReport {
-  const still = loops.filter(({ idleMs }) => idleMs >= STILL_AFTER_MS);
+  const still = loops.filter(({ idleMs }) => idleMs >= STUCK_AFTER_MS);
   return {
     healthy: still.length === 0,
     reasons: still.map(

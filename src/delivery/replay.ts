@@ -12,7 +12,7 @@ import { isHourLine } from '../core/lines/line-reader.ts';
 import { STALLED_AFTER_MS } from '../core/retry.ts';
 import { END_OF_TIME, type ReadPiece, type ReadRange, type ScanPosition } from '../core/state/archive.ts';
 import type { ReplayArgs } from '../core/state/job-args.ts';
-import { isSameReplay, NO_COUNTS, type ReplayReport, type ReplayState } from '../core/state/replay.ts';
+import { canResume, NO_COUNTS, type ReplayReport, type ReplayState } from '../core/state/replay.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
 import { BATCH_LENGTH, type Deliverer, type DelivererParts } from './deliver.ts';
@@ -56,7 +56,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
   const { replays } = store;
   const before = replays.unfinished(target.destinationId);
   const nowMs = clock.nowMs();
-  const resumed = before !== null && isSameReplay(before, args, nowMs) ? before : null;
+  const resumed = before !== null && canResume(before, args, nowMs) ? before : null;
   const scope = resumed?.args ?? args;
   const range: ReadRange = { from: BigInt(scope.from), to: BigInt(scope.to), devices: scope.devices, kinds: 'all' };
   const job: Job = {

@@ -89,7 +89,7 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
   const { InfluxDB, setLogger } = client();
   // Without this the client writes to the console.
   setLogger({ error() {}, warn() {} });
-  const base = baseUrl(url);
+  const base = clientUrl(url);
   const agent = openAgent(base, { ca, proxies });
   const pair = basic ? basicAuthorization(token) : null;
   const authorization = pair === null ? {} : { authorization: pair };
@@ -147,7 +147,7 @@ export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions,
  * Origin and path, without the parts that the client cannot handle: query, fragment, credentials, and `/api/v2` at the
  * end.
  */
-export function baseUrl(url: string): string {
+export function clientUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname.replace(/\/+$/, '').replace(/\/api\/v2(?:\/write)?$/, '');
 }

@@ -11,7 +11,7 @@ import { type JsonRecord, parseJson } from '../core/json.ts';
 import type { ReadProblem } from '../core/state/verify.ts';
 import { plainText, serverAnswerText, withStep } from '../core/text.ts';
 import { type Conceal, concealing, describeFailure, type SettingNames, settingNames } from './answers.ts';
-import { baseUrl, basicAuthorization, openAgent, requestFunctionFor } from './connection.ts';
+import { basicAuthorization, clientUrl, openAgent, requestFunctionFor } from './connection.ts';
 import type { InfluxSinkOptions } from './sink.ts';
 
 /** The longest line of an answer, because answers are requested in pieces. */
@@ -44,7 +44,7 @@ export type ReadLines = (path: string, take: TakeLine, signal: AbortSignal) => P
 export function createReader(options: InfluxSinkOptions & { readonly basic: boolean }): ReadLines {
   const { timeoutMs, ca, proxies } = options;
   const influx = settingNames(options.name);
-  const base = baseUrl(options.url);
+  const base = clientUrl(options.url);
   const agent = openAgent(base, { ca, proxies });
   const token = options.token?.reveal() ?? '';
   const conceal = concealing(token);

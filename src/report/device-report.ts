@@ -21,7 +21,7 @@ import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import { idlePollDueMs } from '../scheduler/device-outlook.ts';
 import { type DeviceSnapshot, snapshotDevice } from './device-snapshot.ts';
 import { apiProblemText, dueAfter, type ReportParts } from './report.ts';
-import { coverageBar } from './series.ts';
+import { coverageCells } from './series.ts';
 
 /** The sources of the report on one device, in addition to those of the status report. */
 export interface DeviceReportParts extends ReportParts {
@@ -125,7 +125,7 @@ function wantedAndBar(
   const drawn: Interval = { from: maxNs(wanted.from, to - BAR_NS), to };
   const covered = coveredIntervals(telemetry.covered);
   const days = facts.daysOf(device.record.deviceId, Number(drawn.from / DAY_NS));
-  const { cells, cellNs } = coverageBar(drawn, { covered, days });
+  const { cells, cellNs } = coverageCells(drawn, { covered, days });
   return {
     wanted: [formatExact(wanted.from), formatExact(wanted.to)],
     bar: {

@@ -98,7 +98,7 @@ function hasAny({ devices }: ReadyParts['store']): boolean {
  * the time.
  */
 const FIRST_FILL_CHECK_MS = 10 * SECOND_MS;
-const CPU_SHARE = 0.02;
+const REPORT_TIME_SHARE = 0.02;
 
 interface FirstFillParts {
   readonly report: () => StatusReport;
@@ -121,7 +121,7 @@ export function createFirstFill({ report, ready, observe, clock, statusPage }: F
     dueMs = nowMs + FIRST_FILL_CHECK_MS;
     if (!ready().ready) return;
     const { devices, totals, destinations, freshness } = report();
-    dueMs = Math.max(dueMs, nowMs + (clock.monoMs() - nowMs) / CPU_SHARE);
+    dueMs = Math.max(dueMs, nowMs + (clock.monoMs() - nowMs) / REPORT_TIME_SHARE);
     const included = devices.filter(({ state }) => state !== 'excluded');
     const behindAfter = freshness.behind_after_seconds;
     if (included.length === 0 || !included.every((device) => isFilled(device, behindAfter))) return;

@@ -222,7 +222,7 @@ const LEAST_CELL_NS = 60n * SECOND_NS;
  * Computes a bar. A cell is covered if no part of it is missing. It counts as empty if it is covered and none of its
  * days has a reading: readings are counted by days, not by hours.
  */
-export function coverageBar(
+export function coverageCells(
   range: Interval,
   { covered, days }: { covered: Intervals; days: readonly DayReadings[] },
 ): { readonly cells: string; readonly cellNs: bigint } {

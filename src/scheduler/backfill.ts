@@ -328,7 +328,7 @@ interface BackfillRate {
 }
 
 /** The fraction of the time that is kept in reserve, for delivery and for more readings than estimated. */
-const RESERVE = 0.04;
+const TIME_RESERVE_FRACTION = 0.04;
 
 /** Creates the rate of a backfill that has sent nothing yet. */
 export function createBackfillRate(settings: RateSettings): BackfillRate {
@@ -339,7 +339,7 @@ export function createBackfillRate(settings: RateSettings): BackfillRate {
   let excess = { count: 0, atMs: startedMs };
   let left: number | null = null;
 
-  const untilMs = finishByMs === null ? null : finishByMs - (finishByMs - startedMs) * RESERVE;
+  const untilMs = finishByMs === null ? null : finishByMs - (finishByMs - startedMs) * TIME_RESERVE_FRACTION;
   const everyMs = (nowMs: EpochMs): number => {
     const perMinute = budgets().perMinute;
     const ofShare = maxShare === null || perMinute === null ? 0 : MINUTE_MS / (perMinute * maxShare);

@@ -16,9 +16,9 @@ export interface DayFigures extends QuotaWindowFigures {
 }
 
 /** The part of the day's budget that may be sent at once after a pause. */
-const BURST = 0.03;
+const BURST_FRACTION = 0.03;
 /** The part of the bucket that only live work may take. */
-const RESERVE = 0.5;
+const LIVE_RESERVE_FRACTION = 0.5;
 /**
  * The fraction of the quota outside our share that is left to other clients beyond their known use. Below half of it,
  * the throttle slows requests down.
@@ -78,7 +78,7 @@ export function withFigures(day: DayBudget, figures: DayFigures, nowMs: number):
   const perDay = Math.max(1, Math.min(figures.budget, theirs > 0 ? left : figures.budget));
   if (!isFirst) return { ...filled, minutePerMs, perDay, others };
   // Earlier requests of the day count, so that a restart adds no budget.
-  const tokens = Math.max(0, Math.min(burstOf(perDay), perDay * BURST - figures.spent));
+  const tokens = Math.max(0, Math.min(burstOf(perDay), perDay * BURST_FRACTION - figures.spent));
   return { share, perDay, minutePerMs, tokens, filledMs: nowMs, others };
 }
 
@@ -97,23 +97,23 @@ export function budgetAfterRequest(day: DayBudget, nowMs: number): DayBudget {
 export function freeAtMs(day: DayBudget, isLive: boolean, nowMs: number): number {
   if (!isLimited(day)) return nowMs;
   const burst = burstOf(day.perDay);
-  const missing = Math.min(burst, isLive ? 1 : 1 + burst * RESERVE) - tokensAt(day, nowMs);
+  const missing = Math.min(burst, isLive ? 1 : 1 + burst * LIVE_RESERVE_FRACTION) - tokensAt(day, nowMs);
   return missing <= 0 ? nowMs : nowMs + Math.ceil(missing / fillRate(day));
 }
 
 /** How many requests below the live lane may be sent at once; infinite if no limit is known. */
 export function spareAt(day: DayBudget, nowMs: number): number {
-  return isLimited(day) ? Math.max(0, tokensAt(day, nowMs) - burstOf(day.perDay) * RESERVE) : day.perDay;
+  return isLimited(day) ? Math.max(0, tokensAt(day, nowMs) - burstOf(day.perDay) * LIVE_RESERVE_FRACTION) : day.perDay;
 }
 
 /** How many requests are missing from the bucket before one below the live lane may be sent; 0 if no limit is known. */
 export function deficitAt(day: DayBudget, nowMs: number): number {
-  return isLimited(day) ? Math.max(0, burstOf(day.perDay) * RESERVE - tokensAt(day, nowMs)) : 0;
+  return isLimited(day) ? Math.max(0, burstOf(day.perDay) * LIVE_RESERVE_FRACTION - tokensAt(day, nowMs)) : 0;
 }
 
 /** Requests per ms by which the bucket fills; infinite if no limit is known. */
 export function fillRate({ perDay }: DayBudget): number {
-  return (perDay * (1 - BURST)) / DAY_MS;
+  return (perDay * (1 - BURST_FRACTION)) / DAY_MS;
 }
 
 /** Requests per ms within both the day's and the minute's budget; infinite if no limit is known. */
@@ -127,7 +127,7 @@ function isLimited({ perDay }: DayBudget): boolean {
 
 /** How many tokens the bucket holds. */
 function burstOf(perDay: number): number {
-  return Math.max(1, perDay * BURST);
+  return Math.max(1, perDay * BURST_FRACTION);
 }
 
 function tokensAt(day: DayBudget, nowMs: number): number {

@@ -9,13 +9,14 @@
 
 import { LISTING_LAG_MS } from '../core/device-coverage.ts';
 import type { PollSettings } from '../core/ports.ts';
-import { type EpochMs, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { type EpochMs, MINUTE_MS } from '../core/time.ts';
 import {
   certainWithinMs,
   isRegular,
   learnFromEmpty,
   learnFromPage,
   learnFromSeen,
+  RESOLUTION_MS,
   type ReportRate,
   UNKNOWN_RATE,
 } from './report-rate.ts';
@@ -23,8 +24,6 @@ import {
 /** Stands for an event that has never happened. */
 export const NEVER_MS = Number.NEGATIVE_INFINITY;
 
-/** Served times may be truncated to seconds on one side and not on the other. */
-const RESOLUTION_MS = SECOND_MS;
 /**
  * From this many missing pages on, the scan reads all of them from the newest end: a few more or fewer readings do not
  * matter.

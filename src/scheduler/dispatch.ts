@@ -42,7 +42,7 @@ import {
   enterStream,
   LONE_REST_MS,
   nextGoalGap,
-  openHistory,
+  openHistoryIn,
   type Planning,
   plannedMs,
   reopenDevice,
@@ -291,7 +291,7 @@ async function requestHistory(parts: DispatchParts, decision: HistoryDecision, s
   const { planner } = planning;
   // No request was left, or no page was understood: the recorded gap rests.
   if (!isUnderstood) planner.noteDecisionFailed(decision, { isOwn: true }, plannedMs(planning));
-  else planner.noteHistoryCommitted(decision, openHistory(planning, lane, deviceId));
+  else planner.noteHistoryCommitted(decision, openHistoryIn(planning, lane, deviceId));
   reopenDevice(planning, deviceId);
 }
 

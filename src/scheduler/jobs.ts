@@ -306,7 +306,7 @@ function endWithError(error: unknown): JobEnd {
  * A follower whose counter has not changed for this long is gone: several times the interval of a follower
  * (`commands/shared/do-or-follow.ts`).
  */
-const LOST_AFTER_MS = 30 * SECOND_MS;
+const FOLLOWER_GONE_AFTER_MS = 30 * SECOND_MS;
 
 /** The followers that are still there. Their counters have changed recently by our own monotonic clock. */
 interface Beats {
@@ -346,6 +346,6 @@ function createBeats(clock: Clock, left: readonly Job[]): Beats {
       );
     },
     isAlive: ({ id }) => seen.get(id)?.isAlive === true,
-    isLost: ({ id }) => clock.monoMs() - (seen.get(id)?.atMs ?? clock.monoMs()) >= LOST_AFTER_MS,
+    isLost: ({ id }) => clock.monoMs() - (seen.get(id)?.atMs ?? clock.monoMs()) >= FOLLOWER_GONE_AFTER_MS,
   };
 }

@@ -319,7 +319,7 @@ export function viewDevice({ parts, polled, isolated }: Planning, deviceId: stri
 }
 
 /** Returns the missing history of a device in a lane: its own, and the part that the lane's goal wants. */
-export function openHistory(planning: Planning, lane: GoalLane, deviceId: string): OpenHistory {
+export function openHistoryIn(planning: Planning, lane: GoalLane, deviceId: string): OpenHistory {
   if (!planning.polled.has(deviceId)) return NOTHING_OPEN;
   const now = planning.loneWork === null ? viewDevice(planning, deviceId) : null;
   const own = lane === 'first-history' && now !== null ? now.view.open : NOTHING_OPEN;
@@ -347,7 +347,7 @@ export function reopenDevice(planning: Planning, deviceId: string): void {
   const isOwn = loneWork === null && viewDevice(planning, deviceId) !== null;
   for (const lane of HISTORY_LANES) {
     if (goals[lane] === null && !(isOwn && lane === 'first-history')) continue;
-    planner.setOpenHistory(lane, deviceId, openHistory(planning, lane, deviceId));
+    planner.setOpenHistory(lane, deviceId, openHistoryIn(planning, lane, deviceId));
   }
 }
 
@@ -359,7 +359,7 @@ export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): 
   if (lane === 'backfill') planner.restBackfill(Number.NEGATIVE_INFINITY);
   for (const deviceId of polled) {
     if (before?.covers(deviceId) !== true && goal?.covers(deviceId) !== true) continue;
-    planner.setOpenHistory(lane, deviceId, openHistory(planning, lane, deviceId));
+    planner.setOpenHistory(lane, deviceId, openHistoryIn(planning, lane, deviceId));
   }
   planning.wakeUp.notify();
 }

@@ -29,8 +29,8 @@ const MEMORY_GAPS = 4;
 const PATIENCE = 4;
 /** A device whose next reading is certain within this many intervals reports regularly. */
 const REGULAR = 1.5;
-/** Served times may be truncated to seconds. */
-const RESOLUTION_MS = 1000;
+/** Served times may be truncated to seconds, on one side and not on the other. */
+export const RESOLUTION_MS = 1000;
 /** The factor by which a request that came too early lowers the estimated rate. */
 const SLOWER = 1.5;
 

@@ -375,7 +375,7 @@ interface CursorSignature {
   readonly alphabet: 'base64' | 'base64url';
 }
 
-const VERSION = 1;
+const CURSOR_VERSION = 1;
 const SIGNATURE_BYTES = 12;
 
 /**
@@ -388,7 +388,7 @@ const SIGNATURE_BYTES = 12;
 function signCursor(content: CursorContent, { secret, alphabet }: CursorSignature): string {
   const { kind, workspaceId, deviceId, issuedAtMs, parameters, position } = content;
   const payload = Buffer.from(
-    JSON.stringify([VERSION, kind, workspaceId, deviceId, issuedAtMs, parameters, ...position]),
+    JSON.stringify([CURSOR_VERSION, kind, workspaceId, deviceId, issuedAtMs, parameters, ...position]),
   );
   const signature = createHmac('sha256', secret).update(payload).digest().subarray(0, SIGNATURE_BYTES);
   return Buffer.concat([signature, payload]).toString(alphabet);
@@ -404,7 +404,7 @@ export function openCursor(text: string, signature: CursorSignature): CursorCont
 
 function parsePayload(json: string): CursorContent | null {
   const parts = parseJson(json);
-  if (!Array.isArray(parts) || parts[0] !== VERSION) return null;
+  if (!Array.isArray(parts) || parts[0] !== CURSOR_VERSION) return null;
   const [, kind, workspaceId, deviceId, issuedAtMs, parameters, ...position] = parts.map(String);
   if (kind !== 'devices' && kind !== 'alerts' && kind !== 'telemetry') return null;
   if (workspaceId === undefined || deviceId === undefined || parameters === undefined) return null;

@@ -2,7 +2,7 @@
  * Heartbeats of loops: a stuck loop, a resting one, and a process that was suspended for a while.
  */
 import { describe, expect, test } from 'vitest';
-import { beatingClock, createHeartbeats, healthOf, STILL_AFTER_MS } from '../../src/core/heartbeats.ts';
+import { beatingClock, createHeartbeats, healthOf, STUCK_AFTER_MS } from '../../src/core/heartbeats.ts';
 import type { Clock } from '../../src/core/ports.ts';
 
 function open() {
@@ -16,7 +16,7 @@ describe('a loop', () => {
     const { time, beats, isHealthy } = open();
     const pulse = beats.openPulse('delivery influx');
     pulse.beat(5000);
-    time.ms += 5000 + STILL_AFTER_MS - 1;
+    time.ms += 5000 + STUCK_AFTER_MS - 1;
     expect(isHealthy()).toBe(true);
     time.ms += 1;
     expect(healthOf(beats.loops())).toEqual({
@@ -45,7 +45,7 @@ describe('a loop', () => {
     pulse.beat(15_000);
     pulse.sign(600_000);
     pulse.sign(1);
-    time.ms += 600_000 + STILL_AFTER_MS - 1;
+    time.ms += 600_000 + STUCK_AFTER_MS - 1;
     expect(isHealthy()).toBe(true);
     time.ms += 1;
     expect(isHealthy()).toBe(false);

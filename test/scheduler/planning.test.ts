@@ -23,7 +23,7 @@ import {
   noteLimitMismatch,
   notePlanChanged,
   noteWithdrawn,
-  openHistory,
+  openHistoryIn,
   type Planning,
   phaseOf,
   plannedMs,
@@ -167,11 +167,11 @@ describe('a device', () => {
     const { planning } = createWorld(state);
     beginPlanning(planning, { areListed: true });
     setGoal(planning, 'backfill', countingGoal('a').goal);
-    expect(openHistory(planning, 'backfill', 'a').rest).toBe(1000);
+    expect(openHistoryIn(planning, 'backfill', 'a').rest).toBe(1000);
     expect(viewDevice(planning, 'a')).not.toBeNull();
     removeDevice(planning, 'a');
     expect(viewDevice(planning, 'a')).toBeNull();
-    expect(openHistory(planning, 'backfill', 'a')).toEqual({ day: 0, week: 0, rest: 0 });
+    expect(openHistoryIn(planning, 'backfill', 'a')).toEqual({ day: 0, week: 0, rest: 0 });
     expect(nextGoalGap(planning, { lane: 'backfill', deviceId: 'a', recency: 'rest' })).toBeNull();
   });
 
@@ -233,14 +233,14 @@ describe('a goal', () => {
     beginPlanning(planning, { areListed: true });
     const { goal, counts } = countingGoal('a');
     setGoal(planning, 'backfill', goal);
-    expect(openHistory(planning, 'backfill', 'a').rest).toBe(1000);
+    expect(openHistoryIn(planning, 'backfill', 'a').rest).toBe(1000);
     for (const lane of ['live', 'backfill'] as const) {
       noteBooked(planning, { lane, stream: 'telemetry', deviceId: 'a' });
       noteCommitted(planning, { lane, newReadings: 1, newPoints: 1 });
     }
     expect(counts).toEqual({ sent: 1, committed: 1 });
     setGoal(planning, 'backfill', null);
-    expect(openHistory(planning, 'backfill', 'a').rest).toBe(0);
+    expect(openHistoryIn(planning, 'backfill', 'a').rest).toBe(0);
   });
 });
 

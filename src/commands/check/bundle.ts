@@ -94,7 +94,7 @@ function configuration({ file, keys, proxies }: DescribedConfig) {
 }
 
 /** Beyond this number, devices appear as counts only. */
-const MOST_DEVICES = 100;
+const MOST_BUNDLED_DEVICES = 100;
 
 type State = NonNullable<CheckParts['read']['state']>;
 
@@ -116,7 +116,7 @@ function status(config: State, names: Pseudonyms): unknown {
 function pseudonymousDevices(devices: StatusReport['devices'], names: Pseudonyms) {
   const byState: Record<string, number> = {};
   for (const { state } of devices) byState[state] = (byState[state] ?? 0) + 1;
-  const worst = [...devices].sort((a, b) => devicePriority(b) - devicePriority(a)).slice(0, MOST_DEVICES);
+  const worst = [...devices].sort((a, b) => devicePriority(b) - devicePriority(a)).slice(0, MOST_BUNDLED_DEVICES);
   return { devices_by_state: byState, devices_worst: worst.map((device) => deviceReport(device, names)) };
 }
 

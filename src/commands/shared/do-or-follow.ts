@@ -153,8 +153,8 @@ const BEAT_EVERY_MS = 5 * SECOND_MS;
 const SEEN_WITHIN_MS = 5 * SECOND_MS;
 
 /** After this time without a heartbeat the lock is checked. After the longer time the daemon counts as stuck. */
-const STILL_AFTER_MS = 5 * SECOND_MS;
-const LOST_AFTER_MS = MINUTE_MS;
+const LOCK_CHECK_AFTER_MS = 5 * SECOND_MS;
+const DAEMON_STUCK_AFTER_MS = MINUTE_MS;
 
 /** When the command first reports that it waits for other work, and how often it repeats that. */
 const WAITING_AFTER_MS = 3 * SECOND_MS;
@@ -246,17 +246,17 @@ function handleUpdate(parts: FollowParts, job: Job, seen: Seen): boolean {
     seen.reportWaitAtMs = nowMs + REPORT_WAIT_EVERY_MS;
     parts.onWaiting?.();
   }
-  if (nowMs - seen.movedAtMs >= STILL_AFTER_MS) missDaemon(parts, job, nowMs - seen.movedAtMs);
+  if (nowMs - seen.movedAtMs >= LOCK_CHECK_AFTER_MS) missDaemon(parts, job, nowMs - seen.movedAtMs);
   return true;
 }
 
 /** Checks a job without heartbeats. @throws UserError if the daemon is gone. */
 function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
-  if (stillMs < LOST_AFTER_MS && (parts.isLocked() || stillMs < (parts.awaitMs ?? 0))) return;
+  if (stillMs < DAEMON_STUCK_AFTER_MS && (parts.isLocked() || stillMs < (parts.awaitMs ?? 0))) return;
   // The daemon may have ended the job just now, while it stopped.
   if (jobNow(parts, id).end !== null) return;
   if (!parts.board.withdraw(id)) parts.board.cancel(id);
-  if (stillMs >= LOST_AFTER_MS)
+  if (stillMs >= DAEMON_STUCK_AFTER_MS)
     throw new UserError(
       'The daemon has not responded for a minute; the progress is kept',
       'Check the log of the daemon, restart it if it hangs, and run the command again.',

@@ -44,7 +44,7 @@ export interface ReplayState {
 const CONTINUED_WITHIN_MS = 7 * DAY_MS;
 
 /** Whether the arguments are those of the unfinished replay. */
-export function isSameReplay(before: ReplayState, args: ReplayArgs, nowMs: EpochMs): boolean {
+export function canResume(before: ReplayState, args: ReplayArgs, nowMs: EpochMs): boolean {
   const keyOf = ({ devices, typed }: ReplayArgs): string => JSON.stringify([typed.from, typed.to, [...devices].sort()]);
   const ageMs = nowMs - before.begunMs;
   return keyOf(before.args) === keyOf(args) && ageMs < CONTINUED_WITHIN_MS;

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { cell, columnsOf, row, WIDTH, wrap } from '../../../src/commands/shared/layout.ts';
 import { type Interval, lengthNs, normalize, subtract } from '../../../src/core/intervals.ts';
 import { DAY_NS, HOUR_NS } from '../../../src/core/time.ts';
-import { coverageBar } from '../../../src/report/series.ts';
+import { coverageCells } from '../../../src/report/series.ts';
 
 /** Words of any length in any script, as a line holds them. */
 const anyLine = fc
@@ -57,7 +57,7 @@ describe('the bar', () => {
       { from: 0n, to: 2n * DAY_NS },
       { from: 2n * DAY_NS + HOUR_NS, to: 30n * DAY_NS },
     ]);
-    const { cells, cellNs } = coverageBar(span, { covered: held, days: days.filter(({ day }) => day !== 29) });
+    const { cells, cellNs } = coverageCells(span, { covered: held, days: days.filter(({ day }) => day !== 29) });
     expect(cellNs).toBe(DAY_NS / 2n);
     expect(cells).toBe(`####.${'#'.repeat(53)}--`);
   });
@@ -70,12 +70,12 @@ describe('the bar', () => {
         const held = normalize(
           pieces.map(([from, length]) => ({ from: BigInt(from) * HOUR_NS, to: BigInt(from + length) * HOUR_NS })),
         );
-        const { cells, cellNs } = coverageBar(drawn, { covered: held, days });
+        const { cells, cellNs } = coverageCells(drawn, { covered: held, days });
         expect(cells.length).toBeLessThanOrEqual(60);
         expect(BigInt(cells.length) * cellNs).toBeGreaterThanOrEqual(drawn.to);
         expect(!cells.includes('.')).toBe(lengthNs(subtract([drawn], held)) === 0n);
       }),
     );
-    expect(coverageBar({ from: 5n, to: 5n }, { covered: [], days }).cells).toBe('');
+    expect(coverageCells({ from: 5n, to: 5n }, { covered: [], days }).cells).toBe('');
   });
 });

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { ReplayArgs } from '../../../src/core/state/job-args.ts';
 import {
-  isSameReplay,
+  canResume,
   NO_COUNTS,
   type ReplayState,
   readReplayReports,
@@ -31,7 +31,7 @@ test.each<[string, Partial<ReplayArgs>, number, boolean]>([
   ['the same words almost a week later', {}, 7 * DAY_MS - 1, true],
   ['the same words a week later', {}, 7 * DAY_MS, false],
 ])('%s: continues, or begins anew', (_what, changes, laterMs, isSame) => {
-  expect(isSameReplay(BEFORE, { ...ARGS, ...changes }, 1000 + laterMs)).toBe(isSame);
+  expect(canResume(BEFORE, { ...ARGS, ...changes }, 1000 + laterMs)).toBe(isSame);
 });
 
 const REPORT = {
