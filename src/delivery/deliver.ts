@@ -33,11 +33,11 @@ import {
 import {
   type BatchSize,
   type BlockFacts,
+  type Concurrency,
   createBatchSize,
-  createPatience,
-  createWidth,
-  type Patience,
-  type Width,
+  createConcurrency,
+  createDeliveryBackoff,
+  type DeliveryBackoff,
 } from './flow-control.ts';
 import { type ControlLines, createControlLines, type Sent, sendBatch, sendKept } from './send-batch.ts';
 
@@ -90,9 +90,9 @@ interface Delivery extends DelivererParts {
   readonly destination: Destination;
   readonly controls: ControlLines;
   readonly batchSize: BatchSize;
-  readonly width: Width;
-  readonly patience: Patience;
-  readonly noteBlocked: (patience: Patience) => void;
+  readonly concurrency: Concurrency;
+  readonly backoff: DeliveryBackoff;
+  readonly noteBlocked: (backoff: DeliveryBackoff) => void;
   readonly wakeUp: WakeUp;
   /** Batches that were sent and are not acknowledged yet, in the order of the log. */
   underWay: UnderWay[];
@@ -133,7 +133,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
   const { name } = options.sink;
   const destination = openDestination(parts, options);
   const controls = createControlLines();
-  const patience = createPatience(name, parts);
+  const backoff = createDeliveryBackoff(name, parts);
   const wakeUp = createWakeUp(clock);
   const delivery: Delivery = {
     ...parts,
@@ -141,10 +141,10 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     destination,
     controls,
     batchSize: createBatchSize(options.batchLines),
-    width: createWidth(),
+    concurrency: createConcurrency(),
     underWay: [],
     prepared: null,
-    patience,
+    backoff,
     noteBlocked: createBlockNote(store, destination.id),
     wakeUp,
     delivered: 0,
@@ -159,10 +159,10 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     run: async (signal) => await repeat(clock, (stop) => deliverAll(delivery, stop), signal),
     pendingLines: () => store.backlog(destination.id()).pendingLines,
     deliveredLines: () => delivery.delivered,
-    blockedReason: patience.blockedReason,
-    isBlockedByAnswer: patience.isBlockedByAnswer,
-    nextAttemptInMs: patience.nextAttemptInMs,
-    blockedForMs: patience.blockedForMs,
+    blockedReason: backoff.blockedReason,
+    isBlockedByAnswer: backoff.isBlockedByAnswer,
+    nextAttemptInMs: backoff.nextAttemptInMs,
+    blockedForMs: backoff.blockedForMs,
     resend: async (lines, signal) => {
       const served = await destination.open(signal);
       return 'sink' in served ? await sendBatch(delivery, served, { lines }, signal) : served;
@@ -172,28 +172,28 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
 
 /** Delivers until no line is left or the delivery is blocked. Returns how long to rest, in ms. */
 async function deliverAll(delivery: Delivery, signal: AbortSignal): Promise<number> {
-  const { patience, noteBlocked, wakeUp } = delivery;
+  const { backoff, noteBlocked, wakeUp } = delivery;
   let outcome = await deliverOrBlock(delivery, signal);
   for (; outcome === 'moved'; outcome = await deliverOrBlock(delivery, signal)) {
-    patience.noteMoved();
-    noteBlocked(patience);
+    backoff.noteMoved();
+    noteBlocked(backoff);
     signal.throwIfAborted();
   }
   if (outcome !== 'idle') {
     // The prepared batch would take memory for as long as the outage lasts.
     delivery.prepared = null;
-    const waitMs = patience.noteBlocked(outcome, delivery.withheld);
-    noteBlocked(patience);
+    const waitMs = backoff.noteBlocked(outcome, delivery.withheld);
+    noteBlocked(backoff);
     return waitMs;
   }
-  patience.noteMoved();
-  noteBlocked(patience);
+  backoff.noteMoved();
+  noteBlocked(backoff);
   await wakeUp.wait(REST_MS, signal);
   return LINGER_MS;
 }
 
 /** Creates a function that stores why a delivery is blocked, for a `--status` without the daemon. */
-function createBlockNote(store: Store, id: () => number): (patience: Patience) => void {
+function createBlockNote(store: Store, id: () => number): (backoff: DeliveryBackoff) => void {
   const noteReason = createFactNote(store, () => blockedFact(id()));
   const noteAnswer = createFactNote(store, () => blockedByAnswerFact(id()));
   return ({ blockedReason, isBlockedByAnswer }) => {
@@ -231,17 +231,17 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
  * first one. Live lines are sent before history, and batches are acknowledged in the order of the log.
  */
 async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Outcome> {
-  const { clock, destination, underWay, width } = delivery;
+  const { clock, destination, underWay, concurrency } = delivery;
   delivery.withheld = 0;
   const served = await destination.open(signal);
   if (!('sink' in served)) return served;
-  while (underWay.length < width.batches() && sendNext(delivery, served, signal));
+  while (underWay.length < concurrency.batches() && sendNext(delivery, served, signal));
   const [first] = underWay;
   if (first === undefined) {
-    width.reset();
+    concurrency.reset();
     return 'idle';
   }
-  if (width.isMoving()) {
+  if (concurrency.isMoving()) {
     // The current request is written to the network first.
     await clock.sleep(0);
     prepareNext(delivery, served);
@@ -268,13 +268,13 @@ function isAccepted({ batch }: BatchSpan, { resolution, rejected }: Sent): boole
 
 /** Sends the next batch. Returns whether there was one. */
 function sendNext(delivery: Delivery, served: ServedDestination, signal: AbortSignal): boolean {
-  const { clock, underWay, width } = delivery;
+  const { clock, underWay, concurrency } = delivery;
   const next = nextBatch(delivery);
   delivery.prepared = null;
   if (next === null) return false;
   const { lane, from, batch } = next;
   // If several batches are under way at once, none of them keeps its text.
-  const packed = next.packed ?? (width.batches() > 1 ? packOf(served, batch) : undefined);
+  const packed = next.packed ?? (concurrency.batches() > 1 ? packOf(served, batch) : undefined);
   const startedMs = clock.monoMs();
   const result = sendKept(delivery, served, { batch, packed }, signal).then((sent) => ({
     sent,
@@ -346,7 +346,7 @@ function prepareNext(delivery: Delivery, served: ServedDestination): void {
  * @returns why the rest of the batch is blocked; `null` if the position has moved
  */
 async function record(delivery: Delivery, next: BatchSpan, { sent, tookMs }: Result): Promise<Blocked | null> {
-  const { store, clock, destination, width } = delivery;
+  const { store, clock, destination, concurrency } = delivery;
   const { lane, from, batch } = next;
   delivery.withheld = batch.count;
   const { resolution, rejected, missing } = sent;
@@ -360,7 +360,7 @@ async function record(delivery: Delivery, next: BatchSpan, { sent, tookMs }: Res
     delivery.delivered += resolution.acceptedLines;
     report(delivery, sent, tookMs);
   }
-  if (isAccepted(next, sent)) width.noteAccepted(tookMs);
+  if (isAccepted(next, sent)) concurrency.noteAccepted(tookMs);
   else await dropUnderWay(delivery);
   delivery.withheld = batch.count - resolution.resolved;
   return resolution.blocked;
@@ -368,7 +368,7 @@ async function record(delivery: Delivery, next: BatchSpan, { sent, tookMs }: Res
 
 /** Drops the batches that are under way, after they have ended. The position has not passed them. */
 async function dropUnderWay(delivery: Delivery): Promise<void> {
-  delivery.width.reset();
+  delivery.concurrency.reset();
   await Promise.allSettled(delivery.underWay.map(({ result }) => result));
   delivery.underWay = [];
 }

@@ -43,7 +43,7 @@ export function createBatchSize(most: number): BatchSize {
 }
 
 /** How many batches may be under way at once. */
-export interface Width {
+export interface Concurrency {
   batches(): number;
   /** Whether the last batch was accepted, so that the next one is prepared during a write. */
   isMoving(): boolean;
@@ -66,7 +66,7 @@ const TOO_SLOW_MS = 5 * SECOND_MS;
  * Starts with one batch. Some databases answer only after a flush to disk (InfluxDB 3 after about a second), however
  * little is written. Each slow answer allows one more batch to be under way.
  */
-export function createWidth(): Width {
+export function createConcurrency(): Concurrency {
   let batches = 1;
   let isMoving = false;
   return {
@@ -105,7 +105,7 @@ export interface BlockFacts {
  * Decides how long to wait for a destination that accepts nothing: longer after each attempt. It emits an event when
  * the delivery becomes blocked and when it resumes.
  */
-export interface Patience extends BlockFacts {
+export interface DeliveryBackoff extends BlockFacts {
   /**
    * Records that lines are kept.
    *
@@ -179,14 +179,14 @@ function isSame(a: UnknownRefusal | undefined, b: UnknownRefusal | undefined): b
  *
  * @param destination the name of the destination, for its events.
  */
-export function createPatience(
+export function createDeliveryBackoff(
   destination: string,
   {
     random,
     observe,
     clock,
   }: { readonly random: Random; readonly observe: Observe; readonly clock: Pick<Clock, 'monoMs'> },
-): Patience {
+): DeliveryBackoff {
   let block: Block | null = null;
   return {
     blockedReason: () => block?.reason ?? null,

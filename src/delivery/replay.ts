@@ -17,7 +17,7 @@ import type { Store } from '../core/state/state.ts';
 import { type EpochNs, formatExact, SECOND_MS } from '../core/time.ts';
 import { BATCH_LENGTH, type Deliverer, type DelivererParts } from './deliver.ts';
 import type { Blocked } from './destination.ts';
-import { type BatchSize, createBatchSize, createPatience, type Patience } from './flow-control.ts';
+import { type BatchSize, createBatchSize, createDeliveryBackoff, type DeliveryBackoff } from './flow-control.ts';
 import type { Sent } from './send-batch.ts';
 
 /** The ports and the rate limit of a replay. */
@@ -98,7 +98,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
       to,
       devices_done: job.devicesDone,
       devices: range.devices.length > 0 ? new Set(range.devices).size : store.devices().length,
-      blocked_reason: job.sender.patience.blockedReason(),
+      blocked_reason: job.sender.backoff.blockedReason(),
     }),
   };
 }
@@ -289,7 +289,7 @@ function sentWhole({ pieces }: Load, { notAccepted }: LoadSent, { devices }: Rea
 /** Sends at the allowed rate, after live delivery, batch by batch, until all lines of a load are resolved. */
 interface Sender extends Pick<ReplayParts, 'store' | 'clock' | 'maxRate' | 'isBeside'> {
   readonly target: Target;
-  readonly patience: Patience;
+  readonly backoff: DeliveryBackoff;
   readonly batchSize: BatchSize;
   /** When the rate allows the next batch, by the monotonic clock. */
   freeAtMs: number;
@@ -302,14 +302,14 @@ interface Sender extends Pick<ReplayParts, 'store' | 'clock' | 'maxRate' | 'isBe
 const LIVE_FIRST = { checkMs: 50, mostMs: SECOND_MS };
 
 function createSender(target: Target, { store, clock, batchLines, maxRate, isBeside, ...parts }: ReplayParts): Sender {
-  const patience = createPatience(target.name, { ...parts, clock });
+  const backoff = createDeliveryBackoff(target.name, { ...parts, clock });
   return {
     target,
     store,
     clock,
     maxRate,
     isBeside,
-    patience,
+    backoff,
     batchSize: createBatchSize(batchLines),
     freeAtMs: clock.monoMs(),
   };
@@ -331,7 +331,7 @@ interface LoadSent {
  * @returns the result; `null` if no progress was made for ten minutes
  */
 async function sendLoad(sender: Sender, lines: readonly string[], signal: AbortSignal): Promise<LoadSent | null> {
-  const { clock, patience } = sender;
+  const { clock, backoff } = sender;
   const sent: LoadSent = { rejected: [], missing: [], notAccepted: new Set(), beyond: 0 };
   let movedMs = clock.monoMs();
   for (let from = 0; from < lines.length; ) {
@@ -340,9 +340,9 @@ async function sendLoad(sender: Sender, lines: readonly string[], signal: AbortS
     const { resolved, blocked } = await sendSome(sender, batch, { from, sent, signal });
     from += resolved;
     if (resolved > 0) movedMs = clock.monoMs();
-    if (blocked === null) patience.noteMoved();
+    if (blocked === null) backoff.noteMoved();
     else if (clock.monoMs() - movedMs >= STALLED_AFTER_MS) return null;
-    else await clock.sleep(patience.noteBlocked(blocked, batch.length - resolved), signal);
+    else await clock.sleep(backoff.noteBlocked(blocked, batch.length - resolved), signal);
   }
   return sent;
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { WriteAnswer } from '../../src/core/ports.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { type Blocked, IF_IT_LASTS, judge, RETRY_HINT } from '../../src/delivery/destination.ts';
-import { blockAfter, createBatchSize, createPatience } from '../../src/delivery/flow-control.ts';
+import { blockAfter, createBatchSize, createDeliveryBackoff } from '../../src/delivery/flow-control.ts';
 
 /** The block that follows from an answer. */
 function judgedBlocked(answer: WriteAnswer): Blocked {
@@ -31,43 +31,44 @@ test('a batch is halved after one that was too large, and grows again after many
 test('the next attempt of a blocked delivery is known, and none of one that moves', () => {
   let nowMs = 5000;
   const clock = { monoMs: () => nowMs };
-  const patience = createPatience('influx', { random: () => 0, observe: () => {}, clock });
+  const backoff = createDeliveryBackoff('influx', { random: () => 0, observe: () => {}, clock });
   const down = { message: 'connection refused', hint: RETRY_HINT, isAnswer: false, needsPerson: false, waitMs: null };
-  expect(patience.nextAttemptInMs()).toBeNull();
-  const waitMs = patience.noteBlocked(down, 1);
-  expect(patience.nextAttemptInMs()).toBe(waitMs);
+  expect(backoff.nextAttemptInMs()).toBeNull();
+  const waitMs = backoff.noteBlocked(down, 1);
+  expect(backoff.nextAttemptInMs()).toBe(waitMs);
   nowMs += waitMs - 100;
-  expect(patience.nextAttemptInMs()).toBe(100);
+  expect(backoff.nextAttemptInMs()).toBe(100);
   // While it is made.
   nowMs += 30_000;
-  expect(patience.nextAttemptInMs()).toBe(0);
-  expect(patience.noteBlocked({ ...down, waitMs: MINUTE_MS }, 1)).toBeGreaterThanOrEqual(MINUTE_MS);
-  expect(patience.nextAttemptInMs()).toBeGreaterThanOrEqual(MINUTE_MS);
-  patience.noteMoved();
-  expect(patience.nextAttemptInMs()).toBeNull();
+  expect(backoff.nextAttemptInMs()).toBe(0);
+  expect(backoff.noteBlocked({ ...down, waitMs: MINUTE_MS }, 1)).toBeGreaterThanOrEqual(MINUTE_MS);
+  expect(backoff.nextAttemptInMs()).toBeGreaterThanOrEqual(MINUTE_MS);
+  backoff.noteMoved();
+  expect(backoff.nextAttemptInMs()).toBeNull();
 });
 
 test('a delivery is blocked since the first attempt that failed, with the step that its message does not have', () => {
   let nowMs = 0;
-  const patience = createPatience('influx', { random: () => 0, observe: () => {}, clock: { monoMs: () => nowMs } });
-  expect(patience.blockedForMs()).toBeNull();
+  const backoff = createDeliveryBackoff('influx', {
+    random: () => 0,
+    observe: () => {},
+    clock: { monoMs: () => nowMs },
+  });
+  expect(backoff.blockedForMs()).toBeNull();
   const down = judgedBlocked({ kind: 'later', message: 'HTTP 503', waitMs: null, status: 503 });
-  patience.noteBlocked(down, 1);
+  backoff.noteBlocked(down, 1);
   nowMs += 70_000;
-  patience.noteBlocked(down, 1);
+  backoff.noteBlocked(down, 1);
   nowMs += 5000;
-  expect(patience.blockedForMs()).toBe(75_000);
-  expect([patience.blockedReason(), patience.isBlockedByAnswer()]).toEqual([`HTTP 503; ${IF_IT_LASTS}`, true]);
+  expect(backoff.blockedForMs()).toBe(75_000);
+  expect([backoff.blockedReason(), backoff.isBlockedByAnswer()]).toEqual([`HTTP 503; ${IF_IT_LASTS}`, true]);
   const refused = { kind: 'later', message: 'refused', hint: 'check that it is running', waitMs: null } as const;
-  patience.noteBlocked(judgedBlocked(refused), 1);
-  expect([patience.blockedReason(), patience.isBlockedByAnswer()]).toEqual([
-    'refused; check that it is running',
-    false,
-  ]);
-  patience.noteMoved();
+  backoff.noteBlocked(judgedBlocked(refused), 1);
+  expect([backoff.blockedReason(), backoff.isBlockedByAnswer()]).toEqual(['refused; check that it is running', false]);
+  backoff.noteMoved();
   nowMs += 1000;
-  patience.noteBlocked(down, 1);
-  expect(patience.blockedForMs(), 'another time').toBe(0);
+  backoff.noteBlocked(down, 1);
+  expect(backoff.blockedForMs(), 'another time').toBe(0);
 });
 
 test('a refusal for an unknown reason that has not changed for ten minutes needs a person', () => {
