@@ -120,7 +120,7 @@ export function decide(state: PlannerState, nowMs: number): Decision | Rest {
   const live = advanceAndPickLive(state, nowMs);
   return (
     // 1. A stream that a command or an event requests now.
-    hastenedStream(state, nowMs) ??
+    requestedStream(state, nowMs) ??
     // 2. A lane that its reserve owes a request.
     reservedRequest(state, nowMs) ??
     // 3. A listing, if it saves more than it costs.
@@ -147,10 +147,10 @@ function advanceAndPickLive(state: PlannerState, nowMs: number): LivePick | null
   return pickLive(state.devices, nowMs);
 }
 
-function hastenedStream(state: PlannerState, nowMs: number): Decision | null {
+function requestedStream(state: PlannerState, nowMs: number): Decision | null {
   const { streams } = state;
   const kind = WHOLE_STREAMS.find(
-    (each) => streams[each].isHastened && !isFailing(streams[each]) && isDue(state, each, nowMs),
+    (each) => streams[each].isRequested && !isFailing(streams[each]) && isDue(state, each, nowMs),
   );
   return kind === undefined ? null : streamDecision(kind);
 }
@@ -171,7 +171,7 @@ function worthwhileListing(state: PlannerState, nowMs: number): Decision | null 
  */
 function isBeyondReserve({ commitment, streams: { devices } }: PlannerState): boolean {
   if (isFailing(devices)) return false;
-  return !commitment.isOver || devices.readMs === Number.NEGATIVE_INFINITY || devices.isHastened;
+  return !commitment.isOver || devices.readMs === Number.NEGATIVE_INFINITY || devices.isRequested;
 }
 
 /**

@@ -40,8 +40,8 @@ import {
   advancePlanning,
   checkDemand,
   enterStream,
-  LONE_REST_MS,
   nextGoalGap,
+  ONE_OFF_REST_MS,
   openHistoryIn,
   type Planning,
   plannedMs,
@@ -245,7 +245,7 @@ function recordFault(parts: Running, { decision, error }: Failed<ApiFault>, fail
   }
   if (!isOwn) planning.failingDevices.add(decision.deviceId);
   // Other requests were answered and this one was not: the gap gets this reason until the device answers.
-  if (isOwn || isOnce(planning)) nameUnreachable(parts, decision);
+  if (isOwn || isOneOffRun(planning)) nameUnreachable(parts, decision);
   failed.inARow += 1;
   if (failed.inARow >= FAILURES_IN_A_ROW) noteStreamFailed(apiState, 'telemetry', message);
 }
@@ -253,8 +253,8 @@ function recordFault(parts: Running, { decision, error }: Failed<ApiFault>, fail
 /**
  * Whether `--once` runs alone: then all its devices wait for their turn from its start on, and nothing is more urgent.
  */
-function isOnce({ loneWork }: Planning): boolean {
-  return loneWork?.lane === 'first-history';
+function isOneOffRun({ oneOff }: Planning): boolean {
+  return oneOff?.lane === 'first-history';
 }
 
 /** Records the gaps of a device that did not answer while others did, if the state may grow. */
@@ -263,7 +263,7 @@ function nameUnreachable({ context, planning }: DispatchParts, decision: PollDec
   const range = currentRange(planning, decision);
   if (range === null) return;
   // A one-off ends after ten minutes without progress, and retries several times before that.
-  const longestMs = isOnce(planning) ? 2 * LONE_REST_MS : undefined;
+  const longestMs = isOneOffRun(planning) ? 2 * ONE_OFF_REST_MS : undefined;
   runUnlessFull(() => {
     const gaps = gapsIn(range, context.store.telemetry(deviceId).covered);
     for (const gap of gaps) nameGap(context, { deviceId, ...gap, reason: 'unreachable' }, longestMs);
@@ -312,7 +312,7 @@ async function readGap(
  * requests.
  */
 function historyScanTask(planning: Planning, { deviceId }: HistoryDecision, { range, limit, lane }: GoalGap): ScanTask {
-  return { deviceId, range, limit, lane, until: isOnce(planning) ? 'closed' : 'first coverage' };
+  return { deviceId, range, limit, lane, until: isOneOffRun(planning) ? 'closed' : 'first coverage' };
 }
 
 /** The page scan for a poll; `null` while the server's time is unknown, or if the device has left. */
@@ -369,7 +369,7 @@ async function readWhole(parts: DispatchParts, { kind }: StreamDecision, signal:
   const { planning } = parts;
   const mayRead = await parts.readStream(kind, signal);
   enterStream(planning, kind, mayRead ? null : plannedMs(planning) + OFF_REST_MS);
-  if (mayRead && kind !== 'alerts' && planning.loneWork === null) checkDemand(planning);
+  if (mayRead && kind !== 'alerts' && planning.oneOff === null) checkDemand(planning);
 }
 
 function isTelemetry(decision: Decision): boolean {

@@ -147,9 +147,9 @@ export interface Planner {
   /** Sets the time before which no backfill request is sent. */
   restBackfill(untilMs: number): void;
   /** Makes a stream due now: the plan may have changed, or a person requests it. */
-  hasten(kind: WholeStream): void;
-  /** Returns the streams that were hastened and not read since. */
-  hastenedStreams(): readonly WholeStream[];
+  requestNow(kind: WholeStream): void;
+  /** Returns the streams that were requested and not read since. */
+  requestedStreams(): readonly WholeStream[];
   /** Records that the key does not have the scope: the stream is not read before that time. */
   turnOff(stream: WholeStream | 'telemetry', untilMs: number): void;
   figures(): PlannerFigures;

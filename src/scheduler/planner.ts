@@ -253,13 +253,13 @@ export function setPageSize(state: PlannerState, records: number): void {
 }
 
 /** Makes a stream due at once, before its schedule does. */
-export function hasten(state: PlannerState, kind: WholeStream): void {
-  changeStream(state, kind, streamEvents.hastened);
+export function requestNow(state: PlannerState, kind: WholeStream): void {
+  changeStream(state, kind, streamEvents.requested);
 }
 
-/** The streams that were hastened and not read since. */
-export function hastenedStreams({ streams }: PlannerState): readonly WholeStream[] {
-  return WHOLE_STREAMS.filter((kind) => streams[kind].isHastened);
+/** The streams that were requested and not read since. */
+export function requestedStreams({ streams }: PlannerState): readonly WholeStream[] {
+  return WHOLE_STREAMS.filter((kind) => streams[kind].isRequested);
 }
 
 /** Turns a stream off until a time. */
@@ -323,8 +323,8 @@ export function createPlanner(state: PlannerState): Planner {
     restBackfill: (untilMs) => {
       state.backfillRestMs = untilMs;
     },
-    hasten: (kind) => hasten(state, kind),
-    hastenedStreams: () => hastenedStreams(state),
+    requestNow: (kind) => requestNow(state, kind),
+    requestedStreams: () => requestedStreams(state),
     turnOff: (stream, untilMs) => turnOff(state, stream, untilMs),
     figures: () => figuresOf(state),
     daySupply: (nowMs) => plannerDaySupply(state, nowMs),

@@ -50,7 +50,7 @@ interface PlanningParts {
 type GoalLane = HistoryDecision['lane'];
 
 /** The task of a planner without live work: one goal, and some streams once. */
-export interface LoneWork {
+export interface OneOff {
   readonly lane: GoalLane;
   /** The gaps to close; `null` if no telemetry is read. */
   readonly goal: Goal | null;
@@ -73,7 +73,7 @@ export interface Planning {
   /** The ids of the devices that the planner polls. */
   polled: Set<string>;
   /** Set if the only work is a goal. */
-  loneWork: LoneWork | null;
+  oneOff: OneOff | null;
   /** The latest time that was planned for; −∞ before the start. */
   lastMs: EpochMs;
   /** Whether coverage was withdrawn since the planner was last updated. */
@@ -86,7 +86,7 @@ export interface Planning {
 }
 
 /** The longest wait between two attempts of a one-off, which ends after ten minutes without progress. */
-export const LONE_REST_MS = MINUTE_MS;
+export const ONE_OFF_REST_MS = MINUTE_MS;
 
 /** Time may fall back by up to this much without effect: clocks agree only to a few seconds. */
 const FELL_BACK_MS = 10 * SECOND_MS;
@@ -100,7 +100,7 @@ const REFUSAL_EVERY_MS = 10 * MINUTE_MS;
 /** For an unknown limit in the headers it is read sooner, because only the account shows which limit applies. */
 const LIMIT_EVERY_MS = MINUTE_MS;
 
-/** Creates the planning over a state. `beginPlanning` or `beginLoneWork` starts it. */
+/** Creates the planning over a state. `beginPlanning` or `beginOneOff` starts it. */
 export function createPlanning(parts: PlanningParts): Planning {
   const { context } = parts;
   const settings = plannerSettings(parts);
@@ -113,7 +113,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     goals: { 'first-history': null, backfill: null },
     planner: createPlanner(createPlannerState(settings)),
     polled: new Set(),
-    loneWork: null,
+    oneOff: null,
     lastMs: Number.NEGATIVE_INFINITY,
     isWithdrawn: false,
     rest: null,
@@ -131,28 +131,28 @@ export function beginPlanning(planning: Planning, { areListed }: { readonly areL
   enterDevices(planning, areListed);
   if (areListed) return;
   planning.planner.noteUnlisted();
-  planning.planner.hasten('devices');
+  planning.planner.requestNow('devices');
 }
 
 /** Begins with one goal, the streams that it names, and the account, which has just been read. */
-export function beginLoneWork(planning: Planning, loneWork: LoneWork): void {
-  const nowMs = restartPlanner(planning, loneWork);
-  planning.goals[loneWork.lane] = loneWork.goal;
+export function beginOneOff(planning: Planning, oneOff: OneOff): void {
+  const nowMs = restartPlanner(planning, oneOff);
+  planning.goals[oneOff.lane] = oneOff.goal;
   planning.planner.noteStreamRead('account', nowMs);
   for (const kind of ['alerts', 'devices'] as const) {
-    if (!loneWork.streams.includes(kind)) planning.planner.turnOff(kind, Number.POSITIVE_INFINITY);
+    if (!oneOff.streams.includes(kind)) planning.planner.turnOff(kind, Number.POSITIVE_INFINITY);
   }
   enterGoal(planning);
 }
 
-function restartPlanner(planning: Planning, loneWork: LoneWork | null): EpochMs {
+function restartPlanner(planning: Planning, oneOff: OneOff | null): EpochMs {
   const { parts } = planning;
   const settings = plannerSettings(parts);
   planning.planner = createPlanner(
-    createPlannerState(loneWork === null ? settings : { ...settings, longestRestMs: LONE_REST_MS }),
+    createPlannerState(oneOff === null ? settings : { ...settings, longestRestMs: ONE_OFF_REST_MS }),
   );
   planning.polled = new Set();
-  planning.loneWork = loneWork;
+  planning.oneOff = oneOff;
   planning.isWithdrawn = false;
   planning.lastMs = parts.context.serverClock.nowMs();
   return planning.lastMs;
@@ -173,19 +173,19 @@ export function plannedMs({ parts, lastMs }: Planning): EpochMs {
  * planner starts again.
  */
 export function advancePlanning(planning: Planning): EpochMs {
-  const { parts, lastMs, loneWork } = planning;
+  const { parts, lastMs, oneOff } = planning;
   const { serverClock, store } = parts.context;
   if (planning.isWithdrawn || serverClock.nowMs() < lastMs - FELL_BACK_MS) {
-    const hastened = planning.planner.hastenedStreams();
-    if (loneWork === null) beginPlanning(planning, { areListed: true });
-    else beginLoneWork(planning, loneWork);
+    const requested = planning.planner.requestedStreams();
+    if (oneOff === null) beginPlanning(planning, { areListed: true });
+    else beginOneOff(planning, oneOff);
     // A job may be waiting for these streams.
-    for (const kind of hastened) hastenStream(planning, kind, loneWork !== null);
+    for (const kind of requested) requestStream(planning, kind, oneOff !== null);
   }
   planning.lastMs = plannedMs(planning);
   const { planner, goals } = planning;
   planner.setPageSize(pageSizeOf(store.account()?.plan));
-  if (planning.loneWork === null) planner.setDay(parts.day(), planning.lastMs);
+  if (planning.oneOff === null) planner.setDay(parts.day(), planning.lastMs);
   if (goals.backfill !== null) planner.restBackfill(goals.backfill.freeAtMs(planning.lastMs));
   return planning.lastMs;
 }
@@ -208,14 +208,14 @@ export function setRest(planning: Planning, rest: Rest | null): void {
  * @param offMs until when it is off in that case.
  */
 export function enterStream(planning: Planning, kind: WholeStream, offMs: EpochMs | null): void {
-  const { planner, loneWork } = planning;
+  const { planner, oneOff } = planning;
   if (offMs !== null) planner.turnOff(kind, offMs);
-  else if (kind === 'devices' && loneWork === null) enterDevices(planning);
+  else if (kind === 'devices' && oneOff === null) enterDevices(planning);
   else if (kind !== 'devices') planner.noteStreamRead(kind, plannedMs(planning));
-  if (loneWork === null || kind === 'account') return;
+  if (oneOff === null || kind === 'account') return;
   // A stream that is read once is finished, even if it could not be read.
   planner.turnOff(kind, Number.POSITIVE_INFINITY);
-  planning.loneWork = { ...loneWork, streams: loneWork.streams.filter((each) => each !== kind) };
+  planning.oneOff = { ...oneOff, streams: oneOff.streams.filter((each) => each !== kind) };
   if (kind === 'devices') enterGoal(planning);
 }
 
@@ -224,16 +224,16 @@ export function enterStream(planning: Planning, kind: WholeStream, offMs: EpochM
  *
  * @param isOff whether the stream is off: the key may have the scope by now.
  */
-export function hastenStream(planning: Planning, kind: WholeStream | 'telemetry', isOff: boolean): void {
+export function requestStream(planning: Planning, kind: WholeStream | 'telemetry', isOff: boolean): void {
   const { planner } = planning;
   if (isOff) planner.turnOff(kind, plannedMs(planning));
-  if (kind !== 'telemetry') planner.hasten(kind);
+  if (kind !== 'telemetry') planner.requestNow(kind);
   planning.wakeUp.notify();
 }
 
 /** Requests a new device list, which shows whether devices that do not answer are gone. */
 export function relistDevices(planning: Planning): void {
-  hastenStream(planning, 'devices', planning.loneWork !== null);
+  requestStream(planning, 'devices', planning.oneOff !== null);
 }
 
 /** The devices that are listed and not excluded. */
@@ -264,9 +264,9 @@ function enterDevices(planning: Planning, isFresh = true): void {
 
 /** Records the listed devices of the goal, those with the newest signs of life first. */
 function enterGoal(planning: Planning): void {
-  const { loneWork, polled } = planning;
+  const { oneOff, polled } = planning;
   for (const { record } of freshestFirst(devicesThere(planning))) {
-    if (loneWork?.goal?.covers(record.deviceId) !== true || polled.has(record.deviceId)) continue;
+    if (oneOff?.goal?.covers(record.deviceId) !== true || polled.has(record.deviceId)) continue;
     polled.add(record.deviceId);
     reopenDevice(planning, record.deviceId);
   }
@@ -321,7 +321,7 @@ export function viewDevice({ parts, polled, isolated }: Planning, deviceId: stri
 /** Returns the missing history of a device in a lane: its own, and the part that the lane's goal wants. */
 export function openHistoryIn(planning: Planning, lane: GoalLane, deviceId: string): OpenHistory {
   if (!planning.polled.has(deviceId)) return NOTHING_OPEN;
-  const now = planning.loneWork === null ? viewDevice(planning, deviceId) : null;
+  const now = planning.oneOff === null ? viewDevice(planning, deviceId) : null;
   const own = lane === 'first-history' && now !== null ? now.view.open : NOTHING_OPEN;
   const wanted = planning.goals[lane]?.open(deviceId, ownRanges(now)) ?? NOTHING_OPEN;
   return { day: own.day + wanted.day, week: own.week + wanted.week, rest: own.rest + wanted.rest };
@@ -334,7 +334,7 @@ export function nextGoalGap(
 ): GoalGap | null {
   const now = viewDevice(planning, deviceId);
   if (now === null) return null;
-  const own = planning.loneWork === null ? now : null;
+  const own = planning.oneOff === null ? now : null;
   const piece = planning.goals[lane]?.next(deviceId, recency, ownRanges(own)) ?? null;
   if (piece !== null || lane === 'backfill' || own === null) return piece;
   return { range: recencyRange(own, recency), limit: own.wanted.to, lane };
@@ -342,9 +342,9 @@ export function nextGoalGap(
 
 /** Updates the planner with the missing history of a device. */
 export function reopenDevice(planning: Planning, deviceId: string): void {
-  const { planner, polled, loneWork, goals } = planning;
+  const { planner, polled, oneOff, goals } = planning;
   if (!polled.has(deviceId)) return;
-  const isOwn = loneWork === null && viewDevice(planning, deviceId) !== null;
+  const isOwn = oneOff === null && viewDevice(planning, deviceId) !== null;
   for (const lane of HISTORY_LANES) {
     if (goals[lane] === null && !(isOwn && lane === 'first-history')) continue;
     planner.setOpenHistory(lane, deviceId, openHistoryIn(planning, lane, deviceId));
@@ -414,7 +414,7 @@ function rereadAccount(planning: Planning, everyMs: number): void {
   const nowMs = planning.parts.context.clock.monoMs();
   if (nowMs - planning.rereadAtMs < everyMs) return;
   planning.rereadAtMs = nowMs;
-  hastenStream(planning, 'account', false);
+  requestStream(planning, 'account', false);
 }
 
 /** Compares the demand with the quota and reports a change. */

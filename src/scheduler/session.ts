@@ -28,7 +28,7 @@ import { noteAccepted, noteFailed, noteRead, noteRefused, noteStreamFailed, note
 import { writeCoveragePoints } from './coverage-points.ts';
 import { type DispatchParts, followPlan, surviveFault, waitForRoom } from './dispatch.ts';
 import type { StreamDecision } from './planner-types.ts';
-import { beginLoneWork, beginPlanning, checkDemand, LONE_REST_MS, type LoneWork } from './planning.ts';
+import { beginOneOff, beginPlanning, checkDemand, ONE_OFF_REST_MS, type OneOff } from './planning.ts';
 
 export type SessionParts = Omit<DispatchParts, 'readStream' | 'rereading'>;
 
@@ -186,7 +186,7 @@ export async function runSession(parts: SessionParts, onStarted: () => void, sig
 }
 
 /** How a session with a goal starts: what it works off, and whether it may start without a device list. */
-interface LoneStart {
+interface OneOffStart {
   /** Whether the devices known from before are enough if they cannot be listed. */
   readonly mayGoUnlisted: boolean;
   /**
@@ -194,7 +194,7 @@ interface LoneStart {
    *
    * @param areListed whether the devices were just listed.
    */
-  readonly begin: (areListed: boolean) => LoneWork;
+  readonly begin: (areListed: boolean) => OneOff;
 }
 
 /**
@@ -203,13 +203,13 @@ interface LoneStart {
  * @param begin how it begins, once the account, the devices and the time are known.
  * @throws what `runSession` throws, and what `begin` throws.
  */
-export async function runLoneWork(
+export async function runOneOff(
   parts: SessionParts,
-  { begin, mayGoUnlisted }: LoneStart,
+  { begin, mayGoUnlisted }: OneOffStart,
   signal: AbortSignal,
 ): Promise<never> {
   const { context, planning, scanner, outage } = parts;
-  outage.limitWaits(LONE_REST_MS);
+  outage.limitWaits(ONE_OFF_REST_MS);
   const areListed = await readFirst(parts, mayGoUnlisted, signal);
   const work: Work = async (stop) => {
     await learnTime(context, scanner, stop);
@@ -217,7 +217,7 @@ export async function runLoneWork(
   };
   await persist(parts, { stream: 'telemetry', work }, signal);
   const alone = begin(areListed);
-  beginLoneWork(planning, alone);
+  beginOneOff(planning, alone);
   const rereading = createEmptyChecks(context);
   if (alone.lane === 'first-history') {
     rereading.refresh(false);

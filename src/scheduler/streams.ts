@@ -21,10 +21,10 @@ export interface PlannedStream {
   /** The earliest time of its next request, even if the stream is due. */
   readonly restMs: number;
   readonly isUnderWay: boolean;
-  /** Whether it is due at once: it has more pages, or it was hastened. */
+  /** Whether it is due at once: it has more pages, or it was requested. */
   readonly isUrgent: boolean;
   /** Whether a command or a person requests it now. */
-  readonly isHastened: boolean;
+  readonly isRequested: boolean;
   readonly failures: number;
   /** When it last failed since it was read; negative infinity if it did not. */
   readonly failedMs: number;
@@ -36,7 +36,7 @@ export const UNREAD_STREAM: PlannedStream = {
   restMs: Number.NEGATIVE_INFINITY,
   isUnderWay: false,
   isUrgent: false,
-  isHastened: false,
+  isRequested: false,
   failures: 0,
   failedMs: Number.NEGATIVE_INFINITY,
 };
@@ -86,12 +86,12 @@ export const streamEvents = {
     const restMs = nowMs + Math.min(longestMs, REST_MS * 2 ** Math.min(stream.failures, 16));
     return { ...failed, restMs, failures: stream.failures + 1 };
   },
-  hastened: (stream: PlannedStream): PlannedStream => ({ ...stream, isUrgent: true, isHastened: true }),
+  requested: (stream: PlannedStream): PlannedStream => ({ ...stream, isUrgent: true, isRequested: true }),
   off: (stream: PlannedStream, untilMs: number): PlannedStream => ({
     ...stream,
     isUnderWay: false,
     isUrgent: false,
-    isHastened: false,
+    isRequested: false,
     restMs: untilMs,
   }),
 };

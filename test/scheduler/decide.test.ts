@@ -95,7 +95,7 @@ describe('the order of decisions', () => {
   test('puts a stream that somebody requests before all others', () => {
     const state = busyState();
     expect(said(state)).toBe('account inventory');
-    state.streams.alerts = streamEvents.hastened(state.streams.alerts);
+    state.streams.alerts = streamEvents.requested(state.streams.alerts);
     expect(said(state)).toBe('alerts alerts');
   });
 
@@ -104,7 +104,7 @@ describe('the order of decisions', () => {
     state.credit.account = 0;
     expect(said(state)).toBe('devices inventory');
     for (const stream of ['account', 'alerts', 'devices'] as const)
-      state.streams[stream] = streamEvents.failed(streamEvents.hastened(state.streams[stream]), true, NOW - HOUR_MS);
+      state.streams[stream] = streamEvents.failed(streamEvents.requested(state.streams[stream]), true, NOW - HOUR_MS);
     expect(said(state)).toBe('poll live');
     noteDeviceStored(state.devices, 'live', {
       newestMs: NOW - 3 * MINUTE_MS,

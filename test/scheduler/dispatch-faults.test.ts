@@ -10,7 +10,7 @@ import type { ScanTask } from '../../src/ingest/gap-scan.ts';
 import { wantedNow } from '../../src/ingest/wanted-range.ts';
 import { type DispatchParts, followPlan } from '../../src/scheduler/dispatch.ts';
 import { createWantedGoal } from '../../src/scheduler/goal.ts';
-import { beginLoneWork, beginPlanning, removeDevice } from '../../src/scheduler/planning.ts';
+import { beginOneOff, beginPlanning, removeDevice } from '../../src/scheduler/planning.ts';
 import { pageCommit, scratchStore } from '../store/support.ts';
 import { createSessionWorld, listBefore, mute, START_MS } from './session-world.ts';
 
@@ -102,7 +102,7 @@ describe('a fault about a device that may be the service’s', () => {
     const wantedRange = wantedNow(context);
     if (wantedRange === null) throw new Error('the time is known');
     const goal = createWantedGoal(context, wantedRange);
-    beginLoneWork(planning, { lane: 'first-history', goal, streams: [] });
+    beginOneOff(planning, { lane: 'first-history', goal, streams: [] });
     await run(() => {});
     expect(named(state)).toEqual([{ reason: 'unreachable', ...tasks[0]?.range }]);
     const [gap] = state.store.gaps('a');

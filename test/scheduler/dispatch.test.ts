@@ -81,7 +81,7 @@ async function live({
     goals: { 'first-history': null, backfill: null },
     planner,
     asked: new Set(),
-    loneWork: null,
+    oneOff: null,
     lastMs: 0,
     isWithdrawn: false,
     rest: null,

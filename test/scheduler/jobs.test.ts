@@ -218,7 +218,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(both).toBeLessThanOrEqual(alone + 12);
   });
 
-  test('waits for the requests that it has hastened also where the server’s time falls back meanwhile', async () => {
+  test('waits for the requests that it made due also where the server’s time falls back meanwhile', async () => {
     using rig = await rigOf();
     let isOut = false;
     rig.simulator.faults = (_number, { path }) => (path === '/account' && isOut ? { kind: 'server-error' } : null);

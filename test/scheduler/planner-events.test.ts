@@ -11,8 +11,6 @@ import { nextHistoryMs, type OpenHistory, pickHistory, setOpenHistory } from '..
 import {
   endRest,
   figuresOf,
-  hasten,
-  hastenedStreams,
   noteBegan,
   noteDecisionFailed,
   noteDeviceLeft,
@@ -22,6 +20,8 @@ import {
   noteRequestBooked,
   noteStreamRead,
   plannerDaySupply,
+  requestedStreams,
+  requestNow,
   setDay,
   setPageSize,
   setReread,
@@ -184,7 +184,7 @@ test('a listing adds its devices, counts the quiet ones with news, and ends a fa
 });
 
 test('a stream that was read is due again by its schedule', () => {
-  state.streams.alerts = { ...UNREAD_STREAM, isUnderWay: true, isHastened: true, failures: 3 };
+  state.streams.alerts = { ...UNREAD_STREAM, isUnderWay: true, isRequested: true, failures: 3 };
   noteStreamRead(state, 'alerts', NOW + 5);
   expect(state.streams.alerts).toEqual({ ...UNREAD_STREAM, readMs: NOW + 5 });
 });
@@ -311,12 +311,12 @@ test('another page size counts in the rules for devices; the same one leaves the
   expect([state.pageSize, state.devices.rules.pageSize]).toEqual([50, 50]);
 });
 
-test('a hastened stream is due until it was read', () => {
-  hasten(state, 'alerts');
-  expect(hastenedStreams(state)).toEqual(['alerts']);
+test('a requested stream is due until it was read', () => {
+  requestNow(state, 'alerts');
+  expect(requestedStreams(state)).toEqual(['alerts']);
   expect(state.streams.alerts.isUrgent).toBe(true);
   noteStreamRead(state, 'alerts', NOW);
-  expect(hastenedStreams(state)).toEqual([]);
+  expect(requestedStreams(state)).toEqual([]);
 });
 
 test('a stream is off until a time, and telemetry too', () => {

@@ -132,10 +132,10 @@ describe('devices come and go', () => {
     expect(after.has('poll') && after.has('alerts')).toBe(true);
   });
 
-  test('a hastened stream is due now, once', () => {
+  test('a requested stream is due now, once', () => {
     const world = createWorld([]);
     world.run({ fromMs: 0, untilMs: 10 * MINUTE_MS });
-    world.planner.hasten('account');
+    world.planner.requestNow('account');
     const made = world.run({ fromMs: 10 * MINUTE_MS, untilMs: 20 * MINUTE_MS });
     expect(made.filter(({ decision }) => decision.kind === 'account')).toHaveLength(1);
   });

@@ -9,13 +9,12 @@ import { createWantedGoal, type Goal } from '../../src/scheduler/goal.ts';
 import type { Rest } from '../../src/scheduler/planner-types.ts';
 import {
   advancePlanning,
-  beginLoneWork,
+  beginOneOff,
   beginPlanning,
   checkDemand,
   endRests,
   enterStream,
   hasStarted,
-  hastenStream,
   nextGoalGap,
   noteBooked,
   noteCommitted,
@@ -30,6 +29,7 @@ import {
   relistDevices,
   removeDevice,
   reopenDevice,
+  requestStream,
   setGoal,
   setRest,
   viewDevice,
@@ -73,7 +73,7 @@ describe('the start', () => {
     beginPlanning(planning, { areListed: false });
     expect(hasStarted(planning)).toBe(true);
     expect(asked(planning)).toEqual(['a', 'b']);
-    expect(planning.planner.hastenedStreams()).toEqual(['devices']);
+    expect(planning.planner.requestedStreams()).toEqual(['devices']);
   });
 
   test.each([true, false])('goes by the device list only if that was read: %s', (areListed) => {
@@ -112,7 +112,7 @@ describe('the start', () => {
     using state = scratchStore();
     const { planning } = createWorld(state);
     const { goal } = countingGoal('b');
-    beginLoneWork(planning, { lane: 'first-history', goal, streams: [] });
+    beginOneOff(planning, { lane: 'first-history', goal, streams: [] });
     expect(asked(planning)).toEqual(['b']);
     expect(planning.planner.takeNext(advancePlanning(planning))).toEqual({
       kind: 'history',
@@ -139,12 +139,12 @@ describe('the present', () => {
     using state = scratchStore();
     const { planning, context } = createWorld(state);
     beginPlanning(planning, { areListed: true });
-    hastenStream(planning, 'alerts', false);
+    requestStream(planning, 'alerts', false);
     const { planner } = planning;
     Object.assign(context.serverClock, { nowMs: () => START_MS - HOUR_MS });
     expect(advancePlanning(planning)).toBe(START_MS - HOUR_MS);
     expect(planning.planner).not.toBe(planner);
-    expect(planning.planner.hastenedStreams()).toEqual(['alerts']);
+    expect(planning.planner.requestedStreams()).toEqual(['alerts']);
   });
 
   test('begins anew where coverage was taken back, once', () => {
@@ -221,7 +221,7 @@ describe('a goal', () => {
     const wantedRange = wantedNow(context);
     if (wantedRange === null) throw new Error('the time is known');
     const goal = createWantedGoal(context, wantedRange);
-    beginLoneWork(planning, { lane: 'first-history', goal, streams: [] });
+    beginOneOff(planning, { lane: 'first-history', goal, streams: [] });
     const piece = nextGoalGap(planning, { lane: 'first-history', deviceId: 'a', recency: 'day' });
     expect(piece).toMatchObject({ lane: 'live', limit: wantedRange.limit });
     expect(piece?.range.to).toBe(wantedRange.limit);
@@ -248,20 +248,20 @@ describe('a stream', () => {
   test('of a one-off is over once it was read, or could not be', () => {
     using state = scratchStore();
     const { planning } = createWorld(state);
-    beginLoneWork(planning, { lane: 'first-history', goal: null, streams: ['alerts', 'devices'] });
+    beginOneOff(planning, { lane: 'first-history', goal: null, streams: ['alerts', 'devices'] });
     enterStream(planning, 'alerts', null);
-    expect(planning.loneWork?.streams).toEqual(['devices']);
+    expect(planning.oneOff?.streams).toEqual(['devices']);
     enterStream(planning, 'devices', START_MS + HOUR_MS);
-    expect(planning.loneWork?.streams).toEqual([]);
+    expect(planning.oneOff?.streams).toEqual([]);
     expect(planning.planner.takeNext(advancePlanning(planning) + 10 * MINUTE_MS).kind).toBe('rest');
   });
 
-  test('wakes the loop when it is hastened', async () => {
+  test('wakes the loop when a stream is requested', async () => {
     using state = scratchStore();
     const { planning, clock } = createWorld(state);
     beginPlanning(planning, { areListed: true });
     const woken = planning.wakeUp.wait(HOUR_MS, new AbortController().signal);
-    hastenStream(planning, 'alerts', false);
+    requestStream(planning, 'alerts', false);
     await woken;
     expect(clock.monoMs()).toBe(0);
   });
@@ -291,9 +291,9 @@ describe('a doubt about the plan', () => {
     const { planning, clock } = createWorld(state);
     beginPlanning(planning, { areListed: true });
     const readAgain = (): boolean => {
-      const isHastened = planning.planner.hastenedStreams().includes('account');
+      const isRequested = planning.planner.requestedStreams().includes('account');
       planning.planner.noteStreamRead('account', plannedMs(planning));
-      return isHastened;
+      return isRequested;
     };
     unconfirmed(planning);
     expect(readAgain()).toBe(true);
@@ -327,7 +327,7 @@ describe('other changes of the plan of requests', () => {
       endRest: (deviceId) => void calls.push(`lift ${deviceId}`),
       setOpenHistory: (lane, deviceId, open) => void calls.push(`open ${lane} ${deviceId} ${open.rest}`),
       turnOff: (stream, untilMs) => void calls.push(`off ${stream} ${untilMs}`),
-      hasten: (kind) => void calls.push(`hasten ${kind}`),
+      requestNow: (kind) => void calls.push(`requestNow ${kind}`),
     };
     return { ...world, calls };
   }
@@ -368,10 +368,10 @@ describe('other changes of the plan of requests', () => {
     using state = scratchStore();
     const { planning, calls } = begun(state);
     relistDevices(planning);
-    expect(calls).toEqual(['hasten devices']);
-    planning.loneWork = { lane: 'backfill', goal: null, streams: [] };
+    expect(calls).toEqual(['requestNow devices']);
+    planning.oneOff = { lane: 'backfill', goal: null, streams: [] };
     relistDevices(planning);
-    expect(calls.slice(1)).toEqual([`off devices ${plannedMs(planning)}`, 'hasten devices']);
+    expect(calls.slice(1)).toEqual([`off devices ${plannedMs(planning)}`, 'requestNow devices']);
   });
 
   test('the demand is compared by the schedules, the rates and the use of others', () => {

@@ -5,8 +5,8 @@
 import { describe, expect, test } from 'vitest';
 import { ApiFault, type ApiFaultKind, UserError } from '../../src/core/faults.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
-import type { LoneWork } from '../../src/scheduler/planning.ts';
-import { runDaemon, runLoneWork, runSession } from '../../src/scheduler/session.ts';
+import type { OneOff } from '../../src/scheduler/planning.ts';
+import { runDaemon, runOneOff, runSession } from '../../src/scheduler/session.ts';
 import { scratchStore } from '../store/support.ts';
 import { ACCOUNT, createSessionWorld, listBefore, mute, type Script } from './session-world.ts';
 
@@ -88,18 +88,18 @@ describe('the session of the daemon', () => {
 
 describe('the session of a one-off', () => {
   /** A one-off that reads streams once and no telemetry. */
-  async function once(script: Script, { mayGoUnlisted = true, streams = ['alerts'] as LoneWork['streams'] } = {}) {
+  async function once(script: Script, { mayGoUnlisted = true, streams = ['alerts'] as OneOff['streams'] } = {}) {
     using state = scratchStore();
     listBefore(state, [mute('a')]);
     const { clock, log, parts, planning } = createSessionWorld(state, script);
     const stop = new AbortController();
     void clock.sleep(MINUTE_MS).then(() => stop.abort(new Error('over')));
-    const begin = (areListed: boolean): LoneWork => {
+    const begin = (areListed: boolean): OneOff => {
       log.push(`begins, listed: ${areListed}`);
       return { lane: 'first-history', goal: null, streams };
     };
-    const end = await runLoneWork(parts, { begin, mayGoUnlisted }, stop.signal).catch((error: Error) => error.message);
-    return { end, log, left: planning.loneWork?.streams };
+    const end = await runOneOff(parts, { begin, mayGoUnlisted }, stop.signal).catch((error: Error) => error.message);
+    return { end, log, left: planning.oneOff?.streams };
   }
 
   test('reads each of its streams once, and then rests', async () => {
@@ -122,7 +122,7 @@ describe('the session of a one-off', () => {
     const begin = (): never => {
       throw new UserError('nothing to do', null, 2);
     };
-    const running = runLoneWork(parts, { begin, mayGoUnlisted: false }, new AbortController().signal);
+    const running = runOneOff(parts, { begin, mayGoUnlisted: false }, new AbortController().signal);
     await expect(running).rejects.toThrow('nothing to do');
   });
 });

@@ -74,8 +74,8 @@ describe('when a stream is due', () => {
     expect(dueMs(UNREAD_STREAM, MINUTE_MS)).toBe(Number.NEGATIVE_INFINITY);
     expect(dueMs(read, 2 * MINUTE_MS)).toBe(12 * MINUTE_MS);
     expect(dueMs(streamEvents.began(read), 2 * MINUTE_MS)).toBe(Number.POSITIVE_INFINITY);
-    expect(dueMs(streamEvents.hastened(read), 2 * MINUTE_MS)).toBe(Number.NEGATIVE_INFINITY);
-    expect(dueMs(streamEvents.off(streamEvents.hastened(read), DAY_MS), MINUTE_MS)).toBe(DAY_MS);
+    expect(dueMs(streamEvents.requested(read), 2 * MINUTE_MS)).toBe(Number.NEGATIVE_INFINITY);
+    expect(dueMs(streamEvents.off(streamEvents.requested(read), DAY_MS), MINUTE_MS)).toBe(DAY_MS);
   });
 
   test('after failures of its own at doubling times, up to two minutes; after one of the service as before', () => {
@@ -95,7 +95,7 @@ describe('when a stream is due', () => {
   test('its lag is reported in periods, at least one, and nothing before it is due', () => {
     expect(periodsBehind(read, 2 * MINUTE_MS, 11 * MINUTE_MS)).toBe(0);
     expect(periodsBehind(read, 2 * MINUTE_MS, 16 * MINUTE_MS)).toBe(3);
-    expect(periodsBehind(streamEvents.hastened(read), 2 * MINUTE_MS, 11 * MINUTE_MS)).toBe(1);
+    expect(periodsBehind(streamEvents.requested(read), 2 * MINUTE_MS, 11 * MINUTE_MS)).toBe(1);
   });
 
   test('its lag counts from its last try while it fails, in periods of five requests', () => {

@@ -145,7 +145,7 @@ interface EstimatedLeft {
 /** The budget, the load and the planner from which the remaining time is estimated. */
 export interface EtaParts {
   readonly context: Pick<SyncContext, 'serverClock'>;
-  readonly planning: Pick<Planning, 'planner' | 'loneWork'>;
+  readonly planning: Pick<Planning, 'planner' | 'oneOff'>;
   readonly backfill: {
     /** The budgets of the minute and the day, in requests; `null`: not known. */
     budgets(): { readonly perMinute: number | null; readonly perDay: number | null };
@@ -172,8 +172,7 @@ export function backfillEta(
   const left = estimated?.requests ?? 0;
   if (estimated === null || left <= 0) return null;
   const nowMs = parts.context.serverClock.nowMs();
-  const suppliedMs =
-    parts.planning.loneWork === null ? besideMs(parts, backfill, left) : aloneMs(parts, backfill, left);
+  const suppliedMs = parts.planning.oneOff === null ? besideMs(parts, backfill, left) : aloneMs(parts, backfill, left);
   if (suppliedMs === null) return null;
   const ms = Math.max(suppliedMs, backfill.rate.lastsMs(left, nowMs));
   const perMinute = ms <= 0 ? left : (left * MINUTE_MS) / ms;

@@ -18,7 +18,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import { wantedNow } from '../../ingest/wanted-range.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { type Backfill, beginBackfill } from '../../scheduler/backfill.ts';
-import { type LoneWork, type Planning, reopenDevice } from '../../scheduler/planning.ts';
+import { type OneOff, type Planning, reopenDevice } from '../../scheduler/planning.ts';
 import type { SessionParts } from '../../scheduler/session.ts';
 import {
   createProgressWatch,
@@ -27,7 +27,7 @@ import {
   outcomeAfterDelivery,
   REOPEN_EVERY_MS,
   runBesideDeliveries,
-  runLoneSession,
+  runOneOffSession,
   type WaitingParts,
   waitUntilListed,
 } from '../shared/alone.ts';
@@ -220,7 +220,7 @@ async function runSession(
   signal: AbortSignal,
 ): Promise<never> {
   const { context } = parts;
-  const begin = (): LoneWork => {
+  const begin = (): OneOff => {
     const wantedRange = wantedNow(context);
     if (wantedRange === null)
       throw new UserError(
@@ -235,7 +235,7 @@ async function runSession(
     return { lane: 'backfill', goal: backfill, streams: [] };
   };
   // The devices of a backfill are fixed at its start, so it waits for the list.
-  return await runLoneSession(parts, { begin, mayGoUnlisted: false }, signal);
+  return await runOneOffSession(parts, { begin, mayGoUnlisted: false }, signal);
 }
 
 async function waitUntilStarted(parts: BackfillParts, begun: Started, signal: AbortSignal): Promise<BackfillRun> {

@@ -13,7 +13,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import { countsFromNow } from '../../report/figures.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { JOB_CHECK_MS, type JobWork } from '../../scheduler/jobs.ts';
-import { hasStarted, hastenStream, setGoal } from '../../scheduler/planning.ts';
+import { hasStarted, requestStream, setGoal } from '../../scheduler/planning.ts';
 import { type Outcome, outcomeAfterDelivery } from '../shared/alone.ts';
 import { refusalOf } from '../shared/command.ts';
 import { type OnceSummary, onceProgress, summarize } from './result.ts';
@@ -82,7 +82,7 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
     if (apiState.refusal !== null) throw refusalOf(apiState.refusal);
     if (!hasRequested && hasStarted(planning)) {
       hasRequested = true;
-      hastenStream(planning, 'account', isOff(apiState, 'account'));
+      requestStream(planning, 'account', isOff(apiState, 'account'));
     }
     const isAccountRead = apiState.streams.account.readAtMs >= run.beganMs;
     if (!run.hasStarted && hasStarted(planning) && isAccountRead) begin(parts, run);
@@ -96,7 +96,7 @@ function begin({ context, planning, apiState }: OnceJobParts, run: OnceRun): voi
   beginOnceRun(context, run);
   if (run.goal !== null) setGoal(planning, 'first-history', run.goal);
   for (const stream of ['devices', 'alerts', 'telemetry'] as const)
-    hastenStream(planning, stream, isOff(apiState, stream));
+    requestStream(planning, stream, isOff(apiState, stream));
 }
 
 function isOff({ streams }: ApiState, stream: Stream): boolean {

@@ -21,7 +21,7 @@ import type { ApiState } from '../../scheduler/api-state.ts';
 import { noteCoverage } from '../../scheduler/coverage-points.ts';
 import { createWantedGoal, type Goal, isRecheckOver } from '../../scheduler/goal.ts';
 import { NOTHING_OPEN, RECENCIES } from '../../scheduler/history-queue.ts';
-import { endRests, type LoneWork, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
+import { endRests, type OneOff, type Planning, relistDevices, reopenDevice } from '../../scheduler/planning.ts';
 import type { SessionParts } from '../../scheduler/session.ts';
 import { WHOLE_STREAMS, type WholeStream } from '../../scheduler/streams.ts';
 import {
@@ -32,7 +32,7 @@ import {
   type ProgressWatch,
   REOPEN_EVERY_MS,
   runBesideDeliveries,
-  runLoneSession,
+  runOneOffSession,
   type WaitingParts,
 } from '../shared/alone.ts';
 import { type DeviceGap, type OnceEnding, type OnceSummary, openGaps, summarize } from './result.ts';
@@ -118,12 +118,12 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
 
 /** Sends the planner's requests. */
 async function runSession(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<never> {
-  const begin = (areListed: boolean): LoneWork => {
+  const begin = (areListed: boolean): OneOff => {
     beginOnceRun(parts.context, run);
     return { lane: 'first-history', goal: run.goal, streams: areListed ? ['alerts'] : ['alerts', 'devices'] };
   };
   // The list is read again at the same time as the telemetry of the known devices.
-  return await runLoneSession(parts, { begin, mayGoUnlisted: true }, signal);
+  return await runOneOffSession(parts, { begin, mayGoUnlisted: true }, signal);
 }
 
 /** Writes the notes about the filter and the coverage. */

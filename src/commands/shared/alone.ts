@@ -18,7 +18,7 @@ import { SECOND_MS } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
-import { runLoneWork } from '../../scheduler/session.ts';
+import { runOneOff } from '../../scheduler/session.ts';
 import { refusalOf } from './command.ts';
 
 const DELIVERY_CHECK_MS = SECOND_MS / 5;
@@ -66,9 +66,9 @@ export async function runBesideDeliveries<T>(
  *
  * @throws UserError if the API rejects the key.
  */
-export async function runLoneSession(...[parts, start, signal]: Parameters<typeof runLoneWork>): Promise<never> {
+export async function runOneOffSession(...[parts, start, signal]: Parameters<typeof runOneOff>): Promise<never> {
   try {
-    return await runLoneWork(parts, start, signal);
+    return await runOneOff(parts, start, signal);
   } catch (error) {
     throw error instanceof ApiFault ? refusalOf(error) : error;
   }
