@@ -94,7 +94,7 @@ export function isBadRequest(error: unknown): boolean {
 export function createPageSize(planned: () => number | null): PageSize {
   let small = DEFAULT_SIZE;
   let smallFor = 0;
-  let patience = ENLARGE_AFTER;
+  let enlargeAfter = ENLARGE_AFTER;
   let isSizeTheCause = true;
   /** The limits of the pages that have named a cursor, the newest last. */
   const chains = new Map<Cursor, number>();
@@ -111,13 +111,13 @@ export function createPageSize(planned: () => number | null): PageSize {
     noteAnswered: (limit) => {
       isSizeTheCause = true;
       if (limit <= small && smallFor > 0) smallFor -= 1;
-      else if (limit > small) [small, patience] = [DEFAULT_SIZE, ENLARGE_AFTER];
+      else if (limit > small) [small, enlargeAfter] = [DEFAULT_SIZE, ENLARGE_AFTER];
     },
     noteRefused: ({ cursor }, limit) => {
       if (cursor !== null) return false;
       if (limit > small) {
-        smallFor = patience;
-        patience = Math.min(ENLARGE_AFTER_AT_MOST, patience * 2);
+        smallFor = enlargeAfter;
+        enlargeAfter = Math.min(ENLARGE_AFTER_AT_MOST, enlargeAfter * 2);
         return true;
       }
       if (limit > 1 && isSizeTheCause) {
@@ -125,7 +125,7 @@ export function createPageSize(planned: () => number | null): PageSize {
         smallFor = Math.max(smallFor, 1);
         return true;
       }
-      [small, smallFor, patience, isSizeTheCause] = [DEFAULT_SIZE, 0, ENLARGE_AFTER, false];
+      [small, smallFor, enlargeAfter, isSizeTheCause] = [DEFAULT_SIZE, 0, ENLARGE_AFTER, false];
       return false;
     },
   };

@@ -15,7 +15,7 @@ export const realClock: Clock = {
   sleep: async (ms, signal) => {
     let left = ms;
     do {
-      await rest(Math.min(left, LONGEST_TIMER_MS), signal);
+      await sleepOnce(Math.min(left, LONGEST_TIMER_MS), signal);
       left -= LONGEST_TIMER_MS;
     } while (left > 0);
   },
@@ -25,7 +25,7 @@ export const realClock: Clock = {
  * Waits once. The sleep of `node:timers/promises` creates an error with a stack whenever it is aborted, which every
  * wake-up does, and listens through several promises: the rests of an idle daemon would cost as much as its work.
  */
-async function rest(ms: number, signal: AbortSignal | undefined): Promise<void> {
+async function sleepOnce(ms: number, signal: AbortSignal | undefined): Promise<void> {
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let timer: NodeJS.Timeout | undefined;

@@ -86,7 +86,7 @@ export async function runMaintenance(parts: MaintenanceParts, signal: AbortSigna
   try {
     await untilMayBegin(parts, signal);
     signal.throwIfAborted();
-    await repeat(parts.clock, () => (step(parts, state) ? REST_MS.busy : REST_MS.idle), signal);
+    await repeat(parts.clock, () => (runStep(parts, state) ? REST_MS.busy : REST_MS.idle), signal);
   } catch (error) {
     if (!signal.aborted) throw error;
   }
@@ -106,7 +106,7 @@ async function untilMayBegin({ mayBegin, room, clock }: MaintenanceParts, signal
 export async function maintainOnce(parts: MaintenanceParts, signal: AbortSignal): Promise<void> {
   const state = newState();
   const beganMs = parts.clock.monoMs();
-  while (!signal.aborted && step(parts, state) && parts.clock.monoMs() - beganMs < ONCE_MOST_MS) {
+  while (!signal.aborted && runStep(parts, state) && parts.clock.monoMs() - beganMs < ONCE_MOST_MS) {
     await parts.clock.sleep(1);
   }
 }
@@ -127,7 +127,7 @@ function reportNoDestination({ destinations, limits, observe }: MaintenanceParts
  *
  * @returns whether there is more to do at once
  */
-function step(parts: MaintenanceParts, state: MaintenanceState): boolean {
+function runStep(parts: MaintenanceParts, state: MaintenanceState): boolean {
   const { clock, room } = parts;
   const beganMs = clock.monoMs();
   const hasMore = runUnlessFull(() => {

@@ -82,7 +82,7 @@ export function gapText(reason: string): GapText {
 }
 
 /** The status of the device in words, for `--status` and the page; `null` for an excluded device. */
-export function standingText({
+export function syncStateText({
   state,
   fresh,
   polled,

@@ -81,7 +81,7 @@ export function matchAny(patterns: readonly string[]): Match {
     if (exact.has(composed(text))) return true;
     if (globs.length === 0) return false;
     const whole = characters(text);
-    return globs.some((glob) => fits(glob, whole));
+    return globs.some((glob) => matchesGlob(glob, whole));
   };
 }
 
@@ -102,7 +102,7 @@ function characters(text: string): readonly string[] {
  * Whether a text matches a glob. Greedy: after a mismatch only the last `*` is tried again, because an earlier one
  * cannot match better.
  */
-function fits(glob: readonly string[], text: readonly string[]): boolean {
+function matchesGlob(glob: readonly string[], text: readonly string[]): boolean {
   let [at, next] = [0, 0];
   let star: { readonly next: number; at: number } | null = null;
   while (at < text.length) {

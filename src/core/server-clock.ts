@@ -201,18 +201,21 @@ export function createServerClock(clock: Clock, others: OtherClocks | null = nul
     presentAtMostMs,
     fellToMs: () => fellTo(passedMs(), evidence.last, clock),
     fallenToMs: () => fallenTo(presentAtMostMs(), evidence.memory, clock),
-    skewMs: () => (shown(evidence).length === 0 ? null : clock.nowMs() - estimateMs(shown(evidence), clock)),
-    isDateAbsent: () => shown(evidence).length === 0 && evidence.answersWithout >= ABSENT_AFTER,
+    skewMs: () =>
+      countedSamples(evidence).length === 0 ? null : clock.nowMs() - estimateMs(countedSamples(evidence), clock),
+    isDateAbsent: () => countedSamples(evidence).length === 0 && evidence.answersWithout >= ABSENT_AFTER,
     latestNs: () => {
       const apiMs =
-        shown(evidence).length > 0 ? estimateMs(shown(evidence), clock) : (evidence.storedMs ?? latestStored(others));
+        countedSamples(evidence).length > 0
+          ? estimateMs(countedSamples(evidence), clock)
+          : (evidence.storedMs ?? latestStored(others));
       return msToNs(Math.max(clock.nowMs(), apiMs) + DAY_MS);
     },
   };
 }
 
 /** The remembered answers, or the one whose `Date` does not count yet. */
-function shown({ memory, unconfirmed }: Evidence): readonly Sample[] {
+function countedSamples({ memory, unconfirmed }: Evidence): readonly Sample[] {
   return isAwaited(unconfirmed) ? [unconfirmed.first] : memory.samples;
 }
 
@@ -262,7 +265,7 @@ function afterTimes(
 
 /** The evidence with the latest time of the state, before the first answer without a `Date` to use adds to it. */
 function withStored(evidence: Evidence, others: OtherClocks | null): Evidence {
-  const isNeeded = evidence.storedMs === null && shown(evidence).length === 0;
+  const isNeeded = evidence.storedMs === null && countedSamples(evidence).length === 0;
   return isNeeded ? { ...evidence, storedMs: latestStored(others) } : evidence;
 }
 

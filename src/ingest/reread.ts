@@ -329,7 +329,7 @@ export async function readDown(
 ): Promise<Next> {
   let next: Next = requestBelow(scan, scan.range.to);
   try {
-    while (next !== null && next !== 'given up' && !mayStop(next)) next = await step(scan, next, signal);
+    while (next !== null && next !== 'given up' && !mayStop(next)) next = await rereadPage(scan, next, signal);
     return next;
   } catch (error) {
     // If the device was removed, its page in flight is dropped.
@@ -349,7 +349,7 @@ function requestBelow({ deviceId, range, windows }: RereadScan, to: bigint): Pag
 }
 
 /** Requests one page and passes it on. */
-async function step(scan: RereadScan, request: PageRequest, signal: AbortSignal): Promise<Next> {
+async function rereadPage(scan: RereadScan, request: PageRequest, signal: AbortSignal): Promise<Next> {
   const { windows, range } = scan;
   signal.throwIfAborted();
   const answer = await fetchPage(scan, { request, lane: scan.lane }, signal);

@@ -96,7 +96,7 @@ async function makeNow(state: MakerState, key: string | null, make: () => Promis
   state.isResting = true;
   const made = make().then(encodeAnswer);
   const tookMs = clock.monoMs() - atMs;
-  void rest(state, REST_TIMES * tookMs);
+  void restBeforeNext(state, REST_TIMES * tookMs);
   if (key === null) return await made;
   cached.set(key, { untilMs: atMs + Math.max(GOOD_FOR_MS, GOOD_FOR_TIMES * tookMs), made });
   try {
@@ -108,7 +108,7 @@ async function makeNow(state: MakerState, key: string | null, make: () => Promis
   }
 }
 
-async function rest(state: MakerState, ms: number): Promise<void> {
+async function restBeforeNext(state: MakerState, ms: number): Promise<void> {
   await state.clock.sleep(ms);
   // The first turn accepts a new connection, the second reads its request.
   for (let turn = 0; turn < 2; turn += 1) await state.clock.sleep(0);
@@ -127,13 +127,13 @@ async function takeSlot(state: MakerState, isGone: () => boolean): Promise<boole
   state.waiting.add(own);
   beginNext(state);
   if (!state.waiting.has(own)) return await slot.promise;
-  const patience = new AbortController();
-  const lost = state.clock.sleep(WAITS_MS, patience.signal).then(
+  const wait = new AbortController();
+  const lost = state.clock.sleep(WAITS_MS, wait.signal).then(
     () => state.waiting.delete(own) && slot.resolve(false),
     () => undefined,
   );
   const hasSlot = await slot.promise;
-  patience.abort();
+  wait.abort();
   await lost;
   return hasSlot;
 }

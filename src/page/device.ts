@@ -3,7 +3,7 @@
  * script), its alerts, its coverage with the reasons of its gaps, and the last answers of the API about it.
  */
 
-import { gapText, standingText } from '../core/device-coverage.ts';
+import { gapText, syncStateText } from '../core/device-coverage.ts';
 import { faultText } from '../core/faults.ts';
 import type { DeviceAnswer, DevicePageFacts, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { laneText } from '../core/quota.ts';
@@ -18,7 +18,6 @@ import {
   type Html,
   html,
   legend,
-  moment,
   NOTHING,
   name,
   noReading,
@@ -29,6 +28,7 @@ import {
   table,
   target,
   text,
+  timeElement,
   timeRange,
 } from './html.ts';
 import { deviceAlerts } from './panels.ts';
@@ -66,8 +66,8 @@ export function readPeriod(params: URLSearchParams): PeriodName {
 
 type Fact = readonly [title: string, value: Html | string | null];
 
-function at(time: string | null, now: string): Html | null {
-  return time === null ? null : html`${moment(time, now)} <span class="soft">${ago(time, now)}</span>`;
+function timeWithAge(time: string | null, now: string): Html | null {
+  return time === null ? null : html`${timeElement(time, now)} <span class="soft">${ago(time, now)}</span>`;
 }
 
 /** The most important facts about the device. */
@@ -79,14 +79,14 @@ function mainFacts(device: DeviceReport, now: string): Fact[] {
   return [
     ['Lag', lag_seconds === null ? unknownLag : `${duration(lag_seconds)}${silence}`],
     ['Sync range covered', percent(covered_share)],
-    ['Newest reading', at(newest_reading_at, now) ?? noReading(covered_share)],
-    ['Last poll', at(last_polled_at, now) ?? 'never'],
+    ['Newest reading', timeWithAge(newest_reading_at, now) ?? noReading(covered_share)],
+    ['Last poll', timeWithAge(last_polled_at, now) ?? 'never'],
     ['Next poll', nextPoll(device, now)],
   ];
 }
 
 function nextPoll({ next_due_at, next_kind }: DeviceReport, now: string): Html | string {
-  const next = at(next_due_at, now);
+  const next = timeWithAge(next_due_at, now);
   if (next === null) return 'none scheduled';
   return next_kind === 'idle_poll' ? html`when the device list reports new data; at the latest ${next}` : next;
 }
@@ -98,8 +98,8 @@ function moreFacts(device: DeviceReport, now: string): Fact[] {
   const presence = listed.online === null ? listed.presence : listed.online ? 'online' : 'offline';
   return [
     ['In the device list', [presence, listed.lifecycle_status].filter((each) => each !== null).join(', ')],
-    ['Last seen', at(listed.last_seen_at, now)],
-    ['Not in the workspace since', at(listed.gone_since, now)],
+    ['Last seen', timeWithAge(listed.last_seen_at, now)],
+    ['Not in the workspace since', timeWithAge(listed.gone_since, now)],
     ['Failed requests, 2 days', grouped(failed_requests)],
     ['Late readings', `${grouped(late.readings)}${by}`],
     ['Grace period', duration(grace_period_seconds)],
@@ -145,7 +145,7 @@ function statusText({ status, fault }: DeviceAnswer): string {
 
 function answerRow(answer: DeviceAnswer, now: string): Html {
   const { at: time, lane, fault, new_readings } = answer;
-  return html`<tr><td>${moment(time, now)}</td><td>${laneText(lane)}</td><td>${statusText(answer)}</td><td>${fault === null ? '' : faultText(fault)}</td><td class="number">${new_readings === null ? '' : grouped(new_readings)}</td></tr>`;
+  return html`<tr><td>${timeElement(time, now)}</td><td>${laneText(lane)}</td><td>${statusText(answer)}</td><td>${fault === null ? '' : faultText(fault)}</td><td class="number">${new_readings === null ? '' : grouped(new_readings)}</td></tr>`;
 }
 
 function answersSection({ last_answers }: DeviceReport, now: string): Html {
@@ -163,7 +163,7 @@ ${list}</section>`;
 function standing(device: DeviceReport, now: string): Html {
   const reasons = device.reasons.map((reason) => html`<li>${text(reason, 500)}</li>`);
   const { gaps, polled, fresh, listed } = device;
-  const words = standingText(device);
+  const words = syncStateText(device);
   const since = silentSince(device, now);
   const resting = shownState(device) === 'out-of-service' ? listed.lifecycle_status : null;
   const isFine = words === null || (polled && fresh && gaps.length === 0);
@@ -211,7 +211,7 @@ const VALUE_LENGTH = 40;
 function sensorRow(series: SensorSeries, now: string): Html {
   const { sensor, values, last } = series;
   const cells = extremes(series)?.map((value) => sensorValue(sensor, value)) ?? ['', '', ''];
-  return html`<tr data-key="${sensor}"><th scope="row">${name(sensor, SENSOR_LENGTH)}</th><td class="number"><b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b></td><td>${moment(last.at, now)}</td>${cells.map((cell) => html`<td class="number">${cell}</td>`)}<td class="number">${grouped(values)}</td></tr>`;
+  return html`<tr data-key="${sensor}"><th scope="row">${name(sensor, SENSOR_LENGTH)}</th><td class="number"><b>${sensorValue(sensor, last.value, VALUE_LENGTH)}</b></td><td>${timeElement(last.at, now)}</td>${cells.map((cell) => html`<td class="number">${cell}</td>`)}<td class="number">${grouped(values)}</td></tr>`;
 }
 
 /** The container of a chart. The script's content stays when the page is refreshed. */
@@ -260,6 +260,6 @@ function archivedText({ archived_since, archive_cleared }: DevicePageFacts, now:
       ? html`The archive has cleared the readings of this device: they are only in the databases.`
       : html`The archive has no reading of this device.`;
   return archive_cleared
-    ? html`The archive has readings of this device since ${moment(archived_since, now)}; cleared ones are only in the databases.`
-    : html`The oldest reading of this device in the archive is of ${moment(archived_since, now)}. <code>tidemark --backfill --from 90d</code> requests older ones.`;
+    ? html`The archive has readings of this device since ${timeElement(archived_since, now)}; cleared ones are only in the databases.`
+    : html`The oldest reading of this device in the archive is of ${timeElement(archived_since, now)}. <code>tidemark --backfill --from 90d</code> requests older ones.`;
 }

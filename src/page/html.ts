@@ -1,6 +1,7 @@
 /**
  * Builds the parts that all pages share: markup with values in it, tables, formatted numbers, durations and times,
- * coverage bars, and the frame of a page. Times are UTC; the script converts those of `moment` to the reader's zone.
+ * coverage bars, and the frame of a page. Times are UTC; the script converts those of `timeElement` to the zone of the
+ * reader.
  *
  * Promise: every name of a device, sensor, destination or server is shown as text: without markup, control or direction
  * characters, and with limited length.
@@ -149,7 +150,7 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
  *
  * @param at RFC 3339 UTC; any other text is shown as it is.
  */
-export function moment(at: string | null, now: string): Html {
+export function timeElement(at: string | null, now: string): Html {
   if (at === null) return NOTHING;
   return html`<time datetime="${at}" title="${at}" data-moment>${momentText(at, now)}</time>`;
 }
@@ -233,7 +234,7 @@ export function silentSince(
   now: string,
 ): Html | null {
   const at = device.newest_reading_at;
-  return shownState(device) === 'silent' && at !== null ? html`since ${moment(at, now)}` : null;
+  return shownState(device) === 'silent' && at !== null ? html`since ${timeElement(at, now)}` : null;
 }
 
 /** A device's state: a mark with its own shape and colour, and the word. */
@@ -398,7 +399,7 @@ ${live}
 <header class="top"><a class="brand" href="/">${{ html: MARK }}<span>Tidemark</span></a>
 ${workspaceName(workspace)}
 ${navigation({ here, links })}
-<span class="asof" id="asof">as of ${moment(generatedAt, generatedAt)} <span id="zone-name" data-keep>UTC</span></span>${isLive && html`<button type="button" id="zone" hidden>UTC</button><button type="button" id="pause" aria-pressed="false" hidden>Pause updates</button>`}</header>
+<span class="asof" id="asof">as of ${timeElement(generatedAt, generatedAt)} <span id="zone-name" data-keep>UTC</span></span>${isLive && html`<button type="button" id="zone" hidden>UTC</button><button type="button" id="pause" aria-pressed="false" hidden>Pause updates</button>`}</header>
 <p id="connection" role="alert" hidden></p>
 <main id="main" tabindex="-1">
 ${main}

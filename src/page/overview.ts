@@ -6,7 +6,7 @@
 import type { DestinationReport, HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
 import { counted, databaseText, duration, grouped, percent } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
-import { type Html, html, moment, NOTHING, name, text, unbroken } from './html.ts';
+import { type Html, html, NOTHING, name, text, timeElement, unbroken } from './html.ts';
 
 /** How serious the state is: a person must act, it will pass by itself, or all is well. */
 type Tone = 'ok' | 'busy' | 'bad';
@@ -102,8 +102,8 @@ function lossNotes(parts: OverviewParts): readonly Html[] {
   return [
     ...(unread === null ? [] : [unreadNote(unread, next.attempt_at, now)]),
     ...blocked.map(({ name: title, pending_points, oldest_pending_at, blocked_since, next_attempt_at: next }) => {
-      const at = oldest_pending_at === null ? NOTHING : html`, the oldest since ${moment(oldest_pending_at, now)}`;
-      const blockedAt = blocked_since === null ? NOTHING : html`Blocked since ${moment(blocked_since, now)}. `;
+      const at = oldest_pending_at === null ? NOTHING : html`, the oldest since ${timeElement(oldest_pending_at, now)}`;
+      const blockedAt = blocked_since === null ? NOTHING : html`Blocked since ${timeElement(blocked_since, now)}. `;
       return html`<p>${blockedAt}Nothing is lost: ${counted(pending_points, 'point')} for ${name(title)} ${pending_points === 1 ? 'waits' : 'wait'} in the archive${at}. ${retryText('the delivery', next, now)}</p>`;
     }),
   ];
@@ -111,7 +111,7 @@ function lossNotes(parts: OverviewParts): readonly Html[] {
 
 /** Since when telemetry is not read, what Tidemark tries, and what happens to the missing readings. */
 function unreadNote({ sinceAt, polling }: Unread, attemptAt: string | null, now: string): Html {
-  const head = html`No telemetry has been read ${sinceAt === null ? 'yet' : html`since ${moment(sinceAt, now)}`}`;
+  const head = html`No telemetry has been read ${sinceAt === null ? 'yet' : html`since ${timeElement(sinceAt, now)}`}`;
   const later =
     'Stored readings are safe. When polling works again, Tidemark reads the missing ones, as far back as the plan allows.';
   switch (polling) {
@@ -131,7 +131,7 @@ function retryText(what: string, at: string | null, now: string): Html {
   if (at === null) return html`Tidemark tries ${what} again by itself.`;
   return Date.parse(at) <= Date.parse(now)
     ? html`Tidemark is trying ${what} again now.`
-    : html`Tidemark tries ${what} again at ${moment(at, now)}.`;
+    : html`Tidemark tries ${what} again at ${timeElement(at, now)}.`;
 }
 
 interface Tile {
@@ -190,7 +190,7 @@ function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
   const least = unreadSeconds(report, unread);
   const known = [least, freshness.median_seconds, ...lags].filter((seconds) => seconds !== null);
   const place = destinations.length === 0 ? 'in the archive' : 'in the database';
-  const since = sinceAt === null ? 'yet' : html`since ${moment(sinceAt, now)}`;
+  const since = sinceAt === null ? 'yet' : html`since ${timeElement(sinceAt, now)}`;
   return [
     {
       title: 'Lag',
@@ -307,7 +307,7 @@ function coveredTile(parts: OverviewParts): Tile {
   const unread = unreadNow(parts);
   if (unread !== null) {
     const { sinceAt } = unread;
-    const value = sinceAt === null ? 'not known' : html`up to ${moment(sinceAt, now)}`;
+    const value = sinceAt === null ? 'not known' : html`up to ${timeElement(sinceAt, now)}`;
     const share = covered === null || covered === percent(1) ? '' : `${covered}, `;
     const then = sinceAt === null ? '' : `${share}${complete} by then; `;
     return { title, value, lines: [`${then}${pollingText(unread)}`], tone: 'busy' };

@@ -63,12 +63,12 @@ async function pageAt(parts: StatusPageParts, path: string, params: URLSearchPar
     case '/alerts': {
       const seen = overview();
       const main = html`<h1 class="hidden">Alerts</h1>${alertsSection(facts.alerts(), { now: seen.report.generated_at, isWhole: true })}`;
-      return shown(parts, seen, { title: 'Alerts', here: 'alerts', main });
+      return serveOk(parts, seen, { title: 'Alerts', here: 'alerts', main });
     }
     case '/events': {
       const seen = overview();
       const main = html`<h1 class="hidden">Events</h1>${allEvents(facts.events(), readLevel(params), seen.report.generated_at)}`;
-      return shown(parts, seen, { title: 'Events', here: 'events', main });
+      return serveOk(parts, seen, { title: 'Events', here: 'events', main });
     }
     default:
       return null;
@@ -94,7 +94,7 @@ ${devicesSection(facts.devices(readDevicesQuery(params)), { now, ageSeconds: see
 ${alertsSection(facts.alerts(), { now, isWhole: false })}
 ${eventsSection(facts.events(), now)}
 </div>`;
-  return shown(parts, seen, {
+  return serveOk(parts, seen, {
     title: `${toneText(toneOf(seen))}: ${report.workspace_name ?? report.workspace_id ?? 'starting'}`,
     here: 'overview',
     main,
@@ -124,7 +124,7 @@ function refusal(parts: StatusPageParts, status: number, text: string): Served {
   return servePage(status, { ...pageFrame(parts, parts.overview()), title: text, here: null, main, isLive: false });
 }
 
-function shown(parts: StatusPageParts, seen: OverviewParts, frame: Pick<Frame, 'title' | 'here' | 'main'>): Served {
+function serveOk(parts: StatusPageParts, seen: OverviewParts, frame: Pick<Frame, 'title' | 'here' | 'main'>): Served {
   return servePage(200, { ...pageFrame(parts, seen), ...frame });
 }
 

@@ -25,13 +25,13 @@ import {
   figure,
   type Html,
   html,
-  moment,
   NOTHING,
   name,
   sensorValue,
   table,
   target,
   text,
+  timeElement,
   timeRange,
   unbroken,
 } from './html.ts';
@@ -57,7 +57,7 @@ function waitNote(quota: Pick<QuotaStatus, 'waiting_until' | 'history_waiting_un
   const wait = quotaWaitText(quota);
   if (wait === null) return NOTHING;
   const tone = quota.waiting_until === null ? 'soft' : 'note warn';
-  return html`<p class="${tone}">${wait.text} ${moment(wait.at, now)}.</p>`;
+  return html`<p class="${tone}">${wait.text} ${timeElement(wait.at, now)}.</p>`;
 }
 
 /**
@@ -164,7 +164,7 @@ const STREAM_MARKS: Readonly<Record<StreamStatus['state'], string>> = {
 
 function streamRow({ name, state, reason, last_read_at }: StreamStatus, next: NextStatus, now: string): Html {
   const due = next.streams.find((each) => each.name === name)?.due_at ?? null;
-  return html`<tr><th scope="row">${name}</th><td><span class="state ${STREAM_MARKS[state]}">${streamStateText({ state, last_read_at })}</span>${reason === null ? NOTHING : html`<div>${text(reason, 400)}</div>`}</td><td>${last_read_at === null ? 'never' : moment(last_read_at, now)}</td><td>${moment(due, now)}</td></tr>`;
+  return html`<tr><th scope="row">${name}</th><td><span class="state ${STREAM_MARKS[state]}">${streamStateText({ state, last_read_at })}</span>${reason === null ? NOTHING : html`<div>${text(reason, 400)}</div>`}</td><td>${last_read_at === null ? 'never' : timeElement(last_read_at, now)}</td><td>${timeElement(due, now)}</td></tr>`;
 }
 
 /** The streams of the API, and when each is read next. */
@@ -194,8 +194,8 @@ function jobLine(job: JobStatus, now: string): Html {
 
 function rangeText({ from, to }: NonNullable<JobStatus['range']>, now: string): Html {
   if (from !== null && to !== null) return html`from ${timeRange(from, to, { now, between: ' to ' })}`;
-  const start = from === null ? 'the first reading' : moment(from, now);
-  return html`from ${start} to ${to === null ? 'the start of the job' : moment(to, now)}`;
+  const start = from === null ? 'the first reading' : timeElement(from, now);
+  return html`from ${start} to ${to === null ? 'the start of the job' : timeElement(to, now)}`;
 }
 
 function jobFigures({
@@ -278,7 +278,7 @@ function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread:
   if (unread === null)
     return html`<b>Sync range</b>: ${covered === null ? 'not known yet' : `${covered} covered, ${gaps}`}`;
   const share = covered === null || covered === percent(1) ? '' : `${covered} `;
-  const upTo = unread.sinceAt === null ? NOTHING : html`${share}covered up to ${moment(unread.sinceAt, now)}; `;
+  const upTo = unread.sinceAt === null ? NOTHING : html`${share}covered up to ${timeElement(unread.sinceAt, now)}; `;
   return html`<b>Sync range</b>: ${upTo}${pollingText(unread)}`;
 }
 
@@ -331,7 +331,7 @@ function alertRow(alert: AlertRow, view: AlertsFrame): Html {
       : html`<a href="${target('/device', { id: device_id })}">${name(device_name ?? device_id, 60)}</a>`;
   const since = html`<time datetime="${opened_at}" title="${opened_at}">${ago(opened_at, now)}</time>`;
   const when = isWhole
-    ? html`<td class="number">${fire_count === null ? '' : grouped(fire_count)}</td><td>${moment(opened_at, now)}</td><td>${since}</td><td>${moment(observed_at, now)}</td>`
+    ? html`<td class="number">${fire_count === null ? '' : grouped(fire_count)}</td><td>${timeElement(opened_at, now)}</td><td>${since}</td><td>${timeElement(observed_at, now)}</td>`
     : html`<td>${since}</td>`;
   const what = html`${name(rule_name ?? kind ?? 'alert', 60)}<div class="soft">${alertText(alert)}</div>`;
   return html`<tr data-key="alert-${alert_id}"><th scope="row"><span class="state ${open ? 's-unreachable' : 's-excluded'}">${name(status ?? (open ? 'open' : 'closed'), 30)}</span></th><td>${what}</td>${!isOfDevice && html`<td>${device}</td>`}${when}</tr>`;
@@ -393,7 +393,7 @@ function eventLine({ at, level, event, message, device_id, details }: RecentEven
   const device =
     device_id === null ? NOTHING : html` <a href="${target('/device', { id: device_id })}">${name(device_id, 60)}</a>`;
   const more = details === '' ? NOTHING : html` <span class="soft details">${text(details, 300)}</span>`;
-  return html`<li class="l-${level}" title="${event}">${moment(at, now)} <b class="level">${level}</b> <span>${text(message, 400)}${device}${more}</span></li>`;
+  return html`<li class="l-${level}" title="${event}">${timeElement(at, now)} <b class="level">${level}</b> <span>${text(message, 400)}${device}${more}</span></li>`;
 }
 
 /** The levels by which the events can be filtered: this level and those above it. */

@@ -68,7 +68,7 @@ export function listByName(devices: readonly DeviceSummary[]): readonly ListEntr
 export function pickDevices(byName: readonly ListEntry[], query: DevicesQuery): PickedDevices {
   const { state, sort, reversed } = query;
   const search = folded(query.search.trim().slice(0, MAX_SHOWN_LENGTH));
-  const found = search === '' ? byName : byName.filter((device) => fits(device, search));
+  const found = search === '' ? byName : byName.filter((device) => matchesSearch(device, search));
   const states = { live: 0, 'catching-up': 0, silent: 0, 'out-of-service': 0, unreachable: 0, excluded: 0 };
   for (const device of found) states[shownState(device)] += 1;
   const narrowed = state === null ? found : found.filter((device) => shownState(device) === state);
@@ -78,7 +78,7 @@ export function pickDevices(byName: readonly ListEntry[], query: DevicesQuery): 
   return { rows, matching: narrowed.length, states, page, pages };
 }
 
-function fits({ name, deviceId, modelId, hubName }: ListEntry, search: string): boolean {
+function matchesSearch({ name, deviceId, modelId, hubName }: ListEntry, search: string): boolean {
   const has = (text: string | null): boolean => text !== null && folded(text).includes(search);
   return has(name) || has(deviceId) || has(modelId) || has(hubName);
 }

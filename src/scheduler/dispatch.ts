@@ -126,7 +126,7 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
     const next = planning.planner.takeNext(advancePlanning(planning));
     setRest(planning, next.kind === 'rest' ? next : null);
     if (next.kind === 'rest') {
-      await rest(parts, next, signal);
+      await waitUntilDue(parts, next, signal);
       continue;
     }
     planning.planner.noteBegan(next, plannedMs(planning));
@@ -148,7 +148,7 @@ export async function waitForRoom(
   await pollUntil(clock, check, { everyMs: ROOM_CHECK_MS }, signal);
 }
 
-async function rest(
+async function waitUntilDue(
   { planning, outage, onRest }: DispatchParts,
   { untilMs }: Rest,
   signal: AbortSignal,

@@ -26,7 +26,7 @@ const OUTLIER = 4;
 /** This many intervals count as much as all earlier ones. */
 const MEMORY_GAPS = 4;
 /** How many deviations of lateness still count as chance. */
-const PATIENCE = 4;
+const CHANCE_DEVIATIONS = 4;
 /** A device whose next reading is certain within this many intervals reports regularly. */
 const REGULAR = 1.5;
 /** Served times may be truncated to seconds, on one side and not on the other. */
@@ -82,7 +82,7 @@ export function learnFromEmpty(before: ReportRate): ReportRate {
  * is shortly after the interval; for readings at random times, after four intervals.
  */
 export function certainWithinMs({ intervalMs, deviationMs }: ReportRate): number {
-  return intervalMs === null ? Number.POSITIVE_INFINITY : intervalMs + PATIENCE * deviationMs + RESOLUTION_MS;
+  return intervalMs === null ? Number.POSITIVE_INFINITY : intervalMs + CHANCE_DEVIATIONS * deviationMs + RESOLUTION_MS;
 }
 
 /** Whether the next reading is almost certain within half an interval after it is due. */

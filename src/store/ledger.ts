@@ -45,7 +45,7 @@ export interface OwnedLedger extends Ledger {
    *
    * @returns a function to call once that transaction is on disk.
    */
-  ride(): () => void;
+  writeAlong(): () => void;
   /** Writes everything that is not on disk yet, and removes the unused bookings that were made in advance. */
   flush(): void;
   /** The facts that the rows do not have yet: which rows are booked in advance, and which requests have used them. */
@@ -103,7 +103,7 @@ export function createLedger(db: Database.Database): OwnedLedger {
     writeRest: () => {
       if (state.lease.ids.length > 0 || state.named.size > 0) flush(state);
     },
-    ride: () => ride(state),
+    writeAlong: () => writeAlong(state),
     sentSince: (sinceMs, ...lanes) => sentSince(state, Math.floor(sinceMs), lanes),
     bookedSince: (sinceMs) => bookedSince(state, Math.floor(sinceMs)),
     blockedUntilMs: (nowMs) => blockedUntilMs(rows, nowMs),
@@ -261,7 +261,7 @@ function bookRow({ insert, clear }: Rows, { purpose: { lane, stream, deviceId },
   return id;
 }
 
-function ride(state: LedgerState): () => void {
+function writeAlong(state: LedgerState): () => void {
   const { outcomes, named, lease } = state;
   // Outcomes of fast requests are written with the next lease, many at once.
   if (outcomes.size === 0 || named.size > 0 || lease.ids.length > 0) return () => {};

@@ -48,7 +48,7 @@ import { createJobQueue, type OwnedJobQueue } from './jobs.ts';
 import { createLedger, type OwnedLedger, type Unwritten } from './ledger.ts';
 import { openDatabase } from './open/database.ts';
 import { createStateFacts } from './report-facts.ts';
-import { asTransactions, createRidingWriter, createWriter, type Writer } from './transactions.ts';
+import { asTransactions, createPiggybackWriter, createWriter, type Writer } from './transactions.ts';
 
 /** The parts of the state of one workspace, open for the one process that writes it. */
 export interface OpenStore {
@@ -124,7 +124,7 @@ export function assemble(
 ): State {
   const parts = prepareParts(db, path, nowMs);
   const ledger = createLedger(db);
-  const write = createRidingWriter(db, ledger.ride);
+  const write = createPiggybackWriter(db, ledger.writeAlong);
   const forgetting = forgettingPort(parts, write, ledger);
   const store: Store = {
     ...asTransactions(write, parts.workspace, ['pinWorkspace', 'saveAccount', 'saveFact']),

@@ -77,11 +77,11 @@ export function createWriter(db: Database.Database): Writer {
 /**
  * Creates transactions that also write the outstanding data of another part.
  *
- * @param ride writes the data inside the transaction. It returns a function to call once the data is on disk.
+ * @param writeAlong writes the data inside the transaction. It returns a function to call once the data is on disk.
  */
-export function createRidingWriter(db: Database.Database, ride: () => () => void): Writer {
+export function createPiggybackWriter(db: Database.Database, writeAlong: () => () => void): Writer {
   return <A extends unknown[], R>(work: Call<A, R>) => {
-    const transaction = createWriter(db)((...args: A) => ({ result: work(...args), onDisk: ride() }));
+    const transaction = createWriter(db)((...args: A) => ({ result: work(...args), onDisk: writeAlong() }));
     return (...args: A): R => {
       const { result, onDisk } = transaction(...args);
       onDisk();

@@ -11,7 +11,7 @@ import { windowText } from '../../src/core/quota.ts';
 import { PARAMETERS } from '../../src/observe/server.ts';
 import { readPeriod } from '../../src/page/device.ts';
 import { devicesLink, readDevicesQuery } from '../../src/page/devices.ts';
-import { ago, coverageBar, figure, moment } from '../../src/page/html.ts';
+import { ago, coverageBar, figure, timeElement } from '../../src/page/html.ts';
 import { patient } from '../support/patience.ts';
 import { factsOf, HOSTILE, NOW, REPORT, rowOf } from './facts.ts';
 import { servePage, standingWith } from './support.ts';
@@ -832,7 +832,7 @@ describe('sentences', () => {
       '1.0000e-5',
     ]);
     const times = ['2026-11-21T06:00:00.123Z', '2026-11-01T06:00:00Z', '2025-02-01T06:00:00Z', 'soon'];
-    expect(times.map((at) => /<time [^>]*>(.*)<\/time>/.exec(moment(at, NOW).html)?.[1])).toEqual([
+    expect(times.map((at) => /<time [^>]*>(.*)<\/time>/.exec(timeElement(at, NOW).html)?.[1])).toEqual([
       '06:00:00',
       '1 Nov 06:00',
       '1 Feb 2025',

@@ -6,8 +6,8 @@ import { openDatabase } from '../../src/store/open/database.ts';
 import {
   asTransactions,
   createCache,
+  createPiggybackWriter,
   createRareRead,
-  createRidingWriter,
   createWriter,
   guardCommits,
   prepareLate,
@@ -39,7 +39,7 @@ describe('a call as a transaction', () => {
   test('includes pending values, which count as written only once they are on disk', () => {
     const { db, add, all } = table();
     const written: string[] = [];
-    const write = createRidingWriter(db, () => {
+    const write = createPiggybackWriter(db, () => {
       add('owed');
       return () => {
         expect(db.inTransaction).toBe(false);

@@ -32,7 +32,7 @@ export function createBackfillWorker(parts: BackfillWorkParts): JobWorker {
     };
     const start = async (): Promise<JobEnd> => {
       if (!isBackfillArgs(args)) throw argumentsNotUnderstood();
-      return await work(parts, { args, noteBegun, save }, signal);
+      return await runBackfillJob(parts, { args, noteBegun, save }, signal);
     };
     const end = start().catch((error: unknown): JobEnd => {
       if (!signal.aborted || error instanceof UserError) throw error;
@@ -60,7 +60,7 @@ interface Started {
   readonly save: (args: BackfillArgs) => void;
 }
 
-async function work(
+async function runBackfillJob(
   parts: BackfillWorkParts,
   { args, noteBegun, save }: Started,
   signal: AbortSignal,

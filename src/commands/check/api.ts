@@ -167,8 +167,8 @@ function notUnderstood(): UserError {
 
 async function fetchFindings(part: Omit<ApiPart, 'bookingRefusal'>, signal: AbortSignal): Promise<ApiFindings> {
   const { config, terminal } = part;
-  const patience = AbortSignal.timeout(FOLLOW_MS);
-  const link = linkAbort(signal, patience);
+  const timeout = AbortSignal.timeout(FOLLOW_MS);
+  const link = linkAbort(signal, timeout);
   const show = (progress: unknown): void => {
     const scope = isRecord(progress) ? progress['asking'] : null;
     if (typeof scope === 'string') terminal.hint(`the daemon sends requests to the API: ${scope} …`);
@@ -190,7 +190,7 @@ async function fetchFindings(part: Omit<ApiPart, 'bookingRefusal'>, signal: Abor
     );
   } catch (error) {
     signal.throwIfAborted();
-    if (patience.aborted)
+    if (timeout.aborted)
       throw new UserError(
         'The daemon is busy with another job',
         'Run --check again when that job has ended (--status shows it).',

@@ -42,7 +42,7 @@ export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: A
       ...destination,
       delivered_points: (destination.delivered_points ?? 0) - (before[index] ?? 0),
     });
-    const end = work(parts, signal).then((summary): JobEnd => {
+    const end = runOnceJob(parts, signal).then((summary): JobEnd => {
       const state = summary.outcome === 'interrupted' ? 'cancelled' : 'done';
       const reported = { ...summary, destinations: summary.destinations.map(ofThisJob) };
       return { state, exitCode: summary.exit_code, summary: reported, message: null };
@@ -56,7 +56,7 @@ export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: A
   };
 }
 
-async function work(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSummary> {
+async function runOnceJob(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSummary> {
   const run = createOnceRun(parts.context);
   try {
     const outcome = await watch(parts, run, signal);

@@ -117,7 +117,7 @@ export function plural(value: number, what: string): string {
 }
 
 /** A time of the state (RFC 3339) to the second. */
-export function moment(text: string): string {
+export function formatTime(text: string): string {
   return text.replace('T', ' ').replace(/(?:\.\d+)?Z$/, ' UTC');
 }
 

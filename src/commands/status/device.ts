@@ -2,13 +2,13 @@
  * `--status --device`: the status of one device as text: first why it lags, then its coverage and its last requests.
  */
 
-import { gapText, standingText } from '../../core/device-coverage.ts';
+import { gapText, syncStateText } from '../../core/device-coverage.ts';
 import { faultText } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import { laneText } from '../../core/quota.ts';
 import { deviceStateText, type StatusGap, shownState } from '../../core/status.ts';
 import { capitalized, duration, percent, plainText } from '../../core/text.ts';
-import { count, LABEL, type Layout, layoutOf, minute, moment, nameText, plural, WIDTH } from '../shared/layout.ts';
+import { count, formatTime, LABEL, type Layout, layoutOf, minute, nameText, plural, WIDTH } from '../shared/layout.ts';
 
 const GAPS_SHOWN = 5;
 const NAMES_SHOWN = 4;
@@ -31,7 +31,7 @@ export function deviceText(report: DeviceReport, width = WIDTH): string {
 function head(report: DeviceReport, { row, wrap }: Layout): string {
   const { device_id, device_name, generated_at, reasons, lag_seconds, covered, listed } = report;
   const name = device_name === device_id ? '' : ` (${nameText(device_name, 34)})`;
-  const standing = standingText(report);
+  const standing = syncStateText(report);
   const lag = lag_seconds === null || lag_seconds === 0 ? '' : `lag ${duration(lag_seconds)}`;
   const behind = covered.length === 0 ? 'nothing is stored yet' : lag;
   const details = [deviceStateText(shownState(report)), behind].filter((text) => text !== '').join(', ');
@@ -44,19 +44,19 @@ function head(report: DeviceReport, { row, wrap }: Layout): string {
     .filter((text, index, all) => all.indexOf(text) === index)
     .join(', ');
   return [
-    wrap(`${nameText(device_id, 40)}${name}, as of ${moment(generated_at)}`, 0),
+    wrap(`${nameText(device_id, 40)}${name}, as of ${formatTime(generated_at)}`, 0),
     wrap(`${capitalized([standing, details].filter((text) => text !== null).join(': '))}.`, 0),
     ...reasons.map((reason) => wrap(`  ${plainText(reason, 500)}`, 2)),
     '\n',
     row(
       'In the API',
-      `${life === '' ? 'no status' : life}; last seen ${when(report, listed.last_seen_at)}; last listed ${when(report, listed.last_listed_at)}`,
+      `${life === '' ? 'no status' : life}; last seen ${timeWithAge(report, listed.last_seen_at)}; last listed ${timeWithAge(report, listed.last_listed_at)}`,
     ),
     row(
       'Newest',
       report.newest_reading_at === null
         ? 'no reading is stored'
-        : `reading of ${when(report, report.newest_reading_at)}`,
+        : `reading of ${timeWithAge(report, report.newest_reading_at)}`,
     ),
   ].join('');
 }
@@ -68,9 +68,9 @@ function pollLine(report: DeviceReport, { row }: Layout): string {
     next_due_at === null
       ? 'none scheduled'
       : next_kind === 'idle_poll'
-        ? `when the device list reports new data${once}; at the latest ${moment(next_due_at)} (idle poll)`
-        : `${moment(next_due_at)}${once}`;
-  return [row('Last poll', when(report, last_polled_at)), row('Next poll', due)].join('');
+        ? `when the device list reports new data${once}; at the latest ${formatTime(next_due_at)} (idle poll)`
+        : `${formatTime(next_due_at)}${once}`;
+  return [row('Last poll', timeWithAge(report, last_polled_at)), row('Next poll', due)].join('');
 }
 
 function answers({ last_answers, failed_requests }: DeviceReport, { row }: Layout): string {
@@ -89,7 +89,7 @@ function answerText({ at, lane, status, fault, new_readings }: DeviceAnswer): st
       : status === null
         ? 'response not recorded yet'
         : `HTTP ${status}, ${plural(new_readings ?? 0, 'new reading')}`;
-  return `${moment(at)} (${laneText(lane)}): ${yieldText}`;
+  return `${formatTime(at)} (${laneText(lane)}): ${yieldText}`;
 }
 
 function coverage({ bar, wanted: [from], covered_share }: DeviceReport, { row, width }: Layout): string {
@@ -120,7 +120,7 @@ function gaps({ gaps: all, named_gaps }: DeviceReport, { row }: Layout): string 
     const gap = named_gaps.find(
       (each) => Date.parse(each.from) < Date.parse(to) && Date.parse(each.to) > Date.parse(from),
     );
-    return gap === undefined ? '' : `; next attempt at ${moment(gap.retry_at)}`;
+    return gap === undefined ? '' : `; next attempt at ${formatTime(gap.retry_at)}`;
   };
   const lines = shown.map((gap, index) => {
     const seconds = (Date.parse(gap.to) - Date.parse(gap.from)) / 1000;
@@ -146,14 +146,14 @@ function names({ names: all }: DeviceReport, { row }: Layout): string {
   const lines = shown.map(({ from, name }, index) =>
     row(
       index === 0 ? 'Names' : '',
-      `${nameText(name, 40)} ${from === null ? 'from the beginning' : `since ${moment(from)}`}`,
+      `${nameText(name, 40)} ${from === null ? 'from the beginning' : `since ${formatTime(from)}`}`,
     ),
   );
   return [...lines, ...(left > 0 ? [row('', `and ${count(left)} older ones (--json)`)] : [])].join('');
 }
 
-function when({ generated_at }: DeviceReport, at: string | null): string {
+function timeWithAge({ generated_at }: DeviceReport, at: string | null): string {
   if (at === null) return 'never';
   const seconds = (Date.parse(generated_at) - Date.parse(at)) / 1000;
-  return `${moment(at)} (${seconds < 0 ? 'in the future' : `${duration(seconds)} ago`})`;
+  return `${formatTime(at)} (${seconds < 0 ? 'in the future' : `${duration(seconds)} ago`})`;
 }

@@ -17,7 +17,7 @@ import {
 } from '../../core/status.ts';
 import { byteSize, duration, percent, plainText } from '../../core/text.ts';
 import { secondsOf } from '../../report/device-snapshot.ts';
-import { cell, count, type Layout, layoutOf, minute, moment, nameText, plural, WIDTH } from '../shared/layout.ts';
+import { cell, count, formatTime, type Layout, layoutOf, minute, nameText, plural, WIDTH } from '../shared/layout.ts';
 
 /** The most entries of each kind that are listed. */
 const DEVICES_SHOWN = 5;
@@ -48,7 +48,7 @@ function head({ workspace_id, generated_at, summary, process: work, version }: S
   // If no process runs, the summary reports it.
   const works = `Tidemark is running: last request ${sinceText(generated_at, work.last_request_at)}, last archived point ${sinceText(generated_at, work.last_archived_at)}.`;
   return [
-    wrap(`Tidemark ${version}: ${nameText(workspace_id ?? 'no workspace yet')}, as of ${moment(generated_at)}`, 0),
+    wrap(`Tidemark ${version}: ${nameText(workspace_id ?? 'no workspace yet')}, as of ${formatTime(generated_at)}`, 0),
     wrap(plainText(summary, 400), 0),
     work.running ? wrap(works, 0) : '',
     '\n',
@@ -236,7 +236,7 @@ function quotaLines({ allowance }: StatusReport, { row }: Layout): string {
   return [
     row('Quota', `last minute ${windowText(ofMinute)}; last 24 hours ${windowText(day)}`),
     ...(byLane.length === 0 ? [] : [row('', `by purpose, in the last minute/24 hours: ${byLane.join(', ')}`)]),
-    ...(wait === null ? [] : [row('', `${wait.text} ${moment(wait.at)}`)]),
+    ...(wait === null ? [] : [row('', `${wait.text} ${formatTime(wait.at)}`)]),
   ].join('');
 }
 

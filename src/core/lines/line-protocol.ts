@@ -181,7 +181,7 @@ export function isAltered(tag: string): boolean {
  */
 export function identityTag(value: string): TagValue {
   const clean = cleanTag(value);
-  if (clean === value && value !== '' && !isAltered(value) && fits(value, MAX_TAG_BYTES)) return value as TagValue;
+  if (clean === value && value !== '' && !isAltered(value) && fitsBytes(value, MAX_TAG_BYTES)) return value as TagValue;
   return (cutToBytes(clean, MAX_TAG_BYTES - MARK_LENGTH) + mark(value)) as TagValue;
 }
 
@@ -198,7 +198,7 @@ export function descriptiveTag(value: string): TagValue {
  */
 function fieldText(value: string): string {
   const clean = replaceControls(value.toWellFormed());
-  if (fits(clean, MAX_TEXT_BYTES)) return clean;
+  if (fitsBytes(clean, MAX_TEXT_BYTES)) return clean;
   return cutToBytes(clean, MAX_TEXT_BYTES - MARK_LENGTH) + mark(value);
 }
 
@@ -220,7 +220,7 @@ function mark(original: string): string {
   return `~${hash64(original).hi.toString(16).padStart(8, '0')}`;
 }
 
-function fits(text: string, maxBytes: number): boolean {
+function fitsBytes(text: string, maxBytes: number): boolean {
   // A UTF-16 code unit takes at most three bytes of UTF-8: most texts need no counting.
   return text.length * 3 <= maxBytes || cutToBytes(text, maxBytes) === text;
 }

@@ -59,7 +59,7 @@ function push([times, ...columns], at, values) {
 }
 
 /** @param {number | null | undefined} value */
-function shown(value) {
+function formatValue(value) {
   return value == null ? '–' : String(Number(value.toPrecision(5)));
 }
 
@@ -73,7 +73,7 @@ function showValues(plot, output, unit) {
     return;
   }
   const { day, minutes } = timeParts(new Date(times[index] * 1000));
-  output.textContent = `${day} ${minutes}: ${shown(mean[index])}${unit} (${shown(min[index])} to ${shown(max[index])})`;
+  output.textContent = `${day} ${minutes}: ${formatValue(mean[index])}${unit} (${formatValue(min[index])} to ${formatValue(max[index])})`;
 }
 
 /**

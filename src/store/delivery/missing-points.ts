@@ -34,7 +34,7 @@ export interface MissingTable {
   /** Removes all missing points of a destination. Needs a transaction. */
   dropAll(destinationId: number): void;
   /** The missing points of a device that overlap a range, ordered by time. */
-  across(destinationId: number, deviceId: string, range: Interval): MissingPoints[];
+  overlapping(destinationId: number, deviceId: string, range: Interval): MissingPoints[];
   /** All missing points of a destination, ordered by device, reason and time. */
   list(destinationId: number): MissingPoints[];
   /** The sums of the missing points, ordered by reason. */
@@ -78,7 +78,7 @@ export function createMissingTable(db: Database.Database): MissingTable {
     cut: (destinationId, found, among) => cutMissing(rows, destinationId, { found, among }),
     take: (destinationId, found) => cutMissing(rows, destinationId, { found, among: isRepairable }),
     dropAll: (destinationId) => void rows.removeAll.run(destinationId),
-    across: (destinationId, deviceId, range) => across(rows, destinationId, deviceId, range),
+    overlapping: (destinationId, deviceId, range) => overlapping(rows, destinationId, deviceId, range),
     list: (destinationId) => rows.all.all(destinationId).map(toMissing),
     sums: (destinationId) =>
       rows.sums.all(destinationId).map(({ reason, points, devices, from_ns, to_ns }) => ({
@@ -126,7 +126,7 @@ function prepareRows(db: Database.Database) {
     insert: db.prepare(
       'INSERT INTO missing (destination_id, device_id, reason, from_ns, to_ns, points) VALUES (?, ?, ?, ?, ?, ?)',
     ),
-    across: db.prepare<[number, string, EpochNs, EpochNs], MissingRow>(
+    overlapping: db.prepare<[number, string, EpochNs, EpochNs], MissingRow>(
       `${columns} WHERE destination_id = ? AND device_id = ? AND from_ns < ? AND to_ns > ? ORDER BY from_ns`,
     ),
     all: db.prepare<[number], MissingRow>(`${columns} WHERE destination_id = ? ORDER BY device_id, reason, from_ns`),
@@ -158,7 +158,7 @@ function cutMissing(
   { found, among }: { readonly found: FoundPoints; readonly among: (missing: MissingPoints) => boolean },
 ): void {
   const { deviceId, fromNs, toNs, points } = found;
-  for (const missing of across(rows, id, deviceId, { from: fromNs, to: toNs }).filter(among)) {
+  for (const missing of overlapping(rows, id, deviceId, { from: fromNs, to: toNs }).filter(among)) {
     const { reason } = missing;
     rows.remove.run(id, deviceId, reason, missing.fromNs);
     const rests = [
@@ -178,8 +178,8 @@ function cutMissing(
   }
 }
 
-function across(rows: Rows, id: number, deviceId: string, { from, to }: Interval): MissingPoints[] {
-  return rows.across.all(id, deviceId, to, from).map(toMissing);
+function overlapping(rows: Rows, id: number, deviceId: string, { from, to }: Interval): MissingPoints[] {
+  return rows.overlapping.all(id, deviceId, to, from).map(toMissing);
 }
 
 function join(a: MissingPoints, b: MissingPoints): MissingPoints {

@@ -109,7 +109,7 @@ export function createForgetting(db: Database.Database, parts: ForgettingParts):
       parts.dropDevice(deviceId);
       return { ...NOTHING, alerts };
     },
-    step: (deviceId, configured) => step(work, deviceId, configured),
+    step: (deviceId, configured) => removeNextPart(work, deviceId, configured),
     unfinished: () => markers.all.all(),
     emptyLog: () => emptyLog(db),
   };
@@ -128,7 +128,7 @@ function prepareMarkers(db: Database.Database) {
 }
 
 /** Continues the removal of a device: first its lines, then the quarantine, then the pages that became free. */
-function step(work: Work, deviceId: string, configured: readonly number[]): ForgetStep {
+function removeNextPart(work: Work, deviceId: string, configured: readonly number[]): ForgetStep {
   const { markers, lines } = work;
   const at = markers.get.get(deviceId);
   if (at === undefined) return { removed: NOTHING, state: 'done', share: 1 };
@@ -190,13 +190,13 @@ function giveBackPages(db: Database.Database): boolean {
  */
 function emptyLog(db: Database.Database): boolean {
   // Without waiting: a reader may take long, and all other work would wait for it.
-  const patience = db.pragma('busy_timeout', { simple: true });
+  const busyTimeoutMs = db.pragma('busy_timeout', { simple: true });
   db.pragma('busy_timeout = 0');
   try {
     const [answer] = db.pragma('wal_checkpoint(TRUNCATE)') as { busy: bigint | number }[];
     return Number(answer?.busy ?? 1) === 0;
   } finally {
-    db.pragma(`busy_timeout = ${Number(patience)}`);
+    db.pragma(`busy_timeout = ${Number(busyTimeoutMs)}`);
   }
 }
 

@@ -60,7 +60,7 @@ function createVerifyState(db: Database.Database): VerifyState {
     covered: (deviceId) => normalize(covered.all(deviceId)),
     clearedOthers: (deviceId, { from, to }) => Number(others.get(deviceId, to, from) ?? 0n),
     positions: createPositions(db),
-    missing: missing.across,
+    missing: missing.overlapping,
     retentionEstimate: missing.estimate,
     range: createRangeReader(db, fact.get('workspace_tag') ?? ''),
     movedTo: createMovedSearch(db),
