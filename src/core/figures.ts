@@ -24,7 +24,7 @@ export interface FleetFigures {
   readonly present: number;
   readonly lastDayMissing: number;
   /** The lag of the devices; `null` if no device is read, or if most are in their initial sync and it is small. */
-  readonly freshness: {
+  readonly lag: {
     readonly p50: number | null;
     readonly p90: number | null;
     readonly p99: number | null;
@@ -45,7 +45,7 @@ export interface DeviceFigures {
   readonly deviceId: string;
   readonly name: string;
   /** `null` for an excluded device, which is not polled. */
-  readonly freshnessSeconds: number | null;
+  readonly lagSeconds: number | null;
   readonly gapSeconds: number;
 }
 
@@ -83,7 +83,7 @@ export interface Figures {
   /** `null` until every device was checked once. */
   readonly fleet: FleetFigures | null;
   readonly fleetAgeSeconds: number;
-  readonly freshnessTargetSeconds: number;
+  readonly lagTargetSeconds: number;
   readonly hintsWrong: number;
   readonly historyOpenSeconds: number;
   readonly jobs: readonly JobFigures[];

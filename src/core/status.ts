@@ -61,7 +61,7 @@ export interface GapSum extends StatusGap {
 }
 
 /** The lag of the polled devices, in seconds; `null` without any. */
-export interface FreshnessStatus {
+export interface LagStatus {
   /** How often `sync.telemetry` is due. */
   readonly target_seconds: number;
   /** The lag of readings in normal operation. It is larger if the quota is too small for the schedules. */
@@ -268,7 +268,7 @@ export interface StatusReport {
   readonly summary_problem: SummaryProblem | null;
   readonly process: ProcessStatus;
   readonly streams: readonly StreamStatus[];
-  readonly freshness: FreshnessStatus;
+  readonly freshness: LagStatus;
   /** The gaps by reason, the longest first; the newest range of a device without lag does not count. */
   readonly gaps: readonly GapSum[];
   readonly totals: StatusTotals;

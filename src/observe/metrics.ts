@@ -225,7 +225,7 @@ function setQuota(to: Instruments, { minute, day, waitingUntilMs }: Figures['quo
 
 function setFleet(to: Instruments, figures: Figures): void {
   const { fleet } = figures;
-  to.set('tidemark_freshness_target_seconds', NOTHING, figures.freshnessTargetSeconds);
+  to.set('tidemark_freshness_target_seconds', NOTHING, figures.lagTargetSeconds);
   to.set('tidemark_history_pending_seconds', NOTHING, figures.historyOpenSeconds);
   to.counted('tidemark_hints_wrong_total', NOTHING, figures.hintsWrong);
   to.set('tidemark_fleet_snapshot_age_seconds', NOTHING, figures.fleetAgeSeconds);
@@ -237,11 +237,11 @@ function setFleet(to: Instruments, figures: Figures): void {
   to.set('tidemark_devices_complete', NOTHING, fleet.complete);
   if (fleet.coveredShare !== null) to.set('tidemark_coverage_ratio', NOTHING, fleet.coveredShare);
   for (const [reason, seconds] of fleet.gapSeconds) to.set('tidemark_coverage_gap_seconds', { reason }, seconds);
-  setFreshness(to, fleet);
+  setLag(to, fleet);
 }
 
-function setFreshness(to: Instruments, { freshness }: FleetFigures): void {
-  const { p50, p90, p99, worst } = freshness;
+function setLag(to: Instruments, { lag }: FleetFigures): void {
+  const { p50, p90, p99, worst } = lag;
   for (const [percentile, seconds] of Object.entries({ 50: p50, 90: p90, 99: p99 })) {
     if (seconds !== null) to.set('tidemark_freshness_seconds', { percentile }, seconds);
   }
@@ -253,9 +253,9 @@ function setDevices(to: Instruments, fleet: FleetFigures | null): void {
   if (fleet === null) return;
   const { devices, leftOut } = fleet;
   to.set('tidemark_devices_left_out', NOTHING, leftOut);
-  for (const { deviceId, name, freshnessSeconds, gapSeconds } of devices) {
+  for (const { deviceId, name, lagSeconds, gapSeconds } of devices) {
     const labels = { device_id: deviceId, device_name: name };
-    if (freshnessSeconds !== null) to.set('tidemark_device_freshness_seconds', labels, freshnessSeconds);
+    if (lagSeconds !== null) to.set('tidemark_device_freshness_seconds', labels, lagSeconds);
     to.set('tidemark_device_gap_seconds', labels, gapSeconds);
   }
 }

@@ -9,7 +9,7 @@ import type { Interval } from '../core/intervals.ts';
 import { RESTING } from '../core/records.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import { type CoverageNow, NOTHING_COVERED } from '../core/state/telemetry.ts';
-import type { DeviceStatus, FreshnessStatus, GapSum, StatusGap } from '../core/status.ts';
+import type { DeviceStatus, GapSum, LagStatus, StatusGap } from '../core/status.ts';
 import { counted, duration, plainText } from '../core/text.ts';
 import { type EpochMs, type EpochNs, formatExact, minNs, SECOND_MS } from '../core/time.ts';
 import type { ReportContext, WantedRange } from '../ingest/context.ts';
@@ -147,7 +147,7 @@ export interface DeviceSums {
   readonly open: { readonly devices: number; readonly seconds: number };
   /** Devices whose wanted range has not been read down to its beginning yet. */
   readonly initial: number;
-  readonly lag: Pick<FreshnessStatus, 'behind_devices' | 'median_seconds' | 'p95_seconds' | 'max_seconds'>;
+  readonly lag: Pick<LagStatus, 'behind_devices' | 'median_seconds' | 'p95_seconds' | 'max_seconds'>;
 }
 
 /**

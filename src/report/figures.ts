@@ -67,7 +67,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
       streams: parts.streams.list(),
       fleet: fleet.latest()?.figures ?? null,
       fleetAgeSeconds: fleet.ageMs() / SECOND_MS,
-      freshnessTargetSeconds: openSeconds({ context, staleMs: planning.demand.staleMs }),
+      lagTargetSeconds: openSeconds({ context, staleMs: planning.demand.staleMs }),
       hintsWrong: droppedHints,
       historyOpenSeconds: Object.values(openHistoryMs).reduce((sum, ms) => sum + ms, 0) / SECOND_MS,
       jobs: speeds.figures(jobs.open()),

@@ -243,10 +243,10 @@ function addDevice(tally: FleetTally, device: KnownDevice, coverage: CoverageNow
   if (!snapshot.isGone) tally.listed += 1;
   const gapSeconds = addGaps(tally.gapSeconds, gaps);
   const isRead = !snapshot.isExcluded && !snapshot.isGone;
-  const freshnessSeconds = isRead ? addLag(tally, { device, coverage, snapshot }) : null;
+  const lagSeconds = isRead ? addLag(tally, { device, coverage, snapshot }) : null;
   const { deviceId } = device.record;
   if (tally.devices.length < tally.most) {
-    tally.devices.push({ deviceId, name: device.name, freshnessSeconds, gapSeconds });
+    tally.devices.push({ deviceId, name: device.name, lagSeconds, gapSeconds });
   }
   return snapshot;
 }
@@ -280,7 +280,7 @@ function snapshotOf(tally: FleetTally): Pick<FleetSnapshot, 'figures' | 'sums'> 
       listed,
       present,
       lastDayMissing,
-      freshness: lagQuantiles(lags, 2 * unknownLags > lags.length ? tally.view.openSeconds : -1),
+      lag: lagQuantiles(lags, 2 * unknownLags > lags.length ? tally.view.openSeconds : -1),
       gapSeconds,
       devices,
       leftOut: most === 0 ? 0 : tally.sums.all - devices.length,
@@ -326,7 +326,7 @@ function lastDayOpen({ device, coverage }: Seen, { context, wantedRange }: Snaps
  *
  * @param unknownTo while most devices have no lag yet: a lag up to this counts as unknown, in seconds.
  */
-function lagQuantiles(ages: readonly number[], unknownTo: number): FleetFigures['freshness'] {
+function lagQuantiles(ages: readonly number[], unknownTo: number): FleetFigures['lag'] {
   const sorted = Float64Array.from(ages).sort();
   const at = (part: number): number | null => {
     const age = percentile(sorted, part);

@@ -106,7 +106,7 @@ export function createPlannerState(settings: PlannerSettings): PlannerState {
     backfillRestMs: Number.NEGATIVE_INFINITY,
     postpone: null,
     listFailingFromMs: null,
-    liveLagMs: settings.freshnessMs,
+    liveLagMs: settings.telemetryMs,
     livePolls: 0,
     liveEmpty: 0,
   };
@@ -179,7 +179,7 @@ function isBeyondReserve({ commitment, streams: { devices } }: PlannerState): bo
  * otherwise it uses the spare budget.
  */
 function mostOverdue(state: PlannerState, live: LivePick | null, nowMs: number): Decision | null {
-  const behindLive = live === null ? 0 : live.lagMs / state.settings.freshnessMs;
+  const behindLive = live === null ? 0 : live.lagMs / state.settings.telemetryMs;
   const behind = (kind: WholeStream): number =>
     kind === state.postpone ? 0 : periodsBehind(state.streams[kind], scheduledMs(state, kind), nowMs);
   const account = behind('account');
@@ -317,9 +317,9 @@ export function bestListEveryMs(state: PlannerState): number {
   return listEveryMs({
     devices,
     pageSize,
-    lagMs: lagMs > NORMAL_LAG_FACTOR * settings.freshnessMs ? lagMs : 0,
+    lagMs: lagMs > NORMAL_LAG_FACTOR * settings.telemetryMs ? lagMs : 0,
     changesPerMs: changesPerMs(state.changes, devices),
-    leastMs: Math.max(settings.freshnessMs, listPages(devices, pageSize) / (MOST_FOR_LISTS * requestRate(budget))),
+    leastMs: Math.max(settings.telemetryMs, listPages(devices, pageSize) / (MOST_FOR_LISTS * requestRate(budget))),
   });
 }
 

@@ -58,14 +58,14 @@ export function createDemandWatch(
 ): DemandWatch {
   let reported: Reported | null = null;
   const everyMs = Number.isFinite(periodMs) ? periodMs : 0;
-  const staleMs = (): number => Math.max(everyMs, reported?.shortfall.freshness.p95Ms ?? 0);
+  const staleMs = (): number => Math.max(everyMs, reported?.shortfall.lag.p95Ms ?? 0);
   const keep = (): void => saveStale(store, staleMs());
   return {
     check: (current) => {
       const plan = store.account()?.plan;
       const rates = current.rates();
       const storedMs = readInterval(store);
-      const changedMs = changedInterval(storedMs, meanIntervalMs(rates, current.settings.freshnessMs));
+      const changedMs = changedInterval(storedMs, meanIntervalMs(rates, current.settings.telemetryMs));
       if (changedMs !== null) store.saveFact(INTERVAL, String(Math.round(changedMs)));
       const lastIntervalMs = changedMs ?? storedMs;
       const known = { ...current, rates: () => rates, lastIntervalMs };

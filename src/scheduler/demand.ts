@@ -29,7 +29,7 @@ import { listEveryMs, listPages, PRIOR_CHANGES_A_DAY } from './streams.ts';
 export interface DemandInput
   extends Pick<
     PlannerSettings,
-    'freshnessMs' | 'devicesMs' | 'alertsMs' | 'accountMs' | 'polls' | 'pageSize' | 'share'
+    'telemetryMs' | 'devicesMs' | 'alertsMs' | 'accountMs' | 'polls' | 'pageSize' | 'share'
   > {
   /** The requests of one poll of the alerts. */
   readonly alertRequests: number;
@@ -57,7 +57,7 @@ export interface DemandByLane {
  * The lag that the oldest reading of a device reaches before it is fetched: the median and the 95th percentile of the
  * devices, in ms.
  */
-interface Freshness {
+interface LagQuantiles {
   readonly medianMs: number;
   readonly p95Ms: number;
 }
@@ -78,7 +78,7 @@ export interface Demand {
   /** The readings that the devices make per day, and how many of them the budget can fetch. */
   readonly readingsMade: number;
   readonly readingsCovered: number;
-  readonly freshness: Freshness;
+  readonly lag: LagQuantiles;
   /** Requests per day for history and backfill: the rest of the budget, at least their reserves. */
   readonly leftForHistory: number;
 }
@@ -100,10 +100,10 @@ export function computeDemand(input: DemandInput): Demand {
   return {
     ...common,
     planned,
-    slowdown: Math.max(1, lagMs / input.freshnessMs),
+    slowdown: Math.max(1, lagMs / input.telemetryMs),
     readingsFit: true,
     readingsCovered: readingsMade,
-    freshness: freshnessAt(input, lagMs),
+    lag: lagQuantilesAt(input, lagMs),
     leftForHistory: Math.max(budget - totalRequests(planned), budget * floors),
   };
 }
@@ -144,12 +144,12 @@ export function usableBudget({
  * intervals. It is never polled more often than by its schedule, and always when its page is full.
  */
 function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLane {
-  const { intervalsMs, quietDevices, freshnessMs, pageSize } = input;
-  const slowdown = Math.max(1, lagMs / freshnessMs);
+  const { intervalsMs, quietDevices, telemetryMs, pageSize } = input;
+  const slowdown = Math.max(1, lagMs / telemetryMs);
   const devices = intervalsMs.length + quietDevices;
   let live = 0;
   for (const intervalMs of intervalsMs) {
-    const everyMs = Math.max(freshnessMs, intervalMs * (Math.floor(lagMs / intervalMs) + 1));
+    const everyMs = Math.max(telemetryMs, intervalMs * (Math.floor(lagMs / intervalMs) + 1));
     live += DAY_MS / Math.min(everyMs, pageSize * FULL_PAGE * intervalMs);
   }
   const changesPerMs = (devices * PRIOR_CHANGES_A_DAY) / DAY_MS;
@@ -175,10 +175,10 @@ function leastLagMs(input: DemandInput, budget: number): number {
   return findLeast({ from: 1, to: LONGEST_LAG_MS }, (lagMs) => totalRequests(demandAt(input, lagMs, budget)) <= budget);
 }
 
-function freshnessAt({ intervalsMs, freshnessMs, pageSize }: DemandInput, lagMs: number): Freshness {
+function lagQuantilesAt({ intervalsMs, telemetryMs, pageSize }: DemandInput, lagMs: number): LagQuantiles {
   // A page that fills earlier is requested earlier.
   const lags = intervalsMs.map((intervalMs) =>
-    Math.min(Math.max(freshnessMs, lagMs), pageSize * FULL_PAGE * intervalMs),
+    Math.min(Math.max(telemetryMs, lagMs), pageSize * FULL_PAGE * intervalMs),
   );
   return quantilesOf(lags);
 }
@@ -189,7 +189,7 @@ function inTurn(
   budget: number,
   made: number,
 ): Omit<Demand, 'needed' | 'budget' | 'boundBy' | 'fits' | 'readingsMade'> {
-  const { intervalsMs, pageSize, freshnessMs } = input;
+  const { intervalsMs, pageSize, telemetryMs } = input;
   const { account, alerts, devices, 'idle-poll': idlePolls } = NARROW_RESERVES;
   const planned: DemandByLane = {
     live: budget * (1 - account - alerts - devices - idlePolls),
@@ -202,13 +202,13 @@ function inTurn(
   const waitMs = intervalsMs.map((intervalMs) => Math.min(pageSize * intervalMs, staleMs));
   const pagesIn = (turnMs: number): number => waitMs.reduce((sum, ms) => sum + DAY_MS / Math.max(ms, turnMs), 0);
   const turnMs = findLeast({ from: MINUTE_MS, to: LONGEST_LAG_MS }, (ms) => pagesIn(ms) <= planned.live);
-  const freshness = quantilesOf(waitMs.map((ms) => Math.max(ms, turnMs)));
+  const lag = quantilesOf(waitMs.map((ms) => Math.max(ms, turnMs)));
   return {
     planned,
-    slowdown: Math.max(1, freshness.medianMs / freshnessMs),
+    slowdown: Math.max(1, lag.medianMs / telemetryMs),
     readingsFit: false,
     readingsCovered: Math.min(made, planned.live * pageSize * (1 - UNFULL_PART)),
-    freshness,
+    lag,
     leftForHistory: budget * historyFloors(NARROW_RESERVES),
   };
 }
@@ -217,7 +217,7 @@ function historyFloors(floors: Reserves): number {
   return floors['first-history'] + floors.backfill;
 }
 
-function quantilesOf(values: readonly number[]): Freshness {
+function quantilesOf(values: readonly number[]): LagQuantiles {
   const sorted = Float64Array.from(values).sort();
   return { medianMs: percentile(sorted, 0.5) ?? 0, p95Ms: percentile(sorted, 0.95) ?? 0 };
 }
@@ -237,8 +237,8 @@ export interface Shortfall {
   readonly available: number;
   readonly boundBy: 'minute' | 'day' | null;
   readonly share: number;
-  readonly freshnessTargetMs: number;
-  readonly freshness: Freshness;
+  readonly lagTargetMs: number;
+  readonly lag: LagQuantiles;
   /** Devices whose report rate was not measured yet, and their assumed interval. */
   readonly assumed: { readonly devices: number; readonly intervalMs: number } | null;
   /** The readings that the devices make per day, and how many of them the budget can fetch. */
@@ -269,8 +269,8 @@ export function findShortfall(input: DemandInput, assumed: Shortfall['assumed'] 
     available: demand.budget,
     boundBy: demand.boundBy,
     share: input.share,
-    freshnessTargetMs: input.freshnessMs,
-    freshness: demand.freshness,
+    lagTargetMs: input.telemetryMs,
+    lag: demand.lag,
     assumed,
     readingsMade: demand.readingsMade,
     readingsCovered: demand.readingsCovered,
@@ -286,12 +286,12 @@ export function findShortfall(input: DemandInput, assumed: Shortfall['assumed'] 
 
 /** Describes the shortage in one line. */
 export function shortfallText(shortfall: Shortfall): string {
-  const { needed, available, freshness, freshnessTargetMs, readingsMade, readingsCovered, share } = shortfall;
+  const { needed, available, lag, lagTargetMs, readingsMade, readingsCovered, share } = shortfall;
   const head = `the schedules need ${grouped(Math.round(needed))} requests a day${assumedText(shortfall.assumed)}, but the budget is ${grouped(Math.round(available))} (${percent(share)} of the quota, minus the requests of other clients)`;
   const result =
     shortfall.unmet === 'schedules'
-      ? `the lag of the median device is about ${duration(freshness.medianMs / 1000)} (p95: ${duration(freshness.p95Ms / 1000)}), and its target is ${duration(freshnessTargetMs / 1000)}`
-      : `the quota is too small for all readings: of ${grouped(Math.round(readingsMade))} a day, ${grouped(Math.round(readingsCovered))} can be read; Tidemark reads the newest page of each device about every ${duration(freshness.medianMs / 1000)}, and the rest become gaps (over_quota)`;
+      ? `the lag of the median device is about ${duration(lag.medianMs / 1000)} (p95: ${duration(lag.p95Ms / 1000)}), and its target is ${duration(lagTargetMs / 1000)}`
+      : `the quota is too small for all readings: of ${grouped(Math.round(readingsMade))} a day, ${grouped(Math.round(readingsCovered))} can be read; Tidemark reads the newest page of each device about every ${duration(lag.medianMs / 1000)}, and the rest become gaps (over_quota)`;
   return `${head}: ${result}. ${remedyText(shortfall)}`;
 }
 
@@ -316,7 +316,7 @@ function remedyText({ unmet, share, remedies }: Shortfall): string {
 
 /** The intervals that can be longer, with the keys of the configuration. */
 const INTERVALS = {
-  'sync.telemetry': { ms: ({ freshnessMs }) => freshnessMs, set: (freshnessMs) => ({ freshnessMs }) },
+  'sync.telemetry': { ms: ({ telemetryMs }) => telemetryMs, set: (telemetryMs) => ({ telemetryMs }) },
   'sync.alerts': { ms: ({ alertsMs }) => alertsMs, set: (alertsMs) => ({ alertsMs }) },
   'sync.devices': { ms: ({ devicesMs }) => devicesMs, set: (devicesMs) => ({ devicesMs }) },
   'sync.idle_poll': {
@@ -399,11 +399,11 @@ export function shortfallNow(
   const { knownMs, unknown, quiet } = rates();
   if (knownMs.length + unknown === 0) return null;
   const intervalMs = percentile(Float64Array.from(knownMs).sort(), 0.5) ?? lastIntervalMs ?? ASSUMED_INTERVAL_MS;
-  const { freshnessMs, devicesMs, alertsMs, accountMs, polls, pageSize, share } = settings;
+  const { telemetryMs, devicesMs, alertsMs, accountMs, polls, pageSize, share } = settings;
   const input = {
     intervalsMs: [...knownMs, ...Array.from({ length: unknown }, () => intervalMs)],
     quietDevices: quiet,
-    ...{ freshnessMs, devicesMs, alertsMs, accountMs, polls, pageSize, share },
+    ...{ telemetryMs, devicesMs, alertsMs, accountMs, polls, pageSize, share },
     ...{ perMinute: plan.requestsPerMinute, perDay: plan.requestsPerDay, alertRequests, othersPerDay },
   };
   return findShortfall(input, unknown === 0 ? null : { devices: unknown, intervalMs });
@@ -414,8 +414,8 @@ export function shortfallNow(
  *
  * @returns in ms; `null` while the rates of fewer than half of the devices are known.
  */
-export function meanIntervalMs({ knownMs, unknown }: Rates, freshnessMs: number): number | null {
+export function meanIntervalMs({ knownMs, unknown }: Rates, telemetryMs: number): number | null {
   if (knownMs.length === 0 || knownMs.length < unknown) return null;
-  const pollsPerMs = knownMs.reduce((sum, intervalMs) => sum + 1 / Math.max(freshnessMs, intervalMs), 0);
+  const pollsPerMs = knownMs.reduce((sum, intervalMs) => sum + 1 / Math.max(telemetryMs, intervalMs), 0);
   return knownMs.length / pollsPerMs;
 }

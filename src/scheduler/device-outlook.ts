@@ -115,7 +115,7 @@ export interface Outlook {
    * ago.
    */
   readonly oldestMs: number;
-  /** The time at which its freshness target is due and there is something to find. */
+  /** The time at which its lag target is reached and there is something to find. */
   readonly dueMs: number;
   /** The time at which its page is full, so that waiting longer costs another page. */
   readonly fullMs: number;
@@ -125,7 +125,7 @@ export interface Outlook {
 export interface OutlookRules {
   readonly polls: PollSettings;
   /** How often a device with new readings is polled, if the quota allows it. */
-  readonly freshnessMs: number;
+  readonly telemetryMs: number;
   readonly pageSize: number;
   /** How far below the newest reading a page begins: readings since the watermark are read again. */
   readonly gracePeriodMs: number;
@@ -161,7 +161,7 @@ export function computeOutlook(facts: OutlookFacts, rules: OutlookRules): Outloo
   const fullMs = fullFromMs(facts, rules);
   return {
     oldestMs,
-    dueMs: Math.max(facts.polledMs + rules.freshnessMs, oldestMs, certainMs, facts.restMs),
+    dueMs: Math.max(facts.polledMs + rules.telemetryMs, oldestMs, certainMs, facts.restMs),
     fullMs: Math.max(Math.min(fullMs, oldestMs + rules.staleMs), certainMs, facts.restMs),
   };
 }

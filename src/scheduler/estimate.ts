@@ -393,10 +393,10 @@ export function measurePeriods(
   { telemetry, devices, alerts, account }: Schedules,
   fromMs: EpochMs,
   longestMs = Number.POSITIVE_INFINITY,
-): Pick<DemandInput, 'freshnessMs' | 'devicesMs' | 'alertsMs' | 'accountMs'> {
+): Pick<DemandInput, 'telemetryMs' | 'devicesMs' | 'alertsMs' | 'accountMs'> {
   const periodMs = (schedule: Schedule): number => Math.min(meanPeriodMs(schedule, fromMs), longestMs);
   return {
-    freshnessMs: periodMs(telemetry),
+    telemetryMs: periodMs(telemetry),
     devicesMs: periodMs(devices),
     alertsMs: periodMs(alerts),
     accountMs: periodMs(account),

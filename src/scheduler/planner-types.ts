@@ -13,7 +13,7 @@ import type { WholeStream } from './streams.ts';
 export interface PlannerSettings {
   readonly polls: PollSettings;
   /** The mean interval of the schedules `sync.telemetry`, `.devices`, `.alerts` and `.account`, in ms. */
-  readonly freshnessMs: number;
+  readonly telemetryMs: number;
   readonly devicesMs: number;
   readonly alertsMs: number;
   readonly accountMs: number;

@@ -108,7 +108,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     parts,
     wakeUp: createWakeUp(context.clock),
     rested: createWakeUp(context.clock),
-    demand: createDemandWatch(context, settings.freshnessMs),
+    demand: createDemandWatch(context, settings.telemetryMs),
     isolated: createIsolatedRanges(context.store),
     goals: { 'first-history': null, backfill: null },
     planner: createPlanner(createPlannerState(settings)),

@@ -13,7 +13,7 @@ import { prometheusAvailable, promtool } from '../support/prometheus.ts';
 const HOSTILE = 'in"flux}\n\\{evil="1"} 5\u202e';
 const KEY = 'tmk_secret-4242';
 
-const DEVICE = { deviceId: 'd-1', name: 'Cellar', freshnessSeconds: 12, gapSeconds: 34 };
+const DEVICE = { deviceId: 'd-1', name: 'Cellar', lagSeconds: 12, gapSeconds: 34 };
 
 const FIGURES: Figures = {
   workspace: { id: 'ws-1', name: 'Cold stores "North"' },
@@ -32,14 +32,14 @@ const FIGURES: Figures = {
     listed: 6,
     present: 6,
     lastDayMissing: 2,
-    freshness: { p50: 1, p90: 2, p99: 3, worst: 4.5 },
+    lag: { p50: 1, p90: 2, p99: 3, worst: 4.5 },
     coveredShare: 0.5,
     gapSeconds: new Map([['pending', 3600]]),
     devices: [DEVICE],
     leftOut: 5,
   },
   fleetAgeSeconds: 0.1,
-  freshnessTargetSeconds: 420,
+  lagTargetSeconds: 420,
   hintsWrong: 3,
   historyOpenSeconds: 99,
   jobs: [{ kind: 'once', share: 0.25, etaSeconds: 60 }],

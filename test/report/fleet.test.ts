@@ -154,7 +154,7 @@ describe('the findings', () => {
       present: 4,
       lastDayMissing: 2,
       // A new device counts from when it was listed first: ten minutes ago.
-      freshness: { p50: 120, p90: 5 * 3600 - 1, worst: 5 * 3600 - 1 },
+      lag: { p50: 120, p90: 5 * 3600 - 1, worst: 5 * 3600 - 1 },
       states: { excluded: 1, unreachable: 1, live: 2, 'catching-up': 2 },
       devices: [],
       leftOut: 0,
@@ -172,8 +172,8 @@ describe('the findings', () => {
     const figuresOf = (...specs: Spec[]) => {
       const { look } = lookAt(specs);
       look.setListed(9);
-      const { freshness, devices } = scanned(look)?.figures ?? {};
-      return [...Object.values(freshness ?? {}), ...(devices ?? []).map(({ freshnessSeconds }) => freshnessSeconds)];
+      const { lag, devices } = scanned(look)?.figures ?? {};
+      return [...Object.values(lag ?? {}), ...(devices ?? []).map(({ lagSeconds }) => lagSeconds)];
     };
     const complete = { id: 'c', heldToAgoMs: 61_000 };
     expect(figuresOf(initial('a', 1000), initial('b', 61_000), complete)).toEqual([

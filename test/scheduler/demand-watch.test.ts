@@ -39,7 +39,7 @@ function rig(begun: { readonly perDay: number | null } | null) {
 /** Devices that report every minute, and are polled every minute. */
 function asked(devices: number, intervalMs = MINUTE_MS): SchedulerDemand {
   const settings = {
-    freshnessMs: MINUTE_MS,
+    telemetryMs: MINUTE_MS,
     devicesMs: 5 * MINUTE_MS,
     alertsMs: 2 * MINUTE_MS,
     accountMs: HOUR_MS,

@@ -16,7 +16,7 @@ import { POLLS } from '../support/defaults.ts';
 const USUAL: DemandInput = {
   intervalsMs: Array.from({ length: 40 }, () => 5 * MINUTE_MS),
   quietDevices: 10,
-  freshnessMs: MINUTE_MS,
+  telemetryMs: MINUTE_MS,
   devicesMs: 5 * MINUTE_MS,
   alertsMs: 2 * MINUTE_MS,
   alertRequests: 1,
@@ -44,7 +44,7 @@ describe('the requests that the schedules need', () => {
     expect(readingsMade).toBe(40 * 288);
     const fast = computeDemand({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 0 });
     expect(fast.needed.live, 'a device of ten seconds once a minute').toBe(1440);
-    const rare = computeDemand({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 400, freshnessMs: DAY_MS });
+    const rare = computeDemand({ ...USUAL, intervalsMs: [10 * SECOND_MS], quietDevices: 400, telemetryMs: DAY_MS });
     expect(rare.needed.live, 'or when its page is full').toBeCloseTo(8640 / (200 * FULL_PAGE));
     expect(computeDemand({ ...USUAL, alertRequests: 5 }).needed.alerts, 'a poll of five pages').toBe(5 * 720);
     expect(rare.needed.inventory, 'a list of 401 has three pages').toBe(3 * 288);
@@ -75,7 +75,7 @@ describe('where the demand of the schedules exceeds the budget', () => {
         expect(spent, 'what is stretched uses what there is').toBeGreaterThan(demand.budget * 0.5);
         const least = Math.min(demand.needed.alerts, 0.01 * demand.budget);
         expect(demand.planned.alerts).toBeCloseTo(Math.max(demand.needed.alerts / demand.slowdown, least), 3);
-        expect(demand.freshness.medianMs).toBeLessThanOrEqual(demand.freshness.p95Ms);
+        expect(demand.lag.medianMs).toBeLessThanOrEqual(demand.lag.p95Ms);
       }),
     );
   });
@@ -86,10 +86,10 @@ describe('where the demand of the schedules exceeds the budget', () => {
         const input = { ...USUAL, ...fleet };
         const here = computeDemand(input);
         const larger = computeDemand({ ...input, perDay: fleet.perDay * 2, perMinute: fleet.perMinute * 2 });
-        expect(larger.freshness.medianMs).toBeLessThanOrEqual(here.freshness.medianMs * 1.01);
+        expect(larger.lag.medianMs).toBeLessThanOrEqual(here.lag.medianMs * 1.01);
         expect(larger.readingsCovered).toBeGreaterThanOrEqual(here.readingsCovered);
         const more = computeDemand({ ...input, intervalsMs: [...fleet.intervalsMs, ...fleet.intervalsMs] });
-        expect(more.freshness.medianMs).toBeGreaterThanOrEqual(here.freshness.medianMs * 0.99);
+        expect(more.lag.medianMs).toBeGreaterThanOrEqual(here.lag.medianMs * 0.99);
       }),
     );
   });
@@ -111,7 +111,7 @@ describe('where the readings alone exceed the budget', () => {
     expect(demand.readingsMade).toBe(8_640_000);
     expect(demand.readingsCovered / (4000 * 200)).toBeGreaterThan(0.97);
     expect(demand.readingsCovered / (4000 * 200)).toBeLessThan(1);
-    expect(demand.freshness.medianMs / HOUR_MS, '1,000 devices by 4,000 requests a day').toBeCloseTo(6, 0);
+    expect(demand.lag.medianMs / HOUR_MS, '1,000 devices by 4,000 requests a day').toBeCloseTo(6, 0);
     expect(totalRequests(demand.planned)).toBeCloseTo(4000);
   });
 
@@ -143,7 +143,7 @@ describe('the remedies of a shortage', () => {
     const input = { ...USUAL, perDay: 10_000 };
     expect(followed(input)).toEqual(['sync.telemetry']);
     const [[change] = []] = findShortfall(input)?.remedies.intervals ?? [];
-    const shorter = { ...input, freshnessMs: (change?.ms ?? 0) - MINUTE_MS };
+    const shorter = { ...input, telemetryMs: (change?.ms ?? 0) - MINUTE_MS };
     expect(computeDemand(shorter).fits).toBe(false);
   });
 

@@ -23,7 +23,7 @@ import { POLLS } from '../support/defaults.ts';
 const NOW = 1_000_000_000_000;
 const RULES: OutlookRules = {
   polls: POLLS,
-  freshnessMs: MINUTE_MS,
+  telemetryMs: MINUTE_MS,
   pageSize: 200,
   gracePeriodMs: 0,
   fill: 0.97,
@@ -112,7 +112,7 @@ describe('a device that the listing does not follow', () => {
     reporting({ newestMs: NOW - MINUTE_MS, rate: UNKNOWN_RATE, ...changes });
 
   test('is polled at once after a start, as nothing else shows when its next reading is due', () => {
-    expect(computeOutlook(started(), RULES)?.dueMs).toBe(NOW + RULES.freshnessMs);
+    expect(computeOutlook(started(), RULES)?.dueMs).toBe(NOW + RULES.telemetryMs);
     expect(computeOutlook(started({ newestMs: NOW - POLLS.idlePollMs }), RULES), 'silent for an idle poll').toBeNull();
     expect(computeOutlook(started({ isActive: false }), RULES), 'paused').toBeNull();
     const listed = started();

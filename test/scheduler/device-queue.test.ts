@@ -31,7 +31,7 @@ import { hasSlot } from '../../src/scheduler/heap.ts';
 import { POLLS } from '../support/defaults.ts';
 
 const RULES: QuotaRules = {
-  freshnessMs: MINUTE_MS,
+  telemetryMs: MINUTE_MS,
   polls: POLLS,
   pageSize: 200,
   gracePeriodMs: 0,

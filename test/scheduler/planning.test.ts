@@ -381,7 +381,7 @@ describe('other changes of the plan of requests', () => {
     const demand = { ...planning.demand, check: (each: (typeof given)[number]) => void given.push(each) };
     const parts = { ...planning.parts, day: () => ({ limit: 9, budget: 9, spent: 0, others: 7 }) };
     checkDemand({ ...planning, parts, demand });
-    expect(given).toMatchObject([{ othersPerDay: 7, settings: { freshnessMs: MINUTE_MS, share: 0.8 } }]);
+    expect(given).toMatchObject([{ othersPerDay: 7, settings: { telemetryMs: MINUTE_MS, share: 0.8 } }]);
     expect(given[0]?.rates()).toEqual(planning.planner.rates());
   });
 });

@@ -91,7 +91,7 @@ describe('when a page is worth a request', () => {
 
 describe('whether the readings fit the budget', () => {
   const usual = {
-    freshnessMs: MINUTE_MS,
+    telemetryMs: MINUTE_MS,
     polls: POLLS,
     pageSize: 200,
     gracePeriodMs: 0,

@@ -192,7 +192,7 @@ export function costPlan(question: PlanQuestion) {
   const planInput = buildPlanInput(question);
   const { input, assumptions } = planInput;
   const demand = computeDemand(input);
-  const { readingsMade, readingsCovered, readingsFit, freshness } = demand;
+  const { readingsMade, readingsCovered, readingsFit, lag } = demand;
   return {
     basis: {
       source: facts.source,
@@ -218,7 +218,7 @@ export function costPlan(question: PlanQuestion) {
     fits: demand.fits,
     slowdown: roundTo(demand.slowdown, 2),
     warning: warningOf(input),
-    freshness: { median_seconds: seconds(freshness.medianMs), p95_seconds: seconds(freshness.p95Ms) },
+    freshness: { median_seconds: seconds(lag.medianMs), p95_seconds: seconds(lag.p95Ms) },
     backfill: backfillPlan({ facts, range, planInput, demand, rate, gracePeriodMs: question.settings.gracePeriodMs }),
   };
 }
@@ -255,7 +255,7 @@ function deviceCounts({ input, fleet }: PlanInput) {
 
 function schedulesOf({ schedules: { telemetry, devices, alerts, account }, input }: PlanInput) {
   return {
-    telemetry: { cron: telemetry.text, mean_seconds: seconds(input.freshnessMs) },
+    telemetry: { cron: telemetry.text, mean_seconds: seconds(input.telemetryMs) },
     devices: { cron: devices.text, mean_seconds: seconds(input.devicesMs) },
     alerts: { cron: alerts.text, mean_seconds: seconds(input.alertsMs) },
     account: { cron: account.text, mean_seconds: seconds(input.accountMs) },

@@ -64,12 +64,12 @@ export function runCell(cell: Cell, { hours, seed }: { hours: number; seed: numb
   const common = { fleet, fromMs, untilMs, seed };
   const run = runPlanner({ ...common, plan, service: service(plan, cell.others) });
   const perDay = Math.ceil(run.requests / days);
-  const tickMs = Math.max(SETTINGS.freshnessMs, (DAY_MS * cell.devices) / perDay);
+  const tickMs = Math.max(SETTINGS.telemetryMs, (DAY_MS * cell.devices) / perDay);
   return {
     cell,
     run,
-    bound: once(() => runOracle({ ...common, instantsMs: run.instantsMs, freshnessMs: SETTINGS.freshnessMs })),
-    cron: once(() => runCron({ ...common, service: service({ ...plan, perDay }, 0) }, SETTINGS.freshnessMs)),
+    bound: once(() => runOracle({ ...common, instantsMs: run.instantsMs, telemetryMs: SETTINGS.telemetryMs })),
+    cron: once(() => runCron({ ...common, service: service({ ...plan, perDay }, 0) }, SETTINGS.telemetryMs)),
     spreadCron: once(() => runCron({ ...common, service: service(plan, 0) }, tickMs)),
     fits,
     used: run.requests / days / share,

@@ -51,7 +51,7 @@ export interface PlannerRun extends RunResult {
 }
 
 export const SETTINGS: PlannerSettings = {
-  freshnessMs: MINUTE_MS,
+  telemetryMs: MINUTE_MS,
   devicesMs: 5 * MINUTE_MS,
   alertsMs: 2 * MINUTE_MS,
   accountMs: HOUR_MS,

@@ -20,7 +20,7 @@ export interface OracleOptions {
   /** When it may send. */
   readonly instantsMs: Float64Array;
   /** No device is polled again sooner than this. */
-  readonly freshnessMs: number;
+  readonly telemetryMs: number;
 }
 
 /** The better one of both ways. */
@@ -31,7 +31,7 @@ export function runOracle(options: OracleOptions): RunResult {
 
 type Heaps = Record<'resting' | 'whole' | 'filling' | 'over', Heap>;
 
-function runWay({ fleet, fromMs, untilMs, instantsMs, freshnessMs }: OracleOptions, fullFirst: boolean): RunResult {
+function runWay({ fleet, fromMs, untilMs, instantsMs, telemetryMs }: OracleOptions, fullFirst: boolean): RunResult {
   const allStored = fleet.map((device) => storedFrom(device, 0, device.newestAt(0)));
   const heaps: Heaps = {
     /** When they may be polled again. */
@@ -66,7 +66,7 @@ function runWay({ fleet, fromMs, untilMs, instantsMs, freshnessMs }: OracleOptio
     take(stored, nowMs);
     pages += 1;
     for (const heap of Object.values(heaps)) dropSlot(heap, slot);
-    putSlot(heaps.resting, slot, nowMs + freshnessMs);
+    putSlot(heaps.resting, slot, nowMs + telemetryMs);
   }
   return resultOf(allStored, { requests: pages, pages, refused: 0 }, { fromMs, untilMs });
 }

@@ -52,8 +52,8 @@ describe('a virtual day through planner and pace', () => {
     const limits = { ...PLANS[cell.plan], othersPerDay: 0 };
     const demand = computeDemand({ ...SETTINGS, ...limits, alertRequests: 1, intervalsMs, quietDevices });
     expect(demand.readingsFit).toBe(true);
-    expect(run.figures.liveLagMs / demand.freshness.p95Ms).toBeGreaterThan(0.8);
-    expect(run.figures.liveLagMs / demand.freshness.p95Ms).toBeLessThan(1.25);
+    expect(run.figures.liveLagMs / demand.lag.p95Ms).toBeGreaterThan(0.8);
+    expect(run.figures.liveLagMs / demand.lag.p95Ms).toBeLessThan(1.25);
     expect((run.byLane['live'] ?? 0) / demand.planned.live).toBeGreaterThan(0.9);
     expect((run.byLane['live'] ?? 0) / demand.planned.live).toBeLessThan(1.1);
   });
