@@ -260,7 +260,7 @@ function withStatus(throttle: ThrottleState, facts: AnswerFacts): ThrottleState 
   if (status === null) return throttle;
   if (status !== 429) return transition(throttle, { kind: 'served', nowMs });
   if (sentMs <= throttle.refusedAtMs) return throttle;
-  return transition(throttle, { kind: 'refused', nowMs, waitMs: requestedWait(facts) ?? 0 });
+  return transition(throttle, { kind: 'rejected', nowMs, waitMs: requestedWait(facts) ?? 0 });
 }
 
 /** The wait that an answer requests, in ms; `null` for none. A 429 always requests one. */

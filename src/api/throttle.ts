@@ -5,7 +5,7 @@
  * It has three independent states. `quota.ts` turns the headers of an answer into events, and the status of an answer
  * is an event as well. The table shows the effect of each event (a dot: no change):
  *
- *   state              day-ample  day-scarce  day-silent  minute-scarce  ample   scarce    served  refused  new-plan
+ *   state              day-ample  day-scarce  day-silent  minute-scarce  ample   scarce    served  rejected new-plan
  *   day      free      ·          guarded     ·           ·              ·       ·         ·       ·        ·
  *            guarded   free       ·           free        ·              ·       ·         ·       ·        free
  *   pauses   single    ·          ·           ·           ·              ·       doubling  ·       ·        ·
@@ -64,7 +64,7 @@ export type ThrottleEvent =
   | { readonly kind: 'minute-scarce'; readonly nowMs: number; readonly remaining: number }
   | { readonly kind: 'scarce' | 'served'; readonly nowMs: number }
   /** `waitMs`: the wait that the answer requests. */
-  | { readonly kind: 'refused'; readonly nowMs: number; readonly waitMs: number };
+  | { readonly kind: 'rejected'; readonly nowMs: number; readonly waitMs: number };
 
 /** The state before the first answer. */
 export const UNTHROTTLED: ThrottleState = {
@@ -96,7 +96,7 @@ export function transition(state: ThrottleState, event: ThrottleEvent): Throttle
     }
     case 'served':
       return recovered({ ...state, refusals: { is: 'none' } }, event.nowMs);
-    case 'refused':
+    case 'rejected':
       return refused(state, event);
     case 'new-plan':
       return { ...state, day: { is: 'free' }, pauses: { is: 'single' } };

@@ -170,5 +170,5 @@ async function checkOldPoints(
   const source = createPointSource({ ...database, timeoutMs: Math.min(QUERY_MS, database.timeoutMs) }, kind, tag);
   const found = await source.hasAny(signal);
   if (found === true) observe({ type: 'destination-older', destination: name });
-  return typeof found === 'boolean' || found.kind === 'refused';
+  return typeof found === 'boolean' || found.kind === 'rejected';
 }

@@ -3,7 +3,7 @@
 import { plainText } from './text.ts';
 
 /** The text for the fault `unauthorized`, without a full stop. */
-export const KEY_REFUSED = 'the API refuses the key: it is unknown, revoked or expired';
+export const KEY_REJECTED = 'the API refuses the key: it is unknown, revoked or expired';
 
 /** Where keys are created, after "create a key". */
 export const KEYS_PAGE = "in the vendor's web application (Settings, then API)";
@@ -46,7 +46,7 @@ interface FaultTexts {
 export const FAULT_TEXTS = {
   unreachable: { alone: 'the API could not be reached', beforeMessage: 'the API did not answer' },
   throttled: { alone: 'the quota is used up (429)', beforeMessage: 'the quota is used up' },
-  unauthorized: { alone: 'the API refuses the key (401)', beforeMessage: KEY_REFUSED },
+  unauthorized: { alone: 'the API refuses the key (401)', beforeMessage: KEY_REJECTED },
   'scope-missing': { alone: 'the key lacks the required scope (403)', beforeMessage: 'the key lacks a scope' },
   'no-api-access': { alone: 'the plan has no API access (403)', beforeMessage: 'the API refuses access' },
   'not-found': { alone: 'not found (404)', beforeMessage: 'no such resource in the workspace of this key' },
@@ -245,7 +245,7 @@ export function refusalText(fault: ApiFault): string {
 export function refusalAdvice({ kind, facts }: ApiFault, useKey = REPLACE_KEY): Advice {
   if (kind === 'unauthorized') {
     const remedy = `Check that the key is complete; if it is, create a new key ${KEYS_PAGE} and ${useKey}`;
-    return { what: KEY_REFUSED, remedy };
+    return { what: KEY_REJECTED, remedy };
   }
   return kind === 'no-api-access' ? NO_API_ACCESS : scopeAdvice(facts.scope ?? SCOPE_OF.devices);
 }

@@ -167,7 +167,7 @@ export type WriteAnswer =
    * `isUnexplained`: the message names no reason.
    */
   | {
-      readonly kind: 'refused';
+      readonly kind: 'rejected';
       readonly message: string;
       readonly retention: boolean;
       readonly dropped?: number;
@@ -188,11 +188,11 @@ export type WriteAnswer =
       /**
        * Present if the server rejected the request for a reason that Tidemark does not know: a person may have to act.
        */
-      readonly unknown?: UnknownRefusal;
+      readonly unknown?: UnknownRejection;
     };
 
 /** The text that two rejections for the same unknown reason have in common. */
-export interface UnknownRefusal {
+export interface UnknownRejection {
   readonly status: number;
   /** The server's message without the ids and numbers that differ each time. */
   readonly message: string;

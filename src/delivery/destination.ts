@@ -11,7 +11,7 @@ import {
   isKindUnknown,
   withKind,
 } from '../core/lines/dialect.ts';
-import type { Sink, UnknownRefusal, UnknownServer, WriteAnswer } from '../core/ports.ts';
+import type { Sink, UnknownRejection, UnknownServer, WriteAnswer } from '../core/ports.ts';
 import type { DestinationState } from '../core/state/log.ts';
 import type { KnownDestination } from '../core/state/quarantine.ts';
 import type { Store } from '../core/state/state.ts';
@@ -65,7 +65,7 @@ export interface Blocked {
   /** The wait that the server requested, in milliseconds; `null` if it did not. */
   readonly waitMs: number | null;
   /** Present if the database rejects the write for a reason that Tidemark does not know. */
-  readonly unknown?: UnknownRefusal;
+  readonly unknown?: UnknownRejection;
 }
 
 /** The next step if an answer shows only that some server answers. */
@@ -95,7 +95,7 @@ type AnswerKind = WriteAnswer['kind'];
 type AnswerOf = { readonly [Kind in AnswerKind]: Extract<WriteAnswer, { readonly kind: Kind }> };
 
 /** Why lines were rejected. The fields are the same for each kind of rejection. */
-export interface RefusedWrite {
+export interface RejectedWrite {
   /** The message of the server. */
   readonly message: string;
   /** Whether the message names lines that are older than the destination keeps. */
@@ -109,12 +109,12 @@ export interface RefusedWrite {
 /** The meaning of an answer for the lines of its request: see the table in the header. */
 export type Verdict =
   | { readonly does: 'accept' }
-  | { readonly does: 'bisect' | 'halve'; readonly refusal: RefusedWrite }
+  | { readonly does: 'bisect' | 'halve'; readonly refusal: RejectedWrite }
   | { readonly does: 'keep'; readonly blocked: Blocked };
 
 const VERDICTS: { readonly [Kind in AnswerKind]: (answer: AnswerOf[Kind]) => Verdict } = {
   accepted: () => ({ does: 'accept' }),
-  refused: ({ message, retention, dropped = null, conflict = false }) => ({
+  rejected: ({ message, retention, dropped = null, conflict = false }) => ({
     does: 'bisect',
     refusal: { message, retention, dropped, conflict },
   }),

@@ -3,7 +3,7 @@
  * destination that accepts nothing.
  */
 import type { Observe } from '../core/events.ts';
-import type { Clock, Random, UnknownRefusal } from '../core/ports.ts';
+import type { Clock, Random, UnknownRejection } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import { withStep } from '../core/text.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
@@ -137,7 +137,7 @@ interface Block {
   readonly atMs: number;
   readonly waitMs: number;
   /** The rejection for an unknown reason, and since when it has been the same. */
-  readonly unknown: UnknownRefusal | undefined;
+  readonly unknown: UnknownRejection | undefined;
   readonly unknownSinceMs: number;
 }
 
@@ -170,7 +170,7 @@ export function blockAfter(
   };
 }
 
-function isSame(a: UnknownRefusal | undefined, b: UnknownRefusal | undefined): boolean {
+function isSame(a: UnknownRejection | undefined, b: UnknownRejection | undefined): boolean {
   return a?.status === b?.status && a?.message === b?.message;
 }
 

@@ -12,7 +12,7 @@
  */
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { Sink } from '../core/ports.ts';
-import { type Blocked, judge, type RefusedWrite, type Verdict } from './destination.ts';
+import { type Blocked, judge, type RejectedWrite, type Verdict } from './destination.ts';
 import { type Ages, findTooOld, timeOf } from './too-old.ts';
 
 /** A line that the database rejects although it accepts others like it. */
@@ -108,12 +108,12 @@ export async function resolveBatch(
 }
 
 /** A verdict for a request whose lines were refused. */
-type Refused = Extract<Verdict, { readonly refusal: RefusedWrite }>;
+type Rejected = Extract<Verdict, { readonly refusal: RejectedWrite }>;
 
 /** A line that was refused when sent alone, before a control line has shown that the destination itself works. */
 interface Unconfirmed {
   readonly index: number;
-  readonly refusal: RefusedWrite;
+  readonly refusal: RejectedWrite;
   /** The kind of line that can be its control (`kindOf`); `null` if any line can. */
   readonly kind: string | null;
 }
@@ -194,7 +194,7 @@ async function sendRange(search: Search, sending: Sending): Promise<Blocked | nu
 async function narrow(
   search: Search,
   { range, pending, todo }: Sending,
-  { does, refusal }: Refused,
+  { does, refusal }: Rejected,
 ): Promise<Blocked | null> {
   if (refusal.retention && refusal.dropped !== null) {
     const outcome = await resolveTooOld(search, { indexes: pending, refusal, dropped: refusal.dropped });
@@ -217,7 +217,7 @@ async function resolveTooOld(
     indexes,
     refusal,
     dropped,
-  }: { readonly indexes: readonly number[]; readonly refusal: RefusedWrite; readonly dropped: number },
+  }: { readonly indexes: readonly number[]; readonly refusal: RejectedWrite; readonly dropped: number },
 ): Promise<Blocked | null | 'unclear'> {
   const times = indexes.map((index) => timeOf(lineAt(search, index)));
   const send = async (nths: readonly number[]): Promise<Verdict> =>
@@ -281,7 +281,7 @@ function noteAccepted(search: Search, indexes: readonly number[]): void {
 function reject(
   search: Search,
   index: number,
-  { message, retention }: Pick<RefusedWrite, 'message' | 'retention'>,
+  { message, retention }: Pick<RejectedWrite, 'message' | 'retention'>,
 ): void {
   search.rejected.set(index, { index, line: lineAt(search, index), message, retention });
 }
@@ -321,7 +321,7 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
   const { refusal, kind } = refused;
   if (refusal.conflict) {
     const blocked = await sendOtherControl(search, refused);
-    if (blocked !== 'refused') return blocked;
+    if (blocked !== 'rejected') return blocked;
   }
   const hint =
     kind === null
@@ -334,10 +334,10 @@ async function sendControls(search: Search, refused: Unconfirmed): Promise<Block
  * After a conflict of types, sends lines of other kinds until one is accepted: then the refused lines of this kind are
  * at fault.
  *
- * @returns why the search has to stop; `null` if the lines are rejected; 'refused' if there is no evidence that they
+ * @returns why the search has to stop; `null` if the lines are rejected; 'rejected' if there is no evidence that they
  * are at fault
  */
-async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<Blocked | null | 'refused'> {
+async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<Blocked | null | 'rejected'> {
   for (const line of otherControlsFor(search, refused)) {
     const verdict = await search.send([line]);
     if (verdict.does === 'keep') return verdict.blocked;
@@ -349,7 +349,7 @@ async function sendOtherControl(search: Search, refused: Unconfirmed): Promise<B
     search.unconfirmed = search.unconfirmed.filter((each) => !isAlike(each));
     return null;
   }
-  return 'refused';
+  return 'rejected';
 }
 
 /**

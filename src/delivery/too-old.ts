@@ -9,7 +9,7 @@ import { readLine } from '../core/lines/line-reader.ts';
 import type { MissingPoints } from '../core/state/log.ts';
 import { compare } from '../core/text.ts';
 import { type EpochNs, HOUR_MS, maxNs, minNs, msToNs } from '../core/time.ts';
-import type { Blocked, RefusedWrite, Verdict } from './destination.ts';
+import type { Blocked, RejectedWrite, Verdict } from './destination.ts';
 
 /** The facts that show whether points can be as old as a database reports. */
 export interface Ages {
@@ -86,7 +86,7 @@ async function allTooOld(tooOld: readonly number[], { times, sendLine, ages }: R
     const verdict = await sendLine([control]);
     if (verdict.does === 'keep') return verdict.blocked;
     // This line may have become too old itself. Any other refusal contradicts the earlier answer.
-    const isTooOld = (refusal: RefusedWrite): boolean => refusal.retention && timeOf(control) <= youngest;
+    const isTooOld = (refusal: RejectedWrite): boolean => refusal.retention && timeOf(control) <= youngest;
     if (verdict.does !== 'accept' && !isTooOld(verdict.refusal)) return 'unclear';
   }
   return { tooOld, accepted: [] };

@@ -143,7 +143,7 @@ function readRefusal(
     const count = dropped === null ? {} : { dropped: Number(dropped[1] ?? dropped[2]) };
     const isUnexplained = NAMES_NO_REASON.test(shown);
     return {
-      kind: 'refused',
+      kind: 'rejected',
       message,
       retention,
       ...count,

@@ -224,7 +224,7 @@ const NO_VICTORIA: Misunderstanding = {
 };
 
 function notUnderstood(name: string, { message, hint }: Misunderstanding): ReadProblem {
-  return { kind: 'refused', message, hint: hint(settingNames(name)) };
+  return { kind: 'rejected', message, hint: hint(settingNames(name)) };
 }
 
 /** Words with which a database reports its own failure under a status that does not show it. */
@@ -234,7 +234,7 @@ function queryProblem(name: string, error: string): ReadProblem {
   const message = plainText(error, 180);
   return ITSELF.test(error)
     ? { kind: 'down', message, hint: '' }
-    : { kind: 'refused', message, hint: mayRead(settingNames(name)) };
+    : { kind: 'rejected', message, hint: mayRead(settingNames(name)) };
 }
 
 function pointTaker(take: TakePoint): TakeSeries {

@@ -110,7 +110,7 @@ async function handOn(answer: IncomingMessage, take: TakeLine): Promise<ReadProb
 }
 
 const TOO_LONG: ReadProblem = {
-  kind: 'refused',
+  kind: 'rejected',
   message: 'the response is not chunked as requested, and too long to be read at once',
   hint: 'check the proxy between Tidemark and the database: it must not buffer responses',
 };
@@ -129,10 +129,10 @@ async function readRefusal(
   const text = messageIn(body);
   const message = serverAnswerText(status, plainText(conceal(text), 180));
   if (FILE_LIMIT.test(text)) {
-    return { kind: 'refused', message, hint: FILE_LIMIT_HINT, isTooWide: true };
+    return { kind: 'rejected', message, hint: FILE_LIMIT_HINT, isTooWide: true };
   }
   if (status >= 500 || status === 429 || status === 408) return { kind: 'down', message, hint: '' };
-  return { kind: 'refused', message, hint: hintFor(status, settings) };
+  return { kind: 'rejected', message, hint: hintFor(status, settings) };
 }
 
 /** InfluxDB 3 Core plans no query that would read more than 432 files, and answers 500. */

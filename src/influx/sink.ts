@@ -62,14 +62,14 @@ export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKi
     pack: packText,
     async write(lines, signal) {
       const result = await send(`${lines.join('\n')}\n`, signal);
-      return lines.length === 1 && result.kind === 'refused' && result.isUnexplained
+      return lines.length === 1 && result.kind === 'rejected' && result.isUnexplained
         ? await withReason(client, { bucket: options.bucket, line: lines[0] ?? '', refusal: result }, signal)
         : result;
     },
   };
 }
 
-type Refusal = Extract<WriteAnswer, { readonly kind: 'refused' }>;
+type Rejection = Extract<WriteAnswer, { readonly kind: 'rejected' }>;
 
 /**
  * Sends a line that an InfluxDB 3 refused once more, to its own path, whose answer names the column and the reason.
@@ -77,14 +77,14 @@ type Refusal = Extract<WriteAnswer, { readonly kind: 'refused' }>;
  */
 async function withReason(
   client: DatabaseClient,
-  { bucket, line, refusal }: { readonly bucket: string; readonly line: string; readonly refusal: Refusal },
+  { bucket, line, refusal }: { readonly bucket: string; readonly line: string; readonly refusal: Rejection },
   signal: AbortSignal,
-): Promise<Refusal> {
+): Promise<Rejection> {
   const path = `/api/v3/write_lp?${new URLSearchParams({ db: bucket, precision: 'nanosecond' })}`;
   const answer = await client.request({ method: 'POST', path, body: `${line}\n` }, signal);
   if ('kind' in answer) return refusal;
   const result = client.read(answer, signal);
-  if (result.kind !== 'refused') return refusal;
+  if (result.kind !== 'rejected') return refusal;
   const { isUnexplained: _, ...explained } = refusal;
   return { ...explained, message: result.message };
 }

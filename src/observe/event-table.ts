@@ -8,7 +8,7 @@
  * in `metrics-table.ts`. Pure; the log makes text safe.
  */
 import type { AppEvent, ProgramEvent } from '../core/events.ts';
-import { KEY_REFUSED, NO_API_ACCESS, scopeAdvice } from '../core/faults.ts';
+import { KEY_REJECTED, NO_API_ACCESS, scopeAdvice } from '../core/faults.ts';
 import { DESTINATION_NAMES } from '../core/lines/dialect.ts';
 import { WAIT_TEXTS } from '../core/quota.ts';
 import { counted, grouped } from '../core/text.ts';
@@ -308,7 +308,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'api-recovered': info('The API recovered', { repeats: { ends: () => 'service' } }),
   'key-refused': error(({ message }) => message, {
     fields: ({ waitMs }) => waitSeconds(waitMs),
-    note: [KEY_REFUSED, NO_API_ACCESS.what, scopeAdvice('…').what].map((text) => `\`${text}. …\``).join(', '),
+    note: [KEY_REJECTED, NO_API_ACCESS.what, scopeAdvice('…').what].map((text) => `\`${text}. …\``).join(', '),
     repeats: { outage: () => 'key', message: ({ message }) => message },
   }),
   'key-accepted': info('The API accepts the key; polling resumed', {

@@ -26,7 +26,7 @@ const EVENTS: Readonly<Record<Kind, ThrottleEvent>> = {
   ample: { kind: 'ample' },
   scarce: { kind: 'scarce', nowMs: NOW_MS },
   served: { kind: 'served', nowMs: NOW_MS },
-  refused: { kind: 'refused', nowMs: NOW_MS, waitMs: MINUTE_MS },
+  rejected: { kind: 'rejected', nowMs: NOW_MS, waitMs: MINUTE_MS },
   'new-plan': { kind: 'new-plan' },
 };
 
@@ -61,7 +61,7 @@ test('the documented table has a row for each state and a column for each event'
   const rows = documented();
   expect([...rows.keys()]).toEqual(['free', 'guarded', 'single', 'doubling', 'none', 'one', 'two', 'many']);
   for (const row of rows.values()) expect(Object.keys(row).toSorted()).toEqual(Object.keys(EVENTS).toSorted());
-  expect(rows.get('two')).toMatchObject({ refused: 'many', served: 'none', scarce: 'two' });
+  expect(rows.get('two')).toMatchObject({ rejected: 'many', served: 'none', scarce: 'two' });
 });
 
 const days: readonly ThrottleState['day'][] = [{ is: 'free' }, { is: 'guarded' }];
@@ -87,7 +87,7 @@ const EFFECTS: Readonly<Record<Kind, (before: ThrottleState) => Partial<Throttle
   ample: () => ({}),
   scarce: ({ pauses }) => ({ pausedUntilMs: NOW_MS + (pauses.is === 'single' ? 1 : 4) * MINUTE_MS }),
   served: () => ({}),
-  refused: () => ({ factor: 0.25, refusedAtMs: NOW_MS }),
+  rejected: () => ({ factor: 0.25, refusedAtMs: NOW_MS }),
   'new-plan': () => ({}),
 };
 
@@ -146,7 +146,7 @@ describe('the states', () => {
   });
 
   test('refusals halve the rate down to a tenth, and it recovers by a twentieth a minute', () => {
-    const refusals = Array.from({ length: 5 }, () => EVENTS.refused);
+    const refusals = Array.from({ length: 5 }, () => EVENTS.rejected);
     expect(refusals.map((_, index) => stateAfter(...refusals.slice(0, index + 1)).factor)).toEqual([
       0.5, 0.25, 0.125, 0.1, 0.1,
     ]);
@@ -158,13 +158,13 @@ describe('the states', () => {
   });
 
   test('a refusal for the day does not change the rate', () => {
-    expect(stateAfter({ kind: 'refused', nowMs: NOW_MS, waitMs: 5 * HOUR_MS }).factor).toBe(1);
+    expect(stateAfter({ kind: 'rejected', nowMs: NOW_MS, waitMs: 5 * HOUR_MS }).factor).toBe(1);
   });
 
   test('waits double from the third refusal in a row, up to a quarter of an hour', () => {
     const waits = (requestedMs: number) =>
       [1, 2, 3, 4, 5, 9].map((count) => {
-        const state = stateAfter(...Array.from({ length: count }, () => EVENTS.refused));
+        const state = stateAfter(...Array.from({ length: count }, () => EVENTS.rejected));
         return waitAfter(state, requestedMs, () => 0);
       });
     // With the least jitter: a tenth of a tenth of the wait, from 100 ms to half a second.

@@ -58,7 +58,7 @@ describe('whether a database has telemetry of a workspace', () => {
     expect(await has('full', "it's mine")).toBe(true);
     expect(await has('full', 'other')).toBe(false);
     expect(await has('empty', "it's mine")).toBe(false);
-    expect(await has('none', "it's mine")).toMatchObject({ kind: 'refused' });
+    expect(await has('none', "it's mine")).toMatchObject({ kind: 'rejected' });
   });
 
   test.runIf(victoriaAvailable())('is reported by VictoriaMetrics', async () => {

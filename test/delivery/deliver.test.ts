@@ -80,7 +80,7 @@ describe('the log of a destination', () => {
     using state = scratchStore();
     state.store.append(lines(0, 9), 'live');
     const { deliverer, events } = await deliver(state, (sent) =>
-      sent.includes(line(3)) ? { kind: 'refused', message: 'no', retention: false } : ACCEPTED,
+      sent.includes(line(3)) ? { kind: 'rejected', message: 'no', retention: false } : ACCEPTED,
     );
     expect(state.store.backlog(deliverer.destinationId)).toEqual({ pendingLines: 0, quarantined: 1 });
     expect(state.store.quarantine.holds(deliverer.destinationId, line(3))).toBe(true);

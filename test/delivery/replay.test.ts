@@ -227,7 +227,7 @@ describe('a line that a destination refuses', () => {
     using state = filledState();
     const clock = createVirtualClock(START_MS);
     const bad = new Set([reading('a', 5), reading('b', 7)]);
-    const refused: WriteAnswer = { kind: 'refused', message: 'HTTP 400: no', retention: false };
+    const refused: WriteAnswer = { kind: 'rejected', message: 'HTTP 400: no', retention: false };
     const db = database(clock, (lines) => (lines.some((line) => bad.has(line)) ? refused : ACCEPTED));
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
@@ -271,7 +271,7 @@ describe('a line that a destination refuses', () => {
     const timeOf = (line: string): bigint => BigInt(line.slice(line.lastIndexOf(' ') + 1));
     const db = database(clock, (lines) => {
       const dropped = lines.filter((line) => timeOf(line) < oldestKept).length;
-      return dropped === 0 ? ACCEPTED : { kind: 'refused', message: 'beyond_retention', retention: true, dropped };
+      return dropped === 0 ? ACCEPTED : { kind: 'rejected', message: 'beyond_retention', retention: true, dropped };
     });
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
@@ -313,7 +313,7 @@ describe('a line that a destination refuses', () => {
     const db = database(clock, (lines) => {
       const dropped = lines.filter((line) => timeOf(line) < oldestKept).length;
       if (dropped === 0 && lines.some((line) => line.startsWith('telemetry,'))) stop.abort(new Error('stopped'));
-      return dropped === 0 ? ACCEPTED : { kind: 'refused', message: 'beyond_retention', retention: true, dropped };
+      return dropped === 0 ? ACCEPTED : { kind: 'rejected', message: 'beyond_retention', retention: true, dropped };
     });
     const life = lifeOf(state, () => db.sink, clock);
     const { destinationId } = life.deliverer;
@@ -342,9 +342,9 @@ describe('a line that a destination refuses', () => {
         forgetting.begin('b', true);
         while (forgetting.step('b', ids).state === 'going-on');
       }
-      if (lines.includes(bad)) return { kind: 'refused', message: 'HTTP 400: no', retention: false };
+      if (lines.includes(bad)) return { kind: 'rejected', message: 'HTTP 400: no', retention: false };
       if (!lines.includes(old)) return ACCEPTED;
-      return { kind: 'refused', message: 'beyond_retention', retention: true, dropped: 1 };
+      return { kind: 'rejected', message: 'beyond_retention', retention: true, dropped: 1 };
     });
     const life = lifeOf(state, () => db.sink, clock);
     ids = [life.deliverer.destinationId];

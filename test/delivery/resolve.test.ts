@@ -7,7 +7,7 @@ import { type Resolution, type ResolveOptions, resolveBatch } from '../../src/de
 const never = new AbortController().signal;
 const noControl: ResolveOptions = { controlFor: () => null, maxRequests: 1000 };
 
-const REFUSED: WriteAnswer = { kind: 'refused', message: 'HTTP 422: field type conflict', retention: false };
+const REFUSED: WriteAnswer = { kind: 'rejected', message: 'HTTP 422: field type conflict', retention: false };
 const LATER: WriteAnswer = { kind: 'later', message: 'HTTP 503', waitMs: 7000 };
 const BLOCKED: WriteAnswer = { kind: 'blocked', message: 'HTTP 401', hint: 'influx.token' };
 

@@ -21,7 +21,7 @@ for (const kind of ['influxdb', 'victoriametrics'] as const) {
       write: (sent) =>
         Promise.resolve(
           sent.some((each) => each.includes('value=3'))
-            ? { kind: 'refused', message: 'no', retention: false }
+            ? { kind: 'rejected', message: 'no', retention: false }
             : { kind: 'accepted' },
         ),
     };
@@ -153,7 +153,7 @@ for (const [name, answer] of [
 
 function refusing(lines: readonly string[]): WriteAnswer {
   const isRefused = lines.some((line) => line.includes('value=3'));
-  return isRefused ? { kind: 'refused', message: 'no', retention: false } : { kind: 'accepted' };
+  return isRefused ? { kind: 'rejected', message: 'no', retention: false } : { kind: 'accepted' };
 }
 
 test('the lines of a batch are not read again and again while the database is down', async () => {

@@ -10,7 +10,7 @@ import { findTooOld, missingForAge, timeOf } from '../../src/delivery/too-old.ts
 const NOW = msToNs(100 * HOUR_MS);
 const ACCEPTED: WriteAnswer = { kind: 'accepted' };
 const dropped = (count: number): WriteAnswer => ({
-  kind: 'refused',
+  kind: 'rejected',
   message: 'too old',
   retention: true,
   dropped: count,
@@ -65,7 +65,7 @@ describe('the lines that are too old', () => {
     expect(await runOf([1, 2], 2, [ACCEPTED], newer).found).toEqual(all);
     expect(await runOf([1, 2], 2, []).found).toEqual(all);
     expect(await runOf([1, 99.5], 2, [ACCEPTED], newer).found).toBe('unclear');
-    const refused: WriteAnswer = { kind: 'refused', message: 'no', retention: false };
+    const refused: WriteAnswer = { kind: 'rejected', message: 'no', retention: false };
     expect(await runOf([1, 2], 2, [refused], newer).found).toBe('unclear');
   });
 

@@ -6,7 +6,7 @@ import { type Resolution, resolveBatch } from '../../src/delivery/resolve.ts';
 
 const LINES = [1, 2, 3, 4].map((nth) => `telemetry,device_id=d value=${nth} ${nth}`);
 const [LINE = ''] = LINES;
-const REFUSED = { kind: 'refused', message: 'HTTP 422: no', retention: false } as const;
+const REFUSED = { kind: 'rejected', message: 'HTTP 422: no', retention: false } as const;
 const CONTROL = 'telemetry,device_id=d value=0 0';
 const OTHER = 'alerts,device_id=d id="a" 0';
 
@@ -30,7 +30,7 @@ const TABLE: { readonly [Kind in WriteAnswer['kind']]: Row } = {
     requests: 1,
     confirms: true,
   },
-  refused: {
+  rejected: {
     answer: REFUSED,
     verdict: { does: 'bisect', refusal: REFUSAL },
     // The left half; the right half must be at fault then, and is halved without being sent.

@@ -41,7 +41,7 @@ describe('answers that count as written', () => {
   });
 
   test('201 is the answer of older clouds to a batch that they accepted in part', () => {
-    expect(read(201, v2('invalid', 'partial write: 1 points rejected')).kind).toBe('refused');
+    expect(read(201, v2('invalid', 'partial write: 1 points rejected')).kind).toBe('rejected');
     expect(read(201, v2('ok', 'created')).kind).toBe('blocked');
   });
 });
@@ -100,7 +100,7 @@ describe('400 and 422', () => {
       }),
     ],
   ])('refused: %s', (_name, status, body) => {
-    expect(read(status, body)).toMatchObject({ kind: 'refused', retention: false });
+    expect(read(status, body)).toMatchObject({ kind: 'rejected', retention: false });
   });
 
   test.each([
@@ -120,7 +120,7 @@ describe('400 and 422', () => {
       ),
     ],
   ])('refused for its age: %i %s', (status, body) => {
-    expect(read(status, body)).toMatchObject({ kind: 'refused', retention: true });
+    expect(read(status, body)).toMatchObject({ kind: 'rejected', retention: true });
   });
 
   test.each([
@@ -160,21 +160,21 @@ describe('400 and 422', () => {
       17,
     ],
   ])('%j shows how many points were too old', (body, dropped) => {
-    expect(read(422, body)).toMatchObject({ kind: 'refused', retention: true, dropped });
+    expect(read(422, body)).toMatchObject({ kind: 'rejected', retention: true, dropped });
   });
 
   test('points too far ahead are not too old, and a count of other faults is not one of age', () => {
     const ahead =
       'partial write: dropped 2 points outside retention policy of duration 720h0m0s - newest point x at 2036-01-01T00:00:00Z dropped because it violates a Retention Policy Upper Bound at 2026-01-01T00:00:00Z';
     expect(read(422, v2('unprocessable entity', ahead))).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       message: expect.any(String),
       retention: false,
     });
     const clash = read(400, v1('partial write: field type conflict: input field "value" dropped=4'));
     expect(clash).toMatchObject({ retention: false, conflict: true, dropped: 4 });
     expect(read(400, v1('partial write: max-series-per-database limit exceeded: (9) dropped=5'))).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       message: expect.any(String),
       retention: false,
     });
@@ -183,18 +183,18 @@ describe('400 and 422', () => {
 
   test('the name of a device does not turn a refusal into a fault of the server', () => {
     const named = "unable to parse 'telemetry,device_id=wal,sensor=no\\ space\\ left value=x 1': invalid number";
-    expect(read(400, v1(`partial write: ${named} dropped=0`)).kind).toBe('refused');
+    expect(read(400, v1(`partial write: ${named} dropped=0`)).kind).toBe('rejected');
     expect(
       read(400, v1('partial write: field type conflict: input field "wal" on measurement "timeout" is type float'))
         .kind,
-    ).toBe('refused');
+    ).toBe('rejected');
   });
 
   test('an error that was too long to be read completely still counts by its status', () => {
     const whole = v1(`partial write: ${'unable to parse \'a "quoted" line wal\': missing fields\n'.repeat(3000)}`);
-    expect(read(400, whole.slice(0, 65_536)).kind).toBe('refused');
+    expect(read(400, whole.slice(0, 65_536)).kind).toBe('rejected');
     expect(read(400, v2('invalid', `line protocol parse failed: '${'x'.repeat(1e5)}`).slice(0, 65_536)).kind).toBe(
-      'refused',
+      'rejected',
     );
     expect(read(400, '{"data": "line protocol').kind).toBe('later');
   });

@@ -138,7 +138,7 @@ describe('a line that is refused', () => {
   test('is explained by the path that names the column, and means what it meant', async () => {
     await using server = await startInfluxdb3({ databases: ['home'] });
     expect(await write(server, ['alert value="x" 1'])).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       message: expect.stringMatching(/invalid column type for column 'value', expected .*float, got .*string/),
       retention: false,
       conflict: true,
@@ -150,7 +150,7 @@ describe('a line that is refused', () => {
     await using server = await startInfluxdb3({ databases: ['home'] });
     const answer = await write(server, ['alert value="x" 1', 'telemetry value=1 1']);
     expect(answer).toMatchObject({
-      kind: 'refused',
+      kind: 'rejected',
       conflict: true,
       isUnexplained: true,
       message: expect.stringContaining('parsing for line protocol'),
@@ -202,7 +202,7 @@ describe('reading past the file limit', () => {
     await using server = await startInfluxdb3({ databases: ['home'], minutes: [5], mostFiles: 0 });
     const { problem } = await read(server, 0n, DAY_NS);
     expect(problem).toMatchObject({
-      kind: 'refused',
+      kind: 'rejected',
       message: expect.stringContaining('exceed file limit of 432'),
       hint: expect.stringContaining('--query-file-limit'),
     });
@@ -248,8 +248,8 @@ describe('the devices that a database has', () => {
   test('a server that refuses also the shortest range is a refusal, and ends', async () => {
     const [devices, hasAny] = await devicesOf(old(1), 0);
     expect([devices, hasAny]).toMatchObject([
-      { kind: 'refused', isTooWide: true },
-      { kind: 'refused', isTooWide: true },
+      { kind: 'rejected', isTooWide: true },
+      { kind: 'rejected', isTooWide: true },
     ]);
   });
 });

@@ -75,7 +75,7 @@ describe('an answer', () => {
       response.on('close', () => closed.resolve());
       response.write('good\nbad\nmore\n');
     });
-    const problem: ReadProblem = { kind: 'refused', message: 'bad', hint: '' };
+    const problem: ReadProblem = { kind: 'rejected', message: 'bad', hint: '' };
     const read = await readAll(url, { take: (line) => (line === 'bad' ? problem : null) });
     expect(read).toEqual({ lines: ['good', 'bad'], problem });
     await closed.promise;
@@ -121,7 +121,7 @@ describe('a refusal', () => {
     [404, 'not here', 'HTTP 404: not here', /DBRP mapping/],
     [400, '', 'HTTP 400', /^influx\.url: the server does not accept queries/],
   ])('with %i has a remedy', async (status, body, message, hint) => {
-    expect(await refusedWith(status, body)).toEqual({ kind: 'refused', message, hint: expect.stringMatching(hint) });
+    expect(await refusedWith(status, body)).toEqual({ kind: 'rejected', message, hint: expect.stringMatching(hint) });
   });
 
   test.each([408, 429, 500, 503])('with %i is temporary', async (status) => {
@@ -131,7 +131,7 @@ describe('a refusal', () => {
   test('for too many files is no outage, but leads to a shorter range', async () => {
     const problem = await refusedWith(500, '{"error":"Query would exceed file limit of 432"}');
     expect(problem).toMatchObject({
-      kind: 'refused',
+      kind: 'rejected',
       isTooWide: true,
       hint: expect.stringMatching(
         /^start InfluxDB 3 with a larger --query-file-limit, or request a shorter range \(--from, --to\)/,

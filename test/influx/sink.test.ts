@@ -194,13 +194,13 @@ describe('the answer', () => {
     const body = '{"error":"partial write: points beyond retention policy dropped=1"}';
     const message = 'HTTP 400: partial write: points beyond retention policy dropped=1';
     expect(await answerTo(400, body, { 'content-type': 'application/json' })).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       message,
       retention: true,
       dropped: 1,
     });
     expect(await answerTo(400, body, { 'content-type': 'text/plain' })).toEqual({
-      kind: 'refused',
+      kind: 'rejected',
       message,
       retention: true,
       dropped: 1,
@@ -208,7 +208,7 @@ describe('the answer', () => {
     const { url } = await serve((response) =>
       response.writeHead(400, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(gzipSync(body)),
     );
-    expect(await sinkAt(url).write(LINES, never)).toEqual({ kind: 'refused', message, retention: true, dropped: 1 });
+    expect(await sinkAt(url).write(LINES, never)).toEqual({ kind: 'rejected', message, retention: true, dropped: 1 });
   });
 
   test('"hinted handoff queue not empty" and a body that pretends success change nothing', async () => {
@@ -243,7 +243,7 @@ describe('the answer', () => {
       pump();
     });
     const answer = await sinkAt(url).write(LINES, never);
-    expect(answer.kind).toBe('refused');
+    expect(answer.kind).toBe('rejected');
     expect(taken).toBeLessThan(2000);
   });
 

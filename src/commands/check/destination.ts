@@ -199,7 +199,7 @@ function noteWrite(
     case 'later':
       noteLater(notes, to, write);
       return;
-    case 'refused':
+    case 'rejected':
     case 'too-large':
       notes.ok('reachable', 'the database answers');
       notes.fail('write', {

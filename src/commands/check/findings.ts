@@ -7,7 +7,7 @@ import type { Config } from '../../config/config.ts';
 import {
   type ApiFault,
   type ApiFaultKind,
-  KEY_REFUSED,
+  KEY_REJECTED,
   KEYS_PAGE,
   NO_API_ACCESS,
   type RequestError,
@@ -274,7 +274,7 @@ const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
   'scope-missing': noteScopeMissing,
   unauthorized: (notes) =>
     notes.fail('key', {
-      message: KEY_REFUSED,
+      message: KEY_REJECTED,
       remedy: `Check that the file of api.key_file has the complete key, alone on one line. If it has, create a new key ${KEYS_PAGE} and write it into that file.`,
       exitCode: 77,
     }),

@@ -267,7 +267,7 @@ export async function queryPatiently<T extends object>(
     const problem = await source.points(range, take, signal);
     if (problem === null) return gathered;
     const restMs = REST_MS[nth];
-    if (problem.kind === 'refused' || restMs === undefined) return problem;
+    if (problem.kind === 'rejected' || restMs === undefined) return problem;
     await clock.sleep(restMs, signal);
   }
 }

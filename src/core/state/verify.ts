@@ -10,8 +10,8 @@ import type { LogLane, LogPosition, MissingPoints, RetentionEstimate } from './l
 
 /** Why a destination could not be read. */
 export interface ReadProblem {
-  /** `down`: it may answer later; `refused`: a person has to fix something. */
-  readonly kind: 'down' | 'refused';
+  /** `down`: it may answer later; `rejected`: a person has to fix something. */
+  readonly kind: 'down' | 'rejected';
   readonly message: string;
   /** The next step; empty if waiting is enough. */
   readonly hint: string;

@@ -53,7 +53,7 @@ describe('lines of the quarantine that are sent again', () => {
   test('stay with the new words where they are refused again, and do not keep others', async () => {
     using state = quarantined(2, 5, 7);
     const { outcome, left } = await retry(state, (sent) =>
-      sent.includes(line(5)) ? { kind: 'refused', message: 'second', retention: false } : ACCEPTED,
+      sent.includes(line(5)) ? { kind: 'rejected', message: 'second', retention: false } : ACCEPTED,
     );
     expect(outcome).toEqual({ accepted: 2, refused: 1, beyond: 0, blocked: null });
     expect(left).toEqual([[line(5), expect.stringContaining('second')]]);

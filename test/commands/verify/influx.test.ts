@@ -228,7 +228,7 @@ describe.runIf(influxdAvailable())('a filled InfluxDB', () => {
 
     // A point that is rejected for another reason than its age shows nothing about the others.
     const bad = server.stored.find((line) => line.startsWith('telemetry,')) ?? '';
-    const refused = { kind: 'refused', message: 'HTTP 400: bad', retention: false } as const;
+    const refused = { kind: 'rejected', message: 'HTTP 400: bad', retention: false } as const;
     const refusing = (sink: Sink): Sink => ({
       name: sink.name,
       write: async (lines, signal) => (lines.includes(bad) ? refused : await sink.write(lines, signal)),

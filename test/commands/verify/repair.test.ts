@@ -80,7 +80,7 @@ describe('sending again', () => {
         if (lines.length > most) return Promise.resolve({ kind: 'too-large', message: 'HTTP 413' });
         const isBad = lines.some((line) => line.includes('value=-'));
         return Promise.resolve(
-          isBad ? { kind: 'refused', message: 'HTTP 400: bad', retention: false } : { kind: 'accepted' },
+          isBad ? { kind: 'rejected', message: 'HTTP 400: bad', retention: false } : { kind: 'accepted' },
         );
       },
     };
