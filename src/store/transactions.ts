@@ -17,12 +17,15 @@ const guards = new WeakMap<Database.Database, () => void>();
  * Makes every write over a connection call a guard first, after taking the write lock. This applies to each transaction
  * that is created later, and to each statement that is prepared later and runs outside a transaction.
  *
+ * Each of these statements is prepared at its first use. A state has more than two hundred, of which most runs use only
+ * some, and each takes time and memory.
+ *
  * @param guard throws if writing is not allowed.
  */
 export function guardCommits(db: Database.Database, guard: () => void): void {
   guards.set(db, guard);
   const prepare = db.prepare.bind(db);
-  db.prepare = ((sql: string) => {
+  const guarded = (sql: string): Database.Statement<unknown[]> => {
     const statement = prepare(sql);
     if (statement.readonly) return statement;
     const run = statement.run.bind(statement);
@@ -30,22 +33,14 @@ export function guardCommits(db: Database.Database, guard: () => void): void {
     return Object.assign(statement, {
       run: (...values: unknown[]) => (db.inTransaction ? run(...values) : alone(...values)),
     });
-  }) as typeof db.prepare;
+  };
+  db.prepare = ((sql: string) => lateStatement(() => guarded(sql))) as typeof db.prepare;
 }
 
 /** The calls of a statement that this program uses. */
 interface LateStatement extends Pick<Database.Statement<unknown[]>, 'run' | 'get' | 'all' | 'iterate'> {
   pluck(): LateStatement;
   raw(): LateStatement;
-}
-
-/**
- * Delays the preparation of each statement to its first use. A state has more than two hundred statements, of which
- * most runs use only some, and each takes time and memory.
- */
-export function prepareLate(db: Database.Database): void {
-  const prepare = db.prepare.bind(db);
-  db.prepare = ((sql: string) => lateStatement(() => prepare(sql))) as typeof db.prepare;
 }
 
 function lateStatement(make: () => Database.Statement<unknown[]>): LateStatement {

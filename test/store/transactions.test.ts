@@ -10,7 +10,6 @@ import {
   createRareRead,
   createWriter,
   guardCommits,
-  prepareLate,
 } from '../../src/store/transactions.ts';
 import { scratch } from './support.ts';
 
@@ -125,7 +124,7 @@ describe('a statement that is prepared late', () => {
   test('is made at its first use, once, in the row format of that use', () => {
     const { db, add } = table();
     add('a');
-    prepareLate(db);
+    guardCommits(db, () => {});
     const texts = ['all', 'get', 'raw', 'other'].map((name) => `SELECT text, '${name}' AS name FROM later`);
     const [rows, values, raw, other] = texts.map((sql) => db.prepare<[], unknown>(sql));
     const [plucked, lists, insert] = [values?.pluck(), raw?.raw(), db.prepare('INSERT INTO later VALUES (?)')];

@@ -25,7 +25,7 @@ import { codeOf, UserError } from '../../core/faults.ts';
 import type { StateUpgrade } from '../../core/state/state.ts';
 import { shellText } from '../../core/text.ts';
 import { adviceOn, DamageError, explained } from '../explain.ts';
-import { createWriter, guardCommits, prepareLate } from '../transactions.ts';
+import { createWriter, guardCommits } from '../transactions.ts';
 import { type Lock, takeLock } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { createPrivate, requireTarget } from './new-file.ts';
@@ -125,7 +125,6 @@ function openLocked(
     migrate(db, path);
     limit(db, maxBytes);
     db.defaultSafeIntegers(true);
-    prepareLate(db);
     lock.mark();
     const close = (): void => {
       db.close();
