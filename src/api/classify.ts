@@ -12,7 +12,16 @@ import { isRecord, member } from '../core/json.ts';
 import type { HttpAnswer } from '../core/ports.ts';
 import { createScrub, Secret } from '../core/secret.ts';
 import { grouped, plainText } from '../core/text.ts';
-import { DAY_MS, type EpochMs, HOUR_MS, MAX_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import {
+  DAY_MS,
+  type EpochMs,
+  HOUR_MS,
+  MAX_MS,
+  MINUTE_MS,
+  parseHttpDate,
+  parseHttpWait,
+  SECOND_MS,
+} from '../core/time.ts';
 
 /** The facts about the request that its answer depends on. */
 export interface RequestContext {
@@ -234,11 +243,7 @@ const MIN_WAIT_MS = SECOND_MS;
 /** A day's quota returns within a day; the extra hour is for clocks and rounding. */
 const MAX_WAIT_MS = 25 * HOUR_MS;
 
-/** Seconds of at most nine digits, with or without a fraction. */
-const SECONDS = /^\d{1,9}(?:\.\d{1,9})?$/;
 const EPOCH_SECONDS = /^\d{10}$/;
-/** All three date forms of RFC 9110 begin with the name of a day. */
-const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? [\w :-]{10,40}$/;
 
 /** The `Date` of an answer; `null` if it is missing or unreadable, or a time that cannot be stored (2262 and later). */
 export function readDate(headers: Headers): EpochMs | null {
@@ -284,7 +289,8 @@ function readThrottleWait(headers: Headers, nowMs: EpochMs): number {
 export const WAIT_HEADER = /retry|reset/i;
 
 function readWait(text: string, nowMs: EpochMs): number | null {
-  if (SECONDS.test(text)) return clampWait(Math.ceil(Number(text)) * SECOND_MS);
+  const waitMs = parseHttpWait(text);
+  if (waitMs !== null) return clampWait(Math.ceil(waitMs / SECOND_MS) * SECOND_MS);
   const untilMs = EPOCH_SECONDS.test(text) ? Number(text) * SECOND_MS : parseHttpDate(text);
   // A time counts only if it is near the server's time; any other number means something else.
   if (untilMs === null || Math.abs(untilMs - nowMs) > 2 * DAY_MS) return null;
@@ -293,10 +299,4 @@ function readWait(text: string, nowMs: EpochMs): number | null {
 
 function clampWait(waitMs: number): number {
   return Math.min(MAX_WAIT_MS, Math.max(MIN_WAIT_MS, waitMs));
-}
-
-function parseHttpDate(text: string | undefined): EpochMs | null {
-  if (text === undefined || !HTTP_DATE.test(text.trim())) return null;
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) || ms < 0 ? null : ms;
 }

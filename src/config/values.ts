@@ -9,16 +9,7 @@
 import { DESTINATION_KINDS, type DestinationKind } from '../core/lines/dialect.ts';
 import type { Schedule } from '../core/ports.ts';
 import { isGuessable } from '../core/secret.ts';
-import {
-  DAY_MS,
-  type EpochMs,
-  type EpochNs,
-  HOUR_MS,
-  MINUTE_MS,
-  msToNs,
-  parseTimestamp,
-  SECOND_MS,
-} from '../core/time.ts';
+import { DAY_MS, type EpochMs, type EpochNs, msToNs, parseTimestamp, UNIT_MS } from '../core/time.ts';
 import { cronStepMistake, readCron } from './cron.ts';
 import { type Listen, parseListen } from './listen.ts';
 
@@ -55,21 +46,13 @@ function expected(what: string): InvalidText {
   return new InvalidText(`expected ${what}`);
 }
 
-const UNITS: ReadonlyMap<string, number> = new Map([
-  ['s', SECOND_MS],
-  ['m', MINUTE_MS],
-  ['h', HOUR_MS],
-  ['d', DAY_MS],
-  ['w', 7 * DAY_MS],
-]);
-
 /**
  * Parses a duration such as `90d` to milliseconds; `null` for anything else. It must be a whole number of s, m, h, d or
  * w.
  */
 export function parseDurationMs(text: string): number | null {
   const match = /^(\d{1,9})([smhdw])$/.exec(text);
-  const unitMs = UNITS.get(match?.[2] ?? '');
+  const unitMs = UNIT_MS.get(match?.[2] ?? '');
   return unitMs === undefined ? null : Number(match?.[1]) * unitMs;
 }
 

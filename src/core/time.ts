@@ -16,6 +16,17 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
+/** The units of a duration as people and databases write it. */
+export const UNIT_MS: ReadonlyMap<string, number> = new Map([
+  ['ms', 1],
+  ['s', SECOND_MS],
+  ['m', MINUTE_MS],
+  ['h', HOUR_MS],
+  ['d', DAY_MS],
+  ['w', 7 * DAY_MS],
+  ['y', 365 * DAY_MS],
+]);
+
 export const MS_NS = 1_000_000n;
 export const SECOND_NS = 1000n * MS_NS;
 export const MINUTE_NS = 60n * SECOND_NS;
@@ -234,4 +245,19 @@ export function minNs(a: EpochNs, b: EpochNs): EpochNs {
 /** Returns the later of two instants: `Math.max` takes no bigint. */
 export function maxNs(a: EpochNs, b: EpochNs): EpochNs {
   return a > b ? a : b;
+}
+
+/** All three date forms of RFC 9110 begin with the name of a day. */
+const HTTP_DATE = /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},? [\w :-]{10,40}$/;
+
+/** Parses a date of HTTP, such as `Date` or a `Retry-After`; `null` for anything else, and for a time before 1970. */
+export function parseHttpDate(text: string | undefined): EpochMs | null {
+  if (text === undefined || !HTTP_DATE.test(text.trim())) return null;
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) || ms < 0 ? null : ms;
+}
+
+/** Parses a wait of HTTP, such as a `Retry-After` in seconds, with or without a fraction, to ms; `null` for others. */
+export function parseHttpWait(text: string): number | null {
+  return /^\d{1,9}(?:\.\d{1,9})?$/.test(text) ? Number(text) * SECOND_MS : null;
 }

@@ -10,7 +10,7 @@ import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 import { createScrub, Secret } from '../core/secret.ts';
 import { plainText, serverAnswerText } from '../core/text.ts';
-import { HOUR_MS } from '../core/time.ts';
+import { HOUR_MS, parseHttpDate, parseHttpWait } from '../core/time.ts';
 
 /** An HTTP answer as far as it was read: the body may be truncated. */
 export interface ServerAnswer {
@@ -248,11 +248,9 @@ function withoutMarkup(text: string): string {
  * @returns milliseconds, at most an hour; `null` if it is missing or unusable
  */
 function readWaitMs(headers: ServerAnswer['headers']): number | null {
-  const retryAfter = first(headers['retry-after']);
-  if (retryAfter === undefined) return null;
-  const ms = /^\d{1,9}(?:\.\d{1,9})?$/.test(retryAfter)
-    ? Number(retryAfter) * 1000
-    : Date.parse(retryAfter) - Date.parse(first(headers.date) ?? '');
+  const retryAfter = first(headers['retry-after']) ?? '';
+  const [untilMs, sentMs] = [parseHttpDate(retryAfter), parseHttpDate(first(headers.date))];
+  const ms = parseHttpWait(retryAfter) ?? (untilMs === null || sentMs === null ? 0 : untilMs - sentMs);
   return ms > 0 ? Math.min(Math.ceil(ms), MAX_WAIT_MS) : null;
 }
 

@@ -6,7 +6,7 @@ import type { Advice } from '../core/faults.ts';
 import { isRecord, type JsonRecord, parseJson } from '../core/json.ts';
 import type { DestinationFacts } from '../core/ports.ts';
 import { duration, plainText } from '../core/text.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { DAY_MS, SECOND_MS, UNIT_MS } from '../core/time.ts';
 
 /** The facts that a server reports, each `null` where it is unknown. */
 export type ServerFacts = Pick<DestinationFacts, 'version' | 'retentionMs' | 'dedupMs'>;
@@ -89,22 +89,12 @@ function find(text: string | null, pattern: RegExp): string | null {
   return text === null ? null : (pattern.exec(text)?.[1] ?? null);
 }
 
-const UNITS: Readonly<{ [unit: string]: number }> = {
-  ms: 1,
-  s: SECOND_MS,
-  m: MINUTE_MS,
-  h: HOUR_MS,
-  d: DAY_MS,
-  w: 7 * DAY_MS,
-  y: 365 * DAY_MS,
-};
-
 /** Reads a duration as Go writes it (`168h0m0s`), or with larger units; `null` for anything else. */
 function parseDuration(text: string): number | null {
   if (/^0+$/.test(text)) return 0;
   if (!/^(?:\d+(?:\.\d+)?(?:ms|[smhdwy]))+$/.test(text)) return null;
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhdwy])/g)];
-  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS[unit ?? ''] ?? 0), 0);
+  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNIT_MS.get(unit ?? '') ?? 0), 0);
 }
 
 /** Reads `-retentionPeriod`: a number without a unit means months of 31 days. */

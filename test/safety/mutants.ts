@@ -825,8 +825,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'api/classify.ts',
-        find: 'return clampWait(Math.ceil(Number(text)) * SECOND_MS);',
-        replace: 'return clampWait(Math.ceil(Number(text)));',
+        find: 'return clampWait(Math.ceil(waitMs / SECOND_MS) * SECOND_MS);',
+        replace: 'return clampWait(Math.ceil(waitMs / SECOND_MS));',
       },
     ],
   },
