@@ -19,7 +19,15 @@ import {
 } from 'node:zlib';
 import { type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { linkAbort } from '../core/async.ts';
-import { type ApiRemedy, codeOf, proxyNotUrl, TransportError, type TransportFailure } from '../core/faults.ts';
+import {
+  type ApiRemedy,
+  type ConnectionProblem,
+  codeOf,
+  connectionProblem,
+  proxyNotUrl,
+  TransportError,
+  type TransportFailure,
+} from '../core/faults.ts';
 import type { HttpAnswer, HttpRequest, Transport } from '../core/ports.ts';
 import { byteSize, plainText } from '../core/text.ts';
 
@@ -190,9 +198,8 @@ function tooLarge(): TransportError {
 /** `host` in the text is a space and the name of the host, or empty if the error does not name it. */
 type Finding = readonly [failure: TransportFailure, what: string | ((host: string) => string), remedy?: ApiRemedy];
 
-const REFUSED: Finding = ['refused', 'connection refused', (api) => `Check ${api.url} and that the server is up`];
-const NO_ROUTE: Finding = ['refused', 'there is no route to the server', 'Check the network of this machine'];
 const RESET: Finding = ['reset', 'the connection was closed before the response was complete'];
+const NO_ROUTE: Finding = ['refused', 'there is no route to the server', 'Check the network of this machine'];
 const NOT_CONNECTED: Finding = ['timeout', 'the server did not accept the connection in time'];
 const TIMEOUT: Finding = ['timeout', 'the server did not answer in time'];
 
@@ -201,75 +208,51 @@ export function timedOut(): TransportError {
   return findingError(TIMEOUT, null, undefined);
 }
 
-const NO_NAME: Finding = [
-  'name',
-  (host) => `the host name${host} was not found`,
-  (api) => `Check ${api.url} and the name servers of this machine`,
-];
-const NO_RESOLVER: Finding = [
-  'name',
-  (host) => `the host name${host} could not be resolved`,
-  'Check the name servers of this machine',
-];
 const TLS: Finding = ['tls', 'no secure connection (TLS)'];
-const NO_TLS: Finding = [
-  'tls',
-  'the server does not speak TLS',
-  (api) => `If that is intended, write ${api.url} with http://`,
-];
-const SELF_SIGNED: Finding = [
-  'tls',
-  'the certificate is self-signed',
-  'To trust it, add it to the PEM file of api.ca_file',
-];
-const UNKNOWN_AUTHORITY: Finding = [
-  'tls',
-  'the certificate was issued by an unknown authority',
-  'To trust that authority, add its certificate to the PEM file of api.ca_file',
-];
-const WRONG_NAME: Finding = ['tls', 'the certificate does not match the host', (api) => `Correct ${api.url}`];
-const EXPIRED: Finding = [
-  'tls',
-  'the certificate has expired',
-  'Check the clock of this machine, or ask the operator of the API to renew it',
-];
-const NOT_YET_VALID: Finding = ['tls', 'the certificate is not valid yet', 'Check the clock of this machine'];
 const PROXY_AUTH: Finding = ['other', 'the proxy requires a user name and a password'];
 const NOT_HTTP: Finding = ['other', 'the response is not HTTP'];
 
-/** The findings by the `code` of the error or of one of its causes. */
+const BY_PROBLEM: Readonly<Record<ConnectionProblem, Finding>> = {
+  refused: ['refused', 'connection refused', (api) => `Check ${api.url} and that the server is up`],
+  'no-route': NO_ROUTE,
+  'no-network': NO_ROUTE,
+  closed: RESET,
+  'no-answer': NOT_CONNECTED,
+  'no-name': [
+    'name',
+    (host) => `the host name${host} was not found`,
+    (api) => `Check ${api.url} and the name servers of this machine`,
+  ],
+  'no-resolver': [
+    'name',
+    (host) => `the host name${host} could not be resolved`,
+    'Check the name servers of this machine',
+  ],
+  'no-tls': ['tls', 'the server does not speak TLS', (api) => `If that is intended, write ${api.url} with http://`],
+  'self-signed': ['tls', 'the certificate is self-signed', 'To trust it, add it to the PEM file of api.ca_file'],
+  'unknown-authority': [
+    'tls',
+    'the certificate was issued by an unknown authority',
+    'To trust that authority, add its certificate to the PEM file of api.ca_file',
+  ],
+  'wrong-name': ['tls', 'the certificate does not match the host', (api) => `Correct ${api.url}`],
+  expired: [
+    'tls',
+    'the certificate has expired',
+    'Check the clock of this machine, or ask the operator of the API to renew it',
+  ],
+  'not-yet-valid': ['tls', 'the certificate is not valid yet', 'Check the clock of this machine'],
+};
+
+/** The findings about undici and its parser, by the `code` of the error or of one of its causes. */
 const BY_CODE: ReadonlyMap<string, Finding> = new Map([
-  ['ECONNREFUSED', REFUSED],
-  ['EHOSTUNREACH', NO_ROUTE],
-  ['ENETUNREACH', NO_ROUTE],
-  ['EHOSTDOWN', NO_ROUTE],
-  ['ENETDOWN', NO_ROUTE],
-  ['ECONNRESET', RESET],
-  ['ECONNABORTED', RESET],
-  ['EPIPE', RESET],
   ['UND_ERR_SOCKET', RESET],
   ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', RESET],
   ['UND_ERR_DESTROYED', ['reset', 'Tidemark closed the connection']],
   ['UND_ERR_CLOSED', ['reset', 'Tidemark closed the connection']],
-  ['ETIMEDOUT', NOT_CONNECTED],
   ['UND_ERR_CONNECT_TIMEOUT', NOT_CONNECTED],
   ['UND_ERR_HEADERS_TIMEOUT', TIMEOUT],
   ['UND_ERR_BODY_TIMEOUT', ['timeout', 'the response was cut off']],
-  ['ENOTFOUND', NO_NAME],
-  ['EAI_AGAIN', NO_RESOLVER],
-  ['EAI_FAIL', NO_RESOLVER],
-  ['EPROTO', NO_TLS],
-  ['ERR_SSL_WRONG_VERSION_NUMBER', NO_TLS],
-  ['ERR_SSL_PACKET_LENGTH_TOO_LONG', NO_TLS],
-  ['DEPTH_ZERO_SELF_SIGNED_CERT', SELF_SIGNED],
-  ['SELF_SIGNED_CERT_IN_CHAIN', UNKNOWN_AUTHORITY],
-  ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', UNKNOWN_AUTHORITY],
-  ['UNABLE_TO_GET_ISSUER_CERT', UNKNOWN_AUTHORITY],
-  ['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', UNKNOWN_AUTHORITY],
-  ['ERR_TLS_CERT_ALTNAME_INVALID', WRONG_NAME],
-  ['HOSTNAME_MISMATCH', WRONG_NAME],
-  ['CERT_HAS_EXPIRED', EXPIRED],
-  ['CERT_NOT_YET_VALID', NOT_YET_VALID],
   ['UND_ERR_PRX_TLS', ['tls', 'no secure connection to the proxy']],
   ['UND_ERR_ABORTED', ['other', 'the proxy did not connect to the server']],
   // A 407 to a request without a tunnel. No other invalid argument in undici's sense comes from outside.
@@ -289,11 +272,17 @@ const BY_PATTERN: readonly (readonly [RegExp, Finding])[] = [
   [/^HPE_/, NOT_HTTP],
 ];
 
+function findingOf(code: string): Finding | undefined {
+  const problem = connectionProblem(code);
+  if (problem !== null) return BY_PROBLEM[problem];
+  return BY_CODE.get(code) ?? BY_PATTERN.find(([pattern]) => pattern.test(code))?.[1];
+}
+
 /** The kind of failure of an undici error. A `TransportError` is returned as it is. */
 export function toTransportError(error: unknown): TransportError {
   if (error instanceof TransportError) return error;
   for (const code of codesOf(error)) {
-    const finding = BY_CODE.get(code) ?? BY_PATTERN.find(([pattern]) => pattern.test(code))?.[1];
+    const finding = findingOf(code);
     if (finding !== undefined) return findingError(finding, error, code);
   }
   return findingError(findingWithoutCode(error), error, codesOf(error)[0]);

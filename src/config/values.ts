@@ -46,13 +46,16 @@ function expected(what: string): InvalidText {
   return new InvalidText(`expected ${what}`);
 }
 
+/** The units of a duration, the smallest first. */
+const UNITS = new Map([...UNIT_MS].filter(([unit]) => /^[smhdw]$/.test(unit)));
+
 /**
  * Parses a duration such as `90d` to milliseconds; `null` for anything else. It must be a whole number of s, m, h, d or
  * w.
  */
 export function parseDurationMs(text: string): number | null {
   const match = /^(\d{1,9})([smhdw])$/.exec(text);
-  const unitMs = UNIT_MS.get(match?.[2] ?? '');
+  const unitMs = UNITS.get(match?.[2] ?? '');
   return unitMs === undefined ? null : Number(match?.[1]) * unitMs;
 }
 

@@ -217,6 +217,40 @@ export function codeOf(error: unknown, none = 'unknown error'): string {
   return error instanceof Error && 'code' in error ? String(error.code) : none;
 }
 
+/** Why there is no connection to a server, with the codes of Node and OpenSSL for it. */
+const CONNECTION_CODES = {
+  refused: ['ECONNREFUSED'],
+  'no-route': ['EHOSTUNREACH', 'EHOSTDOWN'],
+  'no-network': ['ENETUNREACH', 'ENETDOWN'],
+  closed: ['ECONNRESET', 'ECONNABORTED', 'EPIPE'],
+  'no-answer': ['ETIMEDOUT'],
+  'no-name': ['ENOTFOUND'],
+  'no-resolver': ['EAI_AGAIN', 'EAI_FAIL'],
+  'no-tls': ['EPROTO', 'ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'],
+  'self-signed': ['DEPTH_ZERO_SELF_SIGNED_CERT'],
+  'unknown-authority': [
+    'SELF_SIGNED_CERT_IN_CHAIN',
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    'UNABLE_TO_GET_ISSUER_CERT',
+    'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  ],
+  'wrong-name': ['ERR_TLS_CERT_ALTNAME_INVALID', 'HOSTNAME_MISMATCH'],
+  expired: ['CERT_HAS_EXPIRED'],
+  'not-yet-valid': ['CERT_NOT_YET_VALID'],
+} as const;
+export type ConnectionProblem = keyof typeof CONNECTION_CODES;
+
+const CONNECTION_PROBLEMS: ReadonlyMap<string, ConnectionProblem> = new Map(
+  (Object.keys(CONNECTION_CODES) as ConnectionProblem[]).flatMap((problem) =>
+    CONNECTION_CODES[problem].map((code) => [code, problem] as const),
+  ),
+);
+
+/** The problem of a connection that the code of an error names; `null` for a code that names none. */
+export function connectionProblem(code: string): ConnectionProblem | null {
+  return CONNECTION_PROBLEMS.get(code) ?? null;
+}
+
 /** The allowed number of requests is used up. */
 export class RequestsSpentError extends Error {
   override readonly name = 'RequestsSpentError';

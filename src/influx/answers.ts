@@ -5,6 +5,7 @@
  * that the function does not know keeps the lines. Servers differ (InfluxDB 1.8, 2, 3, the clouds, VictoriaMetrics,
  * proxies in between); the patterns below cover all their known answers.
  */
+import { type ConnectionProblem, connectionProblem } from '../core/faults.ts';
 import { isRecord, parseJson } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
@@ -261,55 +262,40 @@ function first(value: string | readonly string[] | undefined): string | undefine
 /** Why no answer came, and the next step if there is one. */
 type Failure = (influx: SettingNames) => readonly [what: string, step?: string];
 
-const UNKNOWN_AUTHORITY: Failure = (influx) => [
-  'the certificate of the database was issued by an unknown authority',
-  `to trust that authority, write its certificate into the file of ${influx.ca_file} (PEM)`,
-];
-
-const NO_TLS: Failure = (influx) => [
-  `${influx.url}: the server does not speak TLS`,
-  `if that is intended, write ${influx.url} with http://`,
-];
-
-const CLOSED: Failure = () => ['the connection was closed before a response came'];
-
-/**
- * Why a request got no answer, by the code of the error. The error's own message may quote the request and its token.
- */
-const FAILURES: Readonly<Record<string, Failure>> = {
-  ECONNREFUSED: (influx) => [
+/** Why a request got no answer. The message of the error is not shown: it may quote the request and its token. */
+const FAILURES: Readonly<Record<ConnectionProblem | 'no-tunnel', Failure>> = {
+  refused: (influx) => [
     'the database refuses the connection',
     `check that it is running and that ${influx.url} is right`,
   ],
-  ECONNRESET: CLOSED,
-  EPIPE: CLOSED,
-  ENOTFOUND: (influx) => [
+  closed: () => ['the connection was closed before a response came'],
+  'no-name': (influx) => [
     `the host of ${influx.url} was not found`,
     `check ${influx.url} and the name servers of this machine`,
   ],
-  EAI_AGAIN: (influx) => [`the host name of ${influx.url} could not be resolved`],
-  ETIMEDOUT: (influx) => [`the host of ${influx.url} does not answer`],
-  EHOSTUNREACH: (influx) => [`the host of ${influx.url} cannot be reached`],
-  ENETUNREACH: (influx) => [`the network of ${influx.url} cannot be reached`],
-  ERR_PROXY_TUNNEL: () => [
+  'no-resolver': (influx) => [`the host name of ${influx.url} could not be resolved`],
+  'no-answer': (influx) => [`the host of ${influx.url} does not answer`],
+  'no-route': (influx) => [`the host of ${influx.url} cannot be reached`],
+  'no-network': (influx) => [`the network of ${influx.url} cannot be reached`],
+  'no-tunnel': () => [
     'the proxy (HTTPS_PROXY) does not connect to the database',
     'if the database should be reached directly, add its host to NO_PROXY',
   ],
-  EPROTO: NO_TLS,
-  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
-  SELF_SIGNED_CERT_IN_CHAIN: UNKNOWN_AUTHORITY,
-  DEPTH_ZERO_SELF_SIGNED_CERT: (influx) => [
+  'no-tls': (influx) => [
+    `${influx.url}: the server does not speak TLS`,
+    `if that is intended, write ${influx.url} with http://`,
+  ],
+  'self-signed': (influx) => [
     'the certificate of the database is self-signed',
     `to trust it, write it into the file of ${influx.ca_file} (PEM)`,
   ],
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNKNOWN_AUTHORITY,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNKNOWN_AUTHORITY,
-  ERR_TLS_CERT_ALTNAME_INVALID: (influx) => [`the certificate of the database is for another host than ${influx.url}`],
-  CERT_HAS_EXPIRED: () => [
-    'the certificate of the database has expired',
-    'renew it, or check the clock of this machine',
+  'unknown-authority': (influx) => [
+    'the certificate of the database was issued by an unknown authority',
+    `to trust that authority, write its certificate into the file of ${influx.ca_file} (PEM)`,
   ],
-  CERT_NOT_YET_VALID: () => ['the certificate of the database is not valid yet', 'check the clock of this machine'],
+  'wrong-name': (influx) => [`the certificate of the database is for another host than ${influx.url}`],
+  expired: () => ['the certificate of the database has expired', 'renew it, or check the clock of this machine'],
+  'not-yet-valid': () => ['the certificate of the database is not valid yet', 'check the clock of this machine'],
 };
 
 /** The reason why no answer came, in words, and the next step, which is empty if none is known. */
@@ -319,7 +305,8 @@ export function describeFailure(
 ): { readonly message: string; readonly hint: string } {
   const code = isRecord(error) && 'code' in error ? String(error['code']) : '';
   const unknown = `the request failed${code === '' ? '' : ` (${plainText(code, 60)})`}`;
-  const [message, hint = ''] = FAILURES[code]?.(settings) ?? [unknown];
+  const problem = code === 'ERR_PROXY_TUNNEL' ? 'no-tunnel' : connectionProblem(code);
+  const [message, hint = ''] = problem === null ? [unknown] : FAILURES[problem](settings);
   return { message, hint };
 }
 
