@@ -22,7 +22,7 @@ import { parseArguments } from '../src/cli/argv.ts';
 import { requireDestination } from '../src/commands/replay/job.ts';
 import { readBackfillOptions } from '../src/commands/shared/options.ts';
 import { loadConfig } from '../src/config/load.ts';
-import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../src/core/archive-room.ts';
+import { clearingMarks, judgeSpace, MIN_FREE_BYTES } from '../src/core/archive-room.ts';
 import { findDeviceIds } from '../src/core/device-names.ts';
 import { openAgent } from '../src/influx/connection.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../src/store/open/migrations.ts';
@@ -433,7 +433,7 @@ describe('the command line', () => {
 describe('the archive that is full', () => {
   const figures = { usedBytes: 1e9, freeBytes: 0, walBytes: 0, directory: '/data', diskFreeBytes: 1e12, refusal: null };
   const reason = (maxBytes: number, hasDestinations: boolean, used = figures): string =>
-    judgeRoom(null, used, { maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations })?.reason ?? '';
+    judgeSpace(null, used, { maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations })?.reason ?? '';
 
   test('has room again with a larger archive.max_size, or where a database takes its points', () => {
     expect(reason(1e9 - 1, true)).toMatch(/until you raise archive\.max_size/);

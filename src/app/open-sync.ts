@@ -27,7 +27,7 @@
  */
 
 import type { ArchiveLimits, MaintenanceParts } from '../archive/maintenance.ts';
-import { createRoom, type Room } from '../archive/room.ts';
+import { createSpaceWatch, type SpaceWatch } from '../archive/room.ts';
 import { MIN_FREE_BYTES, runUnlessFull } from '../core/archive-room.ts';
 import { createTurns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
@@ -172,8 +172,8 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
   const later: DeferredParts = { planned: null, deliverers };
   const hooks = createHooks(later);
   const connection = openApi(options, opened, { ...base, pulse, hooks });
-  const room = openRoom(options, opened, base.observe);
-  const context = createContext(options, { ...base, store, room, connection, hooks });
+  const space = openSpaceWatch(options, opened, base.observe);
+  const context = createContext(options, { ...base, store, space, connection, hooks });
   const { limiter, limitedApi, learnt, waits, requestsDone } = connection;
   const planning: Planning = openPlanning(options, context, limiter);
   later.planned = {
@@ -182,7 +182,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     checkForFall: createFallWatch(context, () => noteWithdrawn(planning)),
   };
   deliverers.push(...openDeliveries(options.destinations, { ...options, ...base, store }));
-  const parts = { base, opened, room, context, deliverers, planning, limiter };
+  const parts = { base, opened, space, context, deliverers, planning, limiter };
   const reports = createReports(options, parts);
   return {
     context,
@@ -289,15 +289,15 @@ export function openApi(
 }
 
 /** The room of the archive, by the limits of the configuration. */
-export function openRoom(
+export function openSpaceWatch(
   options: Pick<SyncOptions, 'dataDir' | 'destinations' | 'disk' | 'clock' | 'archive'>,
   { maintenance }: Pick<OpenStore, 'maintenance'>,
   observe: Observe,
-): Room {
+): SpaceWatch {
   const { dataDir, destinations, disk = createDisk(dataDir), clock } = options;
   const { maxBytes } = limitsOf(options);
   const limits = { maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations: destinations.length > 0 };
-  return createRoom({ maintenance, disk, clock, observe, limits });
+  return createSpaceWatch({ maintenance, disk, clock, observe, limits });
 }
 
 function limitsOf({ archive }: Pick<SyncOptions, 'archive'>): ArchiveLimits {
@@ -306,7 +306,7 @@ function limitsOf({ archive }: Pick<SyncOptions, 'archive'>): ArchiveLimits {
 
 interface ContextParts extends Base {
   readonly store: OpenStore['store'];
-  readonly room: Room;
+  readonly space: SpaceWatch;
   readonly connection: ApiConnection;
   readonly hooks: Hooks;
 }
@@ -316,7 +316,7 @@ export function createContext(
   { settings, clock, random }: Pick<SyncOptions, 'settings' | 'clock' | 'random'>,
   parts: ContextParts,
 ): SyncContext {
-  const { store, serverClock, observe, outage, apiState, confirmation, room, connection, hooks } = parts;
+  const { store, serverClock, observe, outage, apiState, confirmation, space, connection, hooks } = parts;
   const filterNotes = createFilterNotes(settings.filter, { store, observe });
   return {
     api: connection.api,
@@ -330,9 +330,9 @@ export function createContext(
     settings: { ...settings, filter: filterNotes.filter },
     filterNotes,
     takeTurn: createTurns(),
-    room: room.answer,
-    checkRoom: room.check,
-    noteStateFull: room.noteRefused,
+    space: space.answer,
+    checkSpace: space.check,
+    noteStateFull: space.noteRefused,
     noteCommitted: hooks.noteCommitted,
     noteArchived: hooks.noteArchived,
     noteWorkspaceKnown: () => {
@@ -363,7 +363,7 @@ export function openPlanning(
 interface Parts {
   readonly base: Base;
   readonly opened: OpenStore;
-  readonly room: Room;
+  readonly space: SpaceWatch;
   readonly context: SyncContext;
   readonly deliverers: readonly Deliverer[];
   readonly planning: Planning;
@@ -373,11 +373,11 @@ interface Parts {
 /** The parts of the archive's maintenance, which begins when the workspace is confirmed. */
 export function maintenanceParts(
   options: Pick<SyncOptions, 'clock' | 'archive'>,
-  { base, opened, room, deliverers }: Pick<Parts, 'base' | 'opened' | 'room' | 'deliverers'>,
+  { base, opened, space, deliverers }: Pick<Parts, 'base' | 'opened' | 'space' | 'deliverers'>,
 ): MaintenanceParts {
   const { store, maintenance } = opened;
   const { observe, confirmation } = base;
-  const parts = { store, maintenance, room, clock: options.clock, observe, limits: limitsOf(options) };
+  const parts = { store, maintenance, space, clock: options.clock, observe, limits: limitsOf(options) };
   return { ...parts, destinations: () => deliverers, mayBegin: confirmation.wait };
 }
 
@@ -388,7 +388,7 @@ export function createReports(
   { api, settings, clock }: Pick<SyncOptions, 'api' | 'settings' | 'clock'>,
   parts: Parts,
 ): Reports {
-  const { base, opened, room, context, deliverers, planning, limiter } = parts;
+  const { base, opened, space, context, deliverers, planning, limiter } = parts;
   const { store, jobs, facts, ledger } = opened;
   const { apiState, outage, serverClock, heartbeats } = base;
   const streams = createStreamReport(apiState, outage.problem);
@@ -404,7 +404,7 @@ export function createReports(
     staleMs,
     historyEta,
     streams,
-    room,
+    space,
     facts,
     isRunning: () => true,
     version: VERSION,
@@ -412,7 +412,7 @@ export function createReports(
   };
   return {
     fleet,
-    ...createFigures({ context, deliverers, quota, planning, streams, room, fleet, jobs, facts, historyEta }),
+    ...createFigures({ context, deliverers, quota, planning, streams, space, fleet, jobs, facts, historyEta }),
     quotaWaits: () => {
       const { waiting_until, history_waiting_until } = status();
       return { waiting_until, history_waiting_until };
@@ -421,6 +421,6 @@ export function createReports(
     overview: () => overviewNow(reported, fleet.latest()?.sums ?? null),
     pageFacts: (recentEvents) => createPageFacts({ ...reported, fleet, clock, recentEvents }),
     ready: () =>
-      readyNow({ deliverers, streams, room, store, serverClock, fleet: () => fleet.latest()?.figures ?? null }),
+      readyNow({ deliverers, streams, space, store, serverClock, fleet: () => fleet.latest()?.figures ?? null }),
   };
 }

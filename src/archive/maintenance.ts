@@ -12,7 +12,7 @@ import type { Clock } from '../core/ports.ts';
 import type { ArchiveMaintenance, CompactionGroup, LogReaders, Stall } from '../core/state/archive.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
-import type { Room } from './room.ts';
+import type { SpaceWatch } from './room.ts';
 
 /** How long and how much the archive may keep. */
 export interface ArchiveLimits {
@@ -26,7 +26,7 @@ export interface ArchiveLimits {
 export interface MaintenanceParts {
   readonly store: Pick<Store, 'backlog'>;
   readonly maintenance: ArchiveMaintenance;
-  readonly room: Room;
+  readonly space: SpaceWatch;
   /** All configured destinations, skipped ones included. */
   readonly destinations: () => readonly {
     readonly destinationId: number;
@@ -93,12 +93,12 @@ export async function runMaintenance(parts: MaintenanceParts, signal: AbortSigna
 }
 
 /** Waits until the maintenance may begin. Checks the disk space in the meantime, so that the status stays true. */
-async function untilMayBegin({ mayBegin, room, clock }: MaintenanceParts, signal: AbortSignal): Promise<void> {
-  const checkRoom = (): number => {
-    room.check();
+async function untilMayBegin({ mayBegin, space, clock }: MaintenanceParts, signal: AbortSignal): Promise<void> {
+  const checkSpace = (): number => {
+    space.check();
     return REST_MS.idle;
   };
-  const checks = async (stop: AbortSignal): Promise<never> => await repeat(clock, checkRoom, stop);
+  const checks = async (stop: AbortSignal): Promise<never> => await repeat(clock, checkSpace, stop);
   await runUntilFirst([mayBegin, checks], { signal, reason: 'finished' });
 }
 
@@ -128,16 +128,16 @@ function reportNoDestination({ destinations, limits, observe }: MaintenanceParts
  * @returns whether there is more to do at once
  */
 function runStep(parts: MaintenanceParts, state: MaintenanceState): boolean {
-  const { clock, room } = parts;
+  const { clock, space } = parts;
   const beganMs = clock.monoMs();
   const hasMore = runUnlessFull(() => {
-    room.check();
+    space.check();
     if (beganMs - state.checkedAtMs >= CHECK_EVERY_MS) refreshState(parts, state);
     for (let piece = 0; piece < STEP.mostPieces && clock.monoMs() - beganMs < STEP.mostMs; piece += 1) {
       if (!doPiece(parts, state)) return false;
     }
     return true;
-  }, room.noteRefused);
+  }, space.noteRefused);
   return hasMore ?? false;
 }
 
@@ -233,8 +233,8 @@ function compact({ maintenance, clock }: MaintenanceParts, state: MaintenanceSta
 }
 
 /** Returns free pages to the file system: all beyond a reserve, or all of them if the disk is nearly full. */
-function vacuum({ maintenance, room }: MaintenanceParts): boolean {
-  const keep = room.answer().ok ? VACUUM.keepFreeBytes : 0;
+function vacuum({ maintenance, space }: MaintenanceParts): boolean {
+  const keep = space.answer().ok ? VACUUM.keepFreeBytes : 0;
   const { freeBytes } = maintenance.size();
   return freeBytes > keep && maintenance.vacuum(VACUUM.pages) < freeBytes;
 }

@@ -4,14 +4,20 @@
  * seconds.
  */
 
-import { judgeRoom, type NoRoom, type RoomAnswer, type RoomLimits, type StateFullError } from '../core/archive-room.ts';
+import {
+  judgeSpace,
+  type NoSpace,
+  type SpaceAnswer,
+  type SpaceLimits,
+  type StateFullError,
+} from '../core/archive-room.ts';
 import type { Observe } from '../core/events.ts';
 import type { Clock, Disk } from '../core/ports.ts';
 import type { ArchiveMaintenance } from '../core/state/archive.ts';
 import { SECOND_MS } from '../core/time.ts';
 
 /** The size of the archive and its limits, for the status. */
-interface RoomStatus {
+interface SpaceStatus {
   readonly usedBytes: number;
   readonly maxBytes: number | null;
   readonly diskFreeBytes: number | null;
@@ -20,45 +26,45 @@ interface RoomStatus {
 }
 
 /** Whether the archive may grow. */
-export interface Room {
+export interface SpaceWatch {
   /** Measures the sizes if the last measurement is older than two seconds, and reports a change. */
-  check(): RoomAnswer;
+  check(): SpaceAnswer;
   /** Whether the archive may grow, by the last check. Changes nothing. */
-  answer(): RoomAnswer;
+  answer(): SpaceAnswer;
   /** Records that a write failed for lack of disk space, and checks at once. The archive may not grow for a minute. */
   noteRefused(error: StateFullError): void;
   /** The sizes and the decision of the last check. Changes nothing. */
-  status(): RoomStatus;
+  status(): SpaceStatus;
 }
 
 /** How often the sizes are measured. */
 const MEASURE_EVERY_MS = 2 * SECOND_MS;
 
-interface RoomParts {
+interface SpaceParts {
   readonly maintenance: Pick<ArchiveMaintenance, 'size'>;
   readonly disk: Disk;
   readonly clock: Clock;
   readonly observe: Observe;
-  readonly limits: RoomLimits;
+  readonly limits: SpaceLimits;
 }
 
 /** The last measurement and decision. */
-interface RoomState {
-  readonly parts: RoomParts;
+interface SpaceState {
+  readonly parts: SpaceParts;
   /** The last write that failed for lack of disk space. */
   refusal: { readonly atMs: number; readonly message: string } | null;
   measuredAtMs: number;
   usedBytes: number;
   diskFreeBytes: number | null;
   /** Why the archive may not grow; `null` if it may. */
-  none: NoRoom | null;
+  none: NoSpace | null;
   /** The same, as the last event has reported it. */
-  reported: NoRoom | null;
+  reported: NoSpace | null;
 }
 
 /** Measures the sizes of a state once. The first `check` reports the result. */
-export function createRoom(parts: RoomParts): Room {
-  const state: RoomState = {
+export function createSpaceWatch(parts: SpaceParts): SpaceWatch {
+  const state: SpaceState = {
     parts,
     refusal: null,
     measuredAtMs: Number.NEGATIVE_INFINITY,
@@ -88,26 +94,26 @@ export function createRoom(parts: RoomParts): Room {
 }
 
 /** Measures the state and its disk, and decides whether the archive may grow. */
-function measure(state: RoomState): void {
+function measure(state: SpaceState): void {
   const { maintenance, disk, clock, limits } = state.parts;
   const nowMs = clock.monoMs();
   const size = maintenance.size();
   const diskFreeBytes = disk.freeBytes();
   const refusal = state.refusal === null ? null : { agoMs: nowMs - state.refusal.atMs, message: state.refusal.message };
-  state.none = judgeRoom(state.none, { ...size, directory: disk.directory, diskFreeBytes, refusal }, limits);
+  state.none = judgeSpace(state.none, { ...size, directory: disk.directory, diskFreeBytes, refusal }, limits);
   state.usedBytes = size.usedBytes;
   state.diskFreeBytes = diskFreeBytes;
   state.measuredAtMs = nowMs;
 }
 
 /** Reports once for each cause when the archive may not grow any more, and once when it may grow again. */
-function report(state: RoomState): void {
+function report(state: SpaceState): void {
   const { none, reported, parts } = state;
   state.reported = none;
   if (none !== null && none.cause !== reported?.cause) parts.observe({ type: 'polling-stopped', reason: none.reason });
   if (none === null && reported !== null) parts.observe({ type: 'polling-resumed' });
 }
 
-function answerOf({ none }: RoomState): RoomAnswer {
+function answerOf({ none }: SpaceState): SpaceAnswer {
   return none === null ? { ok: true } : { ok: false, reason: none.reason };
 }

@@ -36,10 +36,10 @@ export function runUnlessFull<T>(work: () => T, onFull: (error: StateFullError) 
 }
 
 /** Whether the archive may grow; if not, why. */
-export type RoomAnswer = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+export type SpaceAnswer = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
 /** The limits of the state's size. */
-export interface RoomLimits {
+export interface SpaceLimits {
   /** `archive.max_size`; `null`: none. */
   readonly maxBytes: number | null;
   /** Ingest pauses if less disk space than this is free, or less than twice the write-ahead log. */
@@ -52,7 +52,7 @@ export interface RoomLimits {
 export const MIN_FREE_BYTES = 256 * MIB;
 
 /** The measured sizes of the state and its disk. */
-export interface RoomFigures extends StateSize {
+export interface SpaceFigures extends StateSize {
   /** The data directory, as messages name it. */
   readonly directory: string;
   /** Free bytes on its disk; `null` if unknown. */
@@ -64,7 +64,7 @@ export interface RoomFigures extends StateSize {
 /**
  * Why polling has to stop: the state is at its size limit, its disk is nearly full, or a write failed on a full disk.
  */
-export interface NoRoom {
+export interface NoSpace {
   readonly cause: 'size' | 'disk' | 'refused';
   /** The full part, without the consequences. */
   readonly what: string;
@@ -93,7 +93,7 @@ export function clearingMarks(maxBytes: number): { readonly above: number; reado
  *
  * @param before the previous decision: reading resumes at a smaller size than it stops at.
  */
-export function judgeRoom(before: NoRoom | null, figures: RoomFigures, limits: RoomLimits): NoRoom | null {
+export function judgeSpace(before: NoSpace | null, figures: SpaceFigures, limits: SpaceLimits): NoSpace | null {
   const { refusal } = figures;
   if (refusal !== null && refusal.agoMs < REST_AFTER_REFUSAL_MS) {
     return { cause: 'refused', what: refusal.message, reason: refusal.message };
@@ -107,7 +107,7 @@ const WAITS_FOR_DESTINATION =
 const WITHOUT_DESTINATION =
   'and without a database no points are removed. Polling stops until you raise archive.max_size or configure a database (influx.url).';
 
-function judgeSize(before: NoRoom | null, { usedBytes }: RoomFigures, limits: RoomLimits): NoRoom | null {
+function judgeSize(before: NoSpace | null, { usedBytes }: SpaceFigures, limits: SpaceLimits): NoSpace | null {
   const { maxBytes, hasDestinations = true } = limits;
   if (maxBytes === null) return null;
   const most = before?.cause === 'size' ? maxBytes - reserve(maxBytes) : maxBytes;
@@ -120,7 +120,7 @@ function judgeSize(before: NoRoom | null, { usedBytes }: RoomFigures, limits: Ro
   };
 }
 
-function judgeDisk(before: NoRoom | null, figures: RoomFigures, { minFreeBytes }: RoomLimits): NoRoom | null {
+function judgeDisk(before: NoSpace | null, figures: SpaceFigures, { minFreeBytes }: SpaceLimits): NoSpace | null {
   const { diskFreeBytes, directory, walBytes } = figures;
   if (diskFreeBytes === null) return null;
   const stopBelow = Math.max(minFreeBytes, 2 * walBytes);

@@ -1,7 +1,7 @@
 /**
  * The context of a sync: the ports, clocks and settings that every step receives.
  */
-import type { RoomAnswer, StateFullError } from '../core/archive-room.ts';
+import type { SpaceAnswer, StateFullError } from '../core/archive-room.ts';
 import type { Turns } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
 import type { DeviceFilter } from '../core/filter.ts';
@@ -45,9 +45,9 @@ export interface SyncContext {
   readonly quota: () => QuotaUse;
   readonly settings: SyncSettings;
   /** Whether the archive may grow, by the last check. Changes nothing. */
-  readonly room: () => RoomAnswer;
+  readonly space: () => SpaceAnswer;
   /** Checks whether the archive may grow. If not, no data is requested that would be archived. Costs little. */
-  readonly checkRoom: () => RoomAnswer;
+  readonly checkSpace: () => SpaceAnswer;
   /** Records that a write failed for lack of disk space. For a while the archive counts as full. */
   readonly noteStateFull: (error: StateFullError) => void;
   /** Called when something was archived: wakes the deliveries. */

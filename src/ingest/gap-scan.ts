@@ -121,7 +121,7 @@ export interface RangeScan extends Scanning {
 /** Whether to stop: the task has its range, more urgent work is due, or the archive was full at the last check. */
 export function isStopped({ context, task, result }: RangeScan): boolean {
   if (task.until === 'first coverage' && result.extendsCoverage) return true;
-  return task.isPaused?.() === true || !context.room().ok;
+  return task.isPaused?.() === true || !context.space().ok;
 }
 
 /** The scan of one gap: the facts at its beginning, and the rejected answers since. */
@@ -220,7 +220,7 @@ async function handlePage(
   keepEmptied(context, request, { covers, newest: readings[0] });
   const known = { deviceId, lane, reply, readings, covers, reachedTo, visibleFromNs };
   const { newReadings, reopened } = await commitInTurns(context, known);
-  context.checkRoom();
+  context.checkSpace();
   // More may lie there: the scan continues, wherever its range ends.
   if (reopened !== null) scan.whole.reopened = hull(scan.whole.reopened, reopened);
   scan.whole.result = addScans(scan.whole.result, {

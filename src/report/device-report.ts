@@ -199,10 +199,10 @@ function whyNotFresh(parts: DeviceReportParts, known: DeviceFactsNow, due: Due):
 }
 
 /** Why no device is polled at all. */
-function stops({ isRunning, streams, room }: DeviceReportParts): string[] {
+function stops({ isRunning, streams, space }: DeviceReportParts): string[] {
   const telemetry = streams.list().find(({ name }) => name === 'telemetry');
   const problem = streams.problem();
-  const { full } = room.status();
+  const { full } = space.status();
   return [
     ...(isRunning() ? [] : ['No daemon is running, and no --once.']),
     ...(problem === null ? [] : [`${apiProblemText(isRunning())}: ${problem}.`]),

@@ -5,7 +5,7 @@
  * and the store keeps running sums of its log.
  */
 
-import type { Room } from '../archive/room.ts';
+import type { SpaceWatch } from '../archive/room.ts';
 import type { DestinationFigures, Figures, JobFigures } from '../core/figures.ts';
 import { isRecord } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
@@ -29,7 +29,7 @@ interface FiguresParts {
   readonly quota: () => Figures['quota'];
   readonly planning: Pick<Planning, 'planner' | 'demand'>;
   readonly streams: Pick<StreamReport, 'list'>;
-  readonly room: Pick<Room, 'status'>;
+  readonly space: Pick<SpaceWatch, 'status'>;
   readonly fleet: Pick<FleetScanner, 'latest' | 'ageMs'>;
   readonly jobs: Pick<JobQueue, 'open'>;
   readonly facts: Pick<StateFacts, 'oldestPendingMs'>;
@@ -59,7 +59,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const measureFigures = (): Figures => {
     const { droppedHints, openHistoryMs } = planning.planner.figures();
     const { lines, bytes } = store.totals();
-    const { usedBytes, maxBytes, diskFreeBytes, full } = parts.room.status();
+    const { usedBytes, maxBytes, diskFreeBytes, full } = parts.space.status();
     const id = store.workspaceTag();
     return {
       workspace: id === null ? null : { id, name: store.account()?.name ?? '' },

@@ -6,7 +6,7 @@
  * hours.
  */
 
-import type { Room } from '../archive/room.ts';
+import type { SpaceWatch } from '../archive/room.ts';
 import { PENDING } from '../core/device-coverage.ts';
 import type { Observe } from '../core/events.ts';
 import type { FleetFigures } from '../core/figures.ts';
@@ -21,7 +21,7 @@ import type { StreamReport } from '../scheduler/api-state.ts';
 interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'blockedReason'>[];
   readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
-  readonly room: Pick<Room, 'status'>;
+  readonly space: Pick<SpaceWatch, 'status'>;
   readonly serverClock: Pick<ServerClock, 'unconfirmed' | 'fallenToMs' | 'isLocalBehind'>;
   readonly store: Pick<Store, 'devices'>;
   /** The figures of the last scan of every device; `null` before the first one. */
@@ -32,8 +32,8 @@ type Reason = readonly [code: ReadyCode, text: string, name?: string];
 
 /** The report, with a code for each reason. Cheap, because the devices were scanned before. */
 export function readyNow(parts: ReadyParts): ReadyReport {
-  const { deliverers, room } = parts;
-  const { full } = room.status();
+  const { deliverers, space } = parts;
+  const { full } = space.status();
   const blocked = deliverers.flatMap(({ name, blockedReason }): Reason[] => {
     const why = blockedReason();
     return why === null ? [] : [['destination_blocked', `destination ${name}: ${why}`, name]];

@@ -2,7 +2,7 @@
  * The status report: one object for the page, for scripts, for the progress line and for `--status`, with a sentence
  * that sums it up. It is made from the state and the running parts, or from the state alone.
  */
-import type { Room } from '../archive/room.ts';
+import type { SpaceWatch } from '../archive/room.ts';
 import { missingStatuses } from '../core/device-coverage.ts';
 import type { Schedules } from '../core/ports.ts';
 import { type BackfillArgs, isBackfillArgs } from '../core/state/job-args.ts';
@@ -54,7 +54,7 @@ export interface ReportParts {
     StreamReport,
     'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed' | 'nextAttemptInMs'
   >;
-  readonly room: Pick<Room, 'status'>;
+  readonly space: Pick<SpaceWatch, 'status'>;
   readonly facts: Omit<StateFacts, 'requestsOf' | 'daysOf'>;
   /** Whether a process uses the state. */
   readonly isRunning: () => boolean;
@@ -235,8 +235,8 @@ function destinationReport(
   };
 }
 
-function archiveStatus({ context, room }: ReportParts): ArchiveStatus {
-  const { usedBytes, maxBytes, diskFreeBytes, full } = room.status();
+function archiveStatus({ context, space }: ReportParts): ArchiveStatus {
+  const { usedBytes, maxBytes, diskFreeBytes, full } = space.status();
   return {
     points: context.store.totals().lines,
     state_bytes: usedBytes,
@@ -383,7 +383,7 @@ function worstProblem({
   isRunning,
   deliverers,
   streams,
-  room,
+  space,
 }: ReportParts): Pick<StatusReport, 'summary' | 'summary_problem'> | null {
   const about = (code: ReadyCode, name: string | null, summary: string) => ({
     summary,
@@ -394,7 +394,7 @@ function worstProblem({
     const code = streams.isRefused() ? 'key_refused' : 'api_unreachable';
     return about(code, null, `${apiProblemText(isRunning())}: ${problem}`);
   }
-  const { full } = room.status();
+  const { full } = space.status();
   if (full !== null) return about('state_full', null, `Polling stopped: ${full}`);
   const unread = unreadStream(streams);
   if (unread !== null) return about(unread.code, unread.name, `${unread.name} cannot be read: ${unread.reason}`);

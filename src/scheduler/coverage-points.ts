@@ -48,7 +48,7 @@ export async function writeCoveragePoints(context: SyncContext, signal: AbortSig
   const step = (): number => {
     const wantedRange = wantedNow(context);
     if (wantedRange === null) return UNTIL_TIME_IS_KNOWN_MS;
-    if (!context.checkRoom().ok) return COVERAGE_CHECK_MS;
+    if (!context.checkSpace().ok) return COVERAGE_CHECK_MS;
     runUnlessFull(() => noteCoverage(context, wantedRange, checks), context.noteStateFull);
     checks += 1;
     return COVERAGE_CHECK_MS;

@@ -79,7 +79,7 @@ const LONGEST_REST_MS = 15 * SECOND_MS;
 const REPORTED_REST_MS = SECOND_MS;
 
 /** How often to check whether the archive may grow again. */
-const ROOM_CHECK_MS = 5 * SECOND_MS;
+const SPACE_CHECK_MS = 5 * SECOND_MS;
 
 /** How often a stream that is off is tried again: the key may have been given its scope. */
 const OFF_REST_MS = HOUR_MS;
@@ -136,16 +136,16 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
 
 /** Waits while the state is full. No data is requested that would be archived; delivery continues and frees space. */
 export async function waitForRoom(
-  { checkRoom, clock }: SyncContext,
+  { checkSpace, clock }: SyncContext,
   signal: AbortSignal,
   pulse?: Pulse,
 ): Promise<void> {
   const check = (): true | null => {
-    if (checkRoom().ok) return true;
-    pulse?.beat(ROOM_CHECK_MS);
+    if (checkSpace().ok) return true;
+    pulse?.beat(SPACE_CHECK_MS);
     return null;
   };
-  await pollUntil(clock, check, { everyMs: ROOM_CHECK_MS }, signal);
+  await pollUntil(clock, check, { everyMs: SPACE_CHECK_MS }, signal);
 }
 
 async function waitUntilDue(

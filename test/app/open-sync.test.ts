@@ -10,7 +10,7 @@ import {
   maintenanceParts,
   openApi,
   openPlanning,
-  openRoom,
+  openSpaceWatch,
   type SyncOptions,
 } from '../../src/app/open-sync.ts';
 import { MIN_FREE_BYTES } from '../../src/core/archive-room.ts';
@@ -103,12 +103,12 @@ function connect() {
 /** All parts up to planning. */
 function openParts(deliverers: readonly Deliverer[] = []) {
   const { base, connection } = connect();
-  const room = openRoom(options, state, base.observe);
+  const space = openSpaceWatch(options, state, base.observe);
   const given = hooks();
-  const context = createContext(options, { ...base, store: state.store, room, connection, hooks: given });
+  const context = createContext(options, { ...base, store: state.store, space, connection, hooks: given });
   const { limiter } = connection;
   const planning = openPlanning(options, context, limiter);
-  return { base, connection, hooks: given, opened: state, room, context, deliverers, planning, limiter };
+  return { base, connection, hooks: given, opened: state, space, context, deliverers, planning, limiter };
 }
 
 /** Receives an answer with a time. */
@@ -233,15 +233,15 @@ describe('the room', () => {
     ['the archive is at its limit', { archive: { retentionMs: DAY_MS, maxBytes: 1 } }, false],
     ['the disk has too little', { disk: { directory: '/x', freeBytes: () => MIN_FREE_BYTES - 1 } }, false],
   ] as const)('where %s', (_where, changes, ok) => {
-    const room = openRoom({ ...options, ...changes }, state, options.observe);
-    expect(room.check().ok).toBe(ok);
+    const space = openSpaceWatch({ ...options, ...changes }, state, options.observe);
+    expect(space.check().ok).toBe(ok);
     expect(events.map(({ type }) => type)).toEqual(ok ? [] : ['polling-stopped']);
   });
 
   test('gives a remedy for a full archive that cannot be emptied', () => {
     const reasonOf = (destinations: SyncOptions['destinations']): string => {
       const archive = { retentionMs: DAY_MS, maxBytes: 1 };
-      const answer = openRoom({ ...options, archive, destinations }, state, options.observe).check();
+      const answer = openSpaceWatch({ ...options, archive, destinations }, state, options.observe).check();
       return answer.ok ? '' : answer.reason;
     };
     expect(reasonOf([])).not.toBe(reasonOf([{} as SyncOptions['destinations'][number]]));
@@ -259,7 +259,7 @@ describe('the context', () => {
   });
 
   test('passes on the facts that other parts need', () => {
-    const { context, base, hooks: given, room } = openParts();
+    const { context, base, hooks: given, space } = openParts();
     context.noteStreamOff('alerts', 'alerts:read');
     expect(base.apiState.streams.alerts.missingScope).toBe('alerts:read');
     expect([context.noteCommitted, context.noteArchived, context.noteDeviceLeft, context.notePlanChanged]).toEqual([
@@ -268,10 +268,10 @@ describe('the context', () => {
       given.noteDeviceLeft,
       given.notePlanChanged,
     ]);
-    expect([context.room, context.checkRoom, context.noteStateFull]).toEqual([
-      room.answer,
-      room.check,
-      room.noteRefused,
+    expect([context.space, context.checkSpace, context.noteStateFull]).toEqual([
+      space.answer,
+      space.check,
+      space.noteRefused,
     ]);
     expect(context.answeredAtMs).toBe(base.outage.answeredAtMs);
     expect(context.settings.filter, 'with notes about what it leaves out').not.toBe(options.settings.filter);

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { type MaintenanceParts, maintainOnce, runMaintenance } from '../../src/archive/maintenance.ts';
-import { createRoom } from '../../src/archive/room.ts';
+import { createSpaceWatch } from '../../src/archive/room.ts';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { Disk } from '../../src/core/ports.ts';
@@ -45,12 +45,12 @@ function house({
   const free = { freeBytes: null as number | null };
   const disk: Disk = { directory: '/data', freeBytes: () => free.freeBytes };
   const limits = { maxBytes, minFreeBytes: 256 * MIB };
-  const room = createRoom({ maintenance: state.maintenance, disk, clock, observe, limits });
+  const space = createSpaceWatch({ maintenance: state.maintenance, disk, clock, observe, limits });
   const destinations: { destinationId: number; name: string }[] = [];
   const parts: MaintenanceParts = {
     store: state.store,
     maintenance: state.maintenance,
-    room,
+    space,
     destinations: () => destinations,
     limits: { retentionMs, maxBytes },
     clock,
@@ -221,7 +221,7 @@ describe('archive.max_size', () => {
     using it = house({ maxBytes: 4 * MIB });
     const id = it.open('influx');
     for (let n = 0; n < 150; n += 1) {
-      expect(it.parts.room.check(), `round ${n}`).toEqual({ ok: true });
+      expect(it.parts.space.check(), `round ${n}`).toEqual({ ok: true });
       append(it, 2000);
       deliverAll(it, id);
       await it.run(10 * SECOND_MS);
@@ -239,7 +239,7 @@ describe('archive.max_size', () => {
     const all: string[] = [];
     const fill = async (): Promise<number> => {
       let pages = 0;
-      while (it.parts.room.check().ok && pages < 500) {
+      while (it.parts.space.check().ok && pages < 500) {
         all.push(...append(it, 1000));
         pages += 1;
         await it.run(5 * SECOND_MS);
@@ -247,7 +247,7 @@ describe('archive.max_size', () => {
       return pages;
     };
     expect(await fill()).toBeGreaterThan(20);
-    expect(it.parts.room.check()).toEqual({
+    expect(it.parts.space.check()).toEqual({
       ok: false,
       reason: expect.stringMatching(/^the archive is full: 4 MiB of archive\.max_size 4 MiB/),
     });
@@ -279,34 +279,34 @@ describe('the disk', () => {
   test('stops pulling below 256 MiB, names the directory and what is free, and continues well above', async () => {
     using it = house();
     it.disk.freeBytes = 300 * MIB;
-    expect(it.parts.room.check()).toEqual({ ok: true });
+    expect(it.parts.space.check()).toEqual({ ok: true });
     it.disk.freeBytes = 255 * MIB;
     await it.parts.clock.sleep(3 * SECOND_MS);
-    const answer = it.parts.room.check();
+    const answer = it.parts.space.check();
     expect(answer).toMatchObject({
       ok: false,
       reason: expect.stringContaining(`/data: only 255 MiB of its disk are free`),
     });
     it.disk.freeBytes = 300 * MIB;
     await it.parts.clock.sleep(3 * SECOND_MS);
-    expect(it.parts.room.check().ok, 'not at once').toBe(false);
+    expect(it.parts.space.check().ok, 'not at once').toBe(false);
     it.disk.freeBytes = 330 * MIB;
     await it.parts.clock.sleep(3 * SECOND_MS);
-    expect(it.parts.room.check().ok).toBe(true);
+    expect(it.parts.space.check().ok).toBe(true);
     expect(it.types()).toEqual(['polling-stopped', 'polling-resumed']);
   });
 
   test('is judged by a check alone: answer and status report what the last check found, and change nothing', async () => {
     using it = house();
-    const { room } = it.parts;
+    const { space } = it.parts;
     it.disk.freeBytes = 100 * MIB;
     await it.parts.clock.sleep(3 * SECOND_MS);
     for (let times = 0; times < 2; times += 1) {
-      expect([room.answer().ok, room.status()]).toEqual([true, expect.objectContaining({ full: null })]);
+      expect([space.answer().ok, space.status()]).toEqual([true, expect.objectContaining({ full: null })]);
     }
     expect(it.types()).toEqual([]);
-    expect(room.check().ok).toBe(false);
-    expect([room.answer().ok, room.status().diskFreeBytes]).toEqual([false, 100 * MIB]);
+    expect(space.check().ok).toBe(false);
+    expect([space.answer().ok, space.status().diskFreeBytes]).toEqual([false, 100 * MIB]);
     expect(it.types()).toEqual(['polling-stopped']);
   });
 
@@ -325,11 +325,11 @@ describe('the disk', () => {
 
   test('that refuses a write makes pulling rest for a minute', async () => {
     using it = house();
-    it.parts.room.noteRefused(new StateFullError('/data/tidemark.db: the disk is full.', null, 1));
-    expect(it.parts.room.check()).toEqual({ ok: false, reason: '/data/tidemark.db: the disk is full.' });
-    expect(it.parts.room.status().full).toContain('the disk is full');
+    it.parts.space.noteRefused(new StateFullError('/data/tidemark.db: the disk is full.', null, 1));
+    expect(it.parts.space.check()).toEqual({ ok: false, reason: '/data/tidemark.db: the disk is full.' });
+    expect(it.parts.space.status().full).toContain('the disk is full');
     await it.parts.clock.sleep(61 * SECOND_MS);
-    expect(it.parts.room.check()).toEqual({ ok: true });
+    expect(it.parts.space.check()).toEqual({ ok: true });
     expect(it.types()).toEqual(['polling-stopped', 'polling-resumed']);
   });
 });

@@ -1,10 +1,10 @@
 /** When reading stops for want of room, and when it resumes. */
 import { describe, expect, test } from 'vitest';
-import { clearingMarks, judgeRoom, type NoRoom, type RoomFigures } from '../../src/core/archive-room.ts';
+import { clearingMarks, judgeSpace, type NoSpace, type SpaceFigures } from '../../src/core/archive-room.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 
 const MIB = 1024 ** 2;
-const FIGURES: RoomFigures = {
+const FIGURES: SpaceFigures = {
   usedBytes: 0,
   freeBytes: 0,
   walBytes: 0,
@@ -15,16 +15,16 @@ const FIGURES: RoomFigures = {
 const LIMITS = { maxBytes: 1000 * MIB, minFreeBytes: 256 * MIB };
 
 function cause(
-  before: NoRoom['cause'] | null,
-  figures: Partial<RoomFigures>,
+  before: NoSpace['cause'] | null,
+  figures: Partial<SpaceFigures>,
   maxBytes: number | null = LIMITS.maxBytes,
 ) {
   const was = before === null ? null : { cause: before, what: '', reason: '' };
-  return judgeRoom(was, { ...FIGURES, ...figures }, { ...LIMITS, maxBytes })?.cause ?? null;
+  return judgeSpace(was, { ...FIGURES, ...figures }, { ...LIMITS, maxBytes })?.cause ?? null;
 }
 
 describe('reading stops', () => {
-  test.each<[string, NoRoom['cause'] | null, Partial<RoomFigures>, NoRoom['cause'] | null]>([
+  test.each<[string, NoSpace['cause'] | null, Partial<SpaceFigures>, NoSpace['cause'] | null]>([
     ['at the limit it does not', null, { usedBytes: 1000 * MIB }, null],
     ['above the limit it does', null, { usedBytes: 1000 * MIB + 1 }, 'size'],
     ['once it has, it resumes only well below', 'size', { usedBytes: 968 * MIB + 1 }, 'size'],
@@ -49,14 +49,14 @@ describe('reading stops', () => {
 });
 
 test('the reason begins with the full resource, and includes a remedy', () => {
-  const none = judgeRoom(null, { ...FIGURES, usedBytes: 2000 * MIB }, LIMITS);
+  const none = judgeSpace(null, { ...FIGURES, usedBytes: 2000 * MIB }, LIMITS);
   expect(none?.reason.startsWith(none.what)).toBe(true);
   expect(none?.reason).toMatch(
     /until a database accepts the points that wait for it, or until you raise archive\.max_size\.$/,
   );
-  const alone = judgeRoom(null, { ...FIGURES, usedBytes: 2000 * MIB }, { ...LIMITS, hasDestinations: false });
+  const alone = judgeSpace(null, { ...FIGURES, usedBytes: 2000 * MIB }, { ...LIMITS, hasDestinations: false });
   expect(alone?.reason).toMatch(/or configure a database \(influx\.url\)/);
-  const disk = judgeRoom(null, { ...FIGURES, diskFreeBytes: 1 }, LIMITS);
+  const disk = judgeSpace(null, { ...FIGURES, diskFreeBytes: 1 }, LIMITS);
   expect(disk?.what).toMatch(/^\/state: only 1 bytes of its disk are free$/);
 });
 

@@ -127,7 +127,7 @@ test('reasons that stop every device come before those of this one', () => {
         problem: () => 'HTTP 503',
         list: () => [{ name: 'telemetry', state: 'off', reason: 'the key lacks a scope' }] as never,
       },
-      room: { status: () => ({ usedBytes: 0, maxBytes: 1, diskFreeBytes: null, full: 'the archive is full.' }) },
+      space: { status: () => ({ usedBytes: 0, maxBytes: 1, diskFreeBytes: null, full: 'the archive is full.' }) },
       quota: () => ({ ...calm.quota(), waiting_until: until, day: { limit: 10, budget: 8, spent: 8 } }),
     },
   });

@@ -26,8 +26,8 @@ function codes(
     isListed: () => isListed,
   };
   const store = { devices: () => [{ goneSinceMs: hasDevices ? null : 1 } as KnownDevice] };
-  const room = { usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null };
-  const parts = { deliverers: [], streams, room: { status: () => room }, store, fleet: () => fleet };
+  const space = { usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null };
+  const parts = { deliverers: [], streams, space: { status: () => space }, store, fleet: () => fleet };
   const serverClock = {
     unconfirmed: () => unconfirmed,
     fallenToMs: () => fallenToMs,

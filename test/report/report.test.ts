@@ -126,7 +126,7 @@ function overviewOf({
       isListed: () => true,
       nextAttemptInMs: () => attemptInMs,
     },
-    room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
+    space: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
     facts: {
       spending: () => [],
       lastRequestMs: () => lastRequestMs,

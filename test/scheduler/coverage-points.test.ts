@@ -42,7 +42,7 @@ function daemon(state: ScratchStore, { excluded = [] as readonly string[] } = {}
     serverClock: { ...time, passedMs: () => (has.time ? clock.nowMs() : null) },
     nextReadingMs: () => null,
     noteArchived: () => undefined,
-    checkRoom: () => (has.room ? { ok: true } : { ok: false, reason: 'full' }),
+    checkSpace: () => (has.room ? { ok: true } : { ok: false, reason: 'full' }),
     noteStateFull: (error: StateFullError) => void refused.push(error),
   } as unknown as Parameters<typeof noteCoverage>[0];
   state.store.pinWorkspace({ apiId: 'w', tag: 'w' });

@@ -69,7 +69,7 @@ async function live({
     serverClock: { nowMs: clock.nowMs },
     store: { account: () => null },
     settings: { concurrency },
-    checkRoom: () => ({ ok: clock.monoMs() < fullFromMs }),
+    checkSpace: () => ({ ok: clock.monoMs() < fullFromMs }),
     noteStateFull: () => log.push('state full'),
     answeredAtMs: outage.answeredAtMs,
   };

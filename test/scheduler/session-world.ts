@@ -84,7 +84,7 @@ export function createSessionWorld({ store }: ScratchStore, script: Script = {})
     answeredAtMs: outage.answeredAtMs,
     quota: () => ({ minute: {}, day: {} }),
     settings: syncSettings({ history: { kind: 'age', ageMs: 8 * DAY_MS } }),
-    checkRoom: () => (clock.monoMs() >= roomFromMs ? { ok: true } : { ok: false, reason: 'full' }),
+    checkSpace: () => (clock.monoMs() >= roomFromMs ? { ok: true } : { ok: false, reason: 'full' }),
     noteStateFull: nothing,
     noteArchived: nothing,
     noteWorkspaceKnown: () => void log.push('workspace known'),

@@ -5,7 +5,7 @@
 
 import { configuredDatabases } from '../../app/settings.ts';
 import type { StateConfig } from '../../config/config.ts';
-import { clearingMarks, judgeRoom, MIN_FREE_BYTES } from '../../core/archive-room.ts';
+import { clearingMarks, judgeSpace, MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { UserError } from '../../core/faults.ts';
 import type { StateSize } from '../../core/state/archive.ts';
 import { byteSize, plainText, shellText } from '../../core/text.ts';
@@ -212,8 +212,8 @@ function noteRoom(
   const hasDestinations = configuredDatabases(config).length > 0;
   const figures = { ...(size ?? EMPTY), directory: place.directory, diskFreeBytes, refusal: null };
   const judged = (limit: number | null) =>
-    judgeRoom(null, figures, { maxBytes: limit, minFreeBytes: MIN_FREE_BYTES, hasDestinations });
-  const bySize = judgeRoom(null, { ...figures, diskFreeBytes: null }, { maxBytes, minFreeBytes: 0, hasDestinations });
+    judgeSpace(null, figures, { maxBytes: limit, minFreeBytes: MIN_FREE_BYTES, hasDestinations });
+  const bySize = judgeSpace(null, { ...figures, diskFreeBytes: null }, { maxBytes, minFreeBytes: 0, hasDestinations });
   if (size !== null) noteSize(notes, { usedBytes: size.usedBytes, maxBytes, reason: bySize?.reason ?? null });
   const byDisk = judged(null);
   if (byDisk !== null) {

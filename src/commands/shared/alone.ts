@@ -198,7 +198,7 @@ export function createProgressWatch(clock: Pick<Clock, 'monoMs'>): ProgressWatch
 
 /** The facts that distinguish waiting work from stalled work. */
 export interface WaitingParts {
-  readonly context: Pick<SyncContext, 'room'>;
+  readonly context: Pick<SyncContext, 'space'>;
   readonly apiState: ApiState;
   /** Whether the quota allows no request now. Waiting only for even spacing does not count. */
   readonly waitsForQuota: () => boolean;
@@ -216,7 +216,7 @@ export function isWaiting(
 ): boolean {
   if (isRefusedRepeatedly()) return false;
   if (waitsForQuota()) return true;
-  return isQueued && apiState.fault === null && !lanes.some((lane) => apiState.failing.has(lane)) && context.room().ok;
+  return isQueued && apiState.fault === null && !lanes.some((lane) => apiState.failing.has(lane)) && context.space().ok;
 }
 
 /** The checks by which work waits for the account and the device list before it starts. */

@@ -4,7 +4,7 @@
  */
 
 import { configuredDatabases, readRunsWith, readSchedules } from '../../app/settings.ts';
-import { createRoom } from '../../archive/room.ts';
+import { createSpaceWatch } from '../../archive/room.ts';
 import type { StateConfig } from '../../config/config.ts';
 import { MIN_FREE_BYTES } from '../../core/archive-room.ts';
 import { faultText } from '../../core/faults.ts';
@@ -48,7 +48,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   const destinations =
     runsWith?.destinations.map(({ name, id }) => reportedDestination(state, name, id)) ??
     reportedDestinations(state, config);
-  const room = createRoom({
+  const space = createSpaceWatch({
     maintenance: maintenance,
     disk: createDisk(config.dataDir),
     clock,
@@ -81,7 +81,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
           .filter(({ state: each }) => each === 'failing')
           .map(({ name, reason }) => ({ name, reason: reason ?? '' })),
     },
-    room,
+    space,
     facts,
     isRunning: () => state.isLocked,
     version: VERSION,

@@ -124,8 +124,8 @@ async function readAgain(
   signal: AbortSignal,
 ): Promise<string | null> {
   for (const [deviceId, from, to] of ranges) {
-    const room = context.checkRoom();
-    if (!room.ok) return 'the archive is full';
+    const space = context.checkSpace();
+    if (!space.ok) return 'the archive is full';
     try {
       const isRead = await rereadRange(
         context,

@@ -25,7 +25,7 @@ function beginJob({ lastMs = Number.NEGATIVE_INFINITY }: { readonly lastMs?: num
   const quota = { isWaiting: false };
   const serverClock = { highestPassedMs: () => null, passedMs: () => null };
   const parts = {
-    context: { clock, serverClock, room: () => ({ ok: true }) },
+    context: { clock, serverClock, space: () => ({ ok: true }) },
     planning: { lastMs },
     apiState,
     waitsForQuota: () => quota.isWaiting,

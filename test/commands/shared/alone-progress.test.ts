@@ -26,12 +26,12 @@ describe('work', () => {
 
   test('waits while it has requests queued and none of its lanes fails, or for quota', () => {
     const apiState = createApiState({ observe: () => {}, serverNowMs: () => 0, monoMs: () => 0 });
-    const room = { isOk: true, waitsForQuota: false, isRefusedRepeatedly: false };
+    const space = { isOk: true, waitsForQuota: false, isRefusedRepeatedly: false };
     const parts = {
-      context: { room: () => (room.isOk ? { ok: true } : { ok: false, reason: 'full' }) as never },
+      context: { space: () => (space.isOk ? { ok: true } : { ok: false, reason: 'full' }) as never },
       apiState,
-      waitsForQuota: () => room.waitsForQuota,
-      isRefusedRepeatedly: () => room.isRefusedRepeatedly,
+      waitsForQuota: () => space.waitsForQuota,
+      isRefusedRepeatedly: () => space.isRefusedRepeatedly,
     };
     const isQueued = { isQueued: true, lanes: ['backfill'] } as const;
     expect(isWaiting(parts, isQueued)).toBe(true);
@@ -45,14 +45,14 @@ describe('work', () => {
     noteWorked(apiState, 'backfill');
     noteFailed(apiState, { lane: 'live', fault: fault('unreachable'), isService: true });
     expect(isWaiting(parts, isQueued), 'the service does not answer').toBe(false);
-    room.waitsForQuota = true;
+    space.waitsForQuota = true;
     expect(isWaiting(parts, isQueued)).toBe(true);
-    room.isRefusedRepeatedly = true;
+    space.isRefusedRepeatedly = true;
     expect(isWaiting(parts, isQueued), 'every wait was kept, and the API refuses all the same').toBe(false);
-    room.isRefusedRepeatedly = false;
-    room.waitsForQuota = false;
+    space.isRefusedRepeatedly = false;
+    space.waitsForQuota = false;
     noteWorked(apiState, 'live');
-    room.isOk = false;
+    space.isOk = false;
     expect(isWaiting(parts, isQueued), 'no room').toBe(false);
   });
 });

@@ -3,7 +3,7 @@
  */
 import { expect, test } from 'vitest';
 import type { MaintenanceParts } from '../../../src/archive/maintenance.ts';
-import { createRoom } from '../../../src/archive/room.ts';
+import { createSpaceWatch } from '../../../src/archive/room.ts';
 import {
   destinationStatuses,
   type Outcome,
@@ -33,15 +33,15 @@ function openBeside(failsAt = Number.POSITIVE_INFINITY): Beside {
   const steps = { delivered: 0, maintained: 0 };
   const limits = { maxBytes: null, minFreeBytes: 0 };
   const disk = { directory: '/data', freeBytes: () => null };
-  const room = createRoom({ maintenance: state.maintenance, disk, clock, observe: () => {}, limits });
+  const space = createSpaceWatch({ maintenance: state.maintenance, disk, clock, observe: () => {}, limits });
   const maintenance: MaintenanceParts = {
     store: state.store,
     maintenance: state.maintenance,
-    room: {
-      ...room,
+    space: {
+      ...space,
       check: () => {
         steps.maintained += 1;
-        return room.check();
+        return space.check();
       },
     },
     destinations: () => [],

@@ -80,7 +80,7 @@ export function pagePartsOf(
       isListed: () => true,
       nextAttemptInMs: () => null,
     },
-    room: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
+    space: { status: () => ({ usedBytes: 0, maxBytes: null, diskFreeBytes: null, full: null }) },
     isRunning: () => true,
     version: '0.0.0',
     polls: POLLS,

@@ -4,7 +4,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { dueToSkip, stallAt } from '../../../src/archive/maintenance.ts';
-import { clearingMarks, judgeRoom, type NoRoom, type RoomFigures } from '../../../src/core/archive-room.ts';
+import { clearingMarks, judgeSpace, type NoSpace, type SpaceFigures } from '../../../src/core/archive-room.ts';
 import type { Stall } from '../../../src/core/state/archive.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.ts';
 import { groupLineRanges } from '../../../src/store/archive/clearing.ts';
@@ -129,7 +129,7 @@ describe('the standing of a destination', () => {
 });
 
 describe('the room', () => {
-  const figures = (changes: Partial<RoomFigures>): RoomFigures => ({
+  const figures = (changes: Partial<SpaceFigures>): SpaceFigures => ({
     usedBytes: 0,
     freeBytes: 0,
     walBytes: 0,
@@ -139,21 +139,21 @@ describe('the room', () => {
     ...changes,
   });
   const limits = { maxBytes: 100 * MIB, minFreeBytes: 256 * MIB };
-  const size: NoRoom = { cause: 'size', what: '', reason: '' };
+  const size: NoSpace = { cause: 'size', what: '', reason: '' };
 
   test('ends above archive.max_size, and begins again only clearly below it', () => {
-    const judge = (before: NoRoom | null, usedBytes: number) =>
-      judgeRoom(before, figures({ usedBytes }), limits)?.cause;
+    const judge = (before: NoSpace | null, usedBytes: number) =>
+      judgeSpace(before, figures({ usedBytes }), limits)?.cause;
     expect(judge(null, 100 * MIB)).toBeUndefined();
     expect(judge(null, 100 * MIB + 1)).toBe('size');
     expect(judge(size, 99 * MIB)).toBe('size');
     expect(judge(size, 95 * MIB)).toBeUndefined();
-    expect(judgeRoom(null, figures({ usedBytes: 1e15 }), { ...limits, maxBytes: null })).toBeNull();
+    expect(judgeSpace(null, figures({ usedBytes: 1e15 }), { ...limits, maxBytes: null })).toBeNull();
   });
 
   test('mentions a database only where one is configured', () => {
     const reason = (hasDestinations: boolean) =>
-      judgeRoom(null, figures({ usedBytes: 101 * MIB }), { ...limits, hasDestinations })?.reason;
+      judgeSpace(null, figures({ usedBytes: 101 * MIB }), { ...limits, hasDestinations })?.reason;
     expect(reason(true)).toMatch(
       /until a database accepts the points that wait for it, or until you raise archive\.max_size\.$/,
     );
@@ -168,7 +168,8 @@ describe('the room', () => {
   });
 
   test('ends with the disk below twice the write-ahead log too', () => {
-    const judge = (walBytes: number) => judgeRoom(null, figures({ diskFreeBytes: 300 * MIB, walBytes }), limits)?.cause;
+    const judge = (walBytes: number) =>
+      judgeSpace(null, figures({ diskFreeBytes: 300 * MIB, walBytes }), limits)?.cause;
     expect([judge(0), judge(150 * MIB), judge(151 * MIB)]).toEqual([undefined, undefined, 'disk']);
   });
 });
