@@ -436,16 +436,16 @@ describe('the archive that is full', () => {
     judgeSpace(null, used, { maxBytes, minFreeBytes: MIN_FREE_BYTES, hasDestinations })?.reason ?? '';
 
   test('has room again with a larger archive.max_size, or where a database takes its points', () => {
-    expect(reason(1e9 - 1, true)).toMatch(/until you raise archive\.max_size/);
+    expect(reason(1e9 - 1, true)).toMatch(/when you raise archive\.max_size/);
     expect(reason(2e9, true)).toBe('');
-    expect(reason(1e9 - 1, false)).toMatch(/until you raise archive\.max_size or configure a database/);
+    expect(reason(1e9 - 1, false)).toMatch(/when you raise archive\.max_size or configure a database/);
     expect(reason(2e9, false)).toBe('');
     // Delivered points are removed from the archive.
     expect(reason(1e9, true, { ...figures, usedBytes: clearingMarks(1e9).downTo })).toBe('');
   });
 
   test('and a full disk with free space', () => {
-    expect(reason(2e9, true, { ...figures, diskFreeBytes: 1 })).toMatch(/free space on that disk/);
+    expect(reason(2e9, true, { ...figures, diskFreeBytes: 1 })).toMatch(/delete or move other files there/);
     expect(reason(2e9, true)).toBe('');
   });
 });

@@ -155,7 +155,8 @@ export const history: ParseAt<History> = (text, nowMs) => {
   const ageMs = parseDurationMs(text);
   if (ageMs !== null && ageMs > 0 && ageMs <= nowMs) return { kind: 'age', ageMs };
   const since = parseInstant(text);
-  if (since === null) return expected('an age such as 30d, a date such as 2026-01-31, an RFC 3339 time, or all');
+  if (since === null)
+    return expected('an age such as 30d (m, h, d or w), a date such as 2026-01-31, an RFC 3339 time, or all');
   return since < msToNs(nowMs) ? { kind: 'since', since } : expected('a time in the past');
 };
 

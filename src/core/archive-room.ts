@@ -68,7 +68,9 @@ export interface NoSpace {
   readonly cause: 'size' | 'disk' | 'refused';
   /** The full part, without the consequences. */
   readonly what: string;
-  /** The same with the consequences and the remedy. */
+  /** When polling resumes, and how to get there; empty if `what` has it. */
+  readonly remedy: string;
+  /** Both, with the consequences. */
   readonly reason: string;
 }
 
@@ -96,16 +98,20 @@ export function clearingMarks(maxBytes: number): { readonly above: number; reado
 export function judgeSpace(before: NoSpace | null, figures: SpaceFigures, limits: SpaceLimits): NoSpace | null {
   const { refusal } = figures;
   if (refusal !== null && refusal.agoMs < REST_AFTER_REFUSAL_MS) {
-    return { cause: 'refused', what: refusal.message, reason: refusal.message };
+    return { cause: 'refused', what: refusal.message, remedy: '', reason: refusal.message };
   }
   return judgeDisk(before, figures, limits) ?? judgeSize(before, figures, limits);
 }
 
-const WAITS_FOR_DESTINATION =
-  'and no more points can be removed. Polling stops until a database accepts the points that wait for it, or until you raise archive.max_size.';
+const WAITS_FOR_DESTINATION = [
+  'and no more points can be removed',
+  'Polling resumes when a database accepts the points that wait for it, or when you raise archive.max_size.',
+] as const;
 
-const WITHOUT_DESTINATION =
-  'and without a database no points are removed. Polling stops until you raise archive.max_size or configure a database (influx.url).';
+const WITHOUT_DESTINATION = [
+  'and without a database no points are removed',
+  'Polling resumes when you raise archive.max_size or configure a database (influx.url).',
+] as const;
 
 function judgeSize(before: NoSpace | null, { usedBytes }: SpaceFigures, limits: SpaceLimits): NoSpace | null {
   const { maxBytes, hasDestinations = true } = limits;
@@ -113,11 +119,8 @@ function judgeSize(before: NoSpace | null, { usedBytes }: SpaceFigures, limits: 
   const most = before?.cause === 'size' ? maxBytes - reserve(maxBytes) : maxBytes;
   if (usedBytes <= most) return null;
   const what = `the archive is full: ${byteSize(usedBytes)} of archive.max_size ${byteSize(maxBytes)}`;
-  return {
-    cause: 'size',
-    what,
-    reason: `${what}, ${hasDestinations ? WAITS_FOR_DESTINATION : WITHOUT_DESTINATION}`,
-  };
+  const [consequence, remedy] = hasDestinations ? WAITS_FOR_DESTINATION : WITHOUT_DESTINATION;
+  return { cause: 'size', what, remedy, reason: `${what}, ${consequence}. ${remedy}` };
 }
 
 function judgeDisk(before: NoSpace | null, figures: SpaceFigures, { minFreeBytes }: SpaceLimits): NoSpace | null {
@@ -127,9 +130,6 @@ function judgeDisk(before: NoSpace | null, figures: SpaceFigures, { minFreeBytes
   const resumeAbove = stopBelow * 1.25;
   if (diskFreeBytes >= (before?.cause === 'disk' ? resumeAbove : stopBelow)) return null;
   const what = `${directory}: only ${byteSize(diskFreeBytes)} of its disk are free`;
-  return {
-    cause: 'disk',
-    what,
-    reason: `${what}. Polling stops until ${byteSize(resumeAbove)} are free: free space on that disk.`,
-  };
+  const remedy = `Polling resumes when ${byteSize(resumeAbove)} are free: delete or move other files there.`;
+  return { cause: 'disk', what, remedy, reason: `${what}. ${remedy}` };
 }

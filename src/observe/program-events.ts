@@ -26,7 +26,11 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   'run-ended': {
     level: { any: ['info', 'warn'], choose: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },
     message: ({ exitCode, isAllRead, outcome, devices, points, gaps }) => {
-      const sums = `${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, ${gaps === 0 ? 'no gaps' : counted(gaps, 'gap')}`;
+      const left = gaps === 0 ? 'no gaps' : counted(gaps, 'gap');
+      const sums =
+        devices === 0
+          ? 'no device is known'
+          : `${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, ${left}`;
       const reason = outcome === 'gaps_remain' ? 'gaps remain that cannot be closed' : outcome;
       if (exitCode !== 0) return `Sync incomplete: ${reason} (${sums})`;
       return `Sync complete${isAllRead ? '' : ' for the streams that the key may read'}: ${sums}`;

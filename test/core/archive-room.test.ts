@@ -19,7 +19,7 @@ function cause(
   figures: Partial<SpaceFigures>,
   maxBytes: number | null = LIMITS.maxBytes,
 ) {
-  const was = before === null ? null : { cause: before, what: '', reason: '' };
+  const was = before === null ? null : { cause: before, what: '', remedy: '', reason: '' };
   return judgeSpace(was, { ...FIGURES, ...figures }, { ...LIMITS, maxBytes })?.cause ?? null;
 }
 
@@ -52,7 +52,7 @@ test('the reason begins with the full resource, and includes a remedy', () => {
   const none = judgeSpace(null, { ...FIGURES, usedBytes: 2000 * MIB }, LIMITS);
   expect(none?.reason.startsWith(none.what)).toBe(true);
   expect(none?.reason).toMatch(
-    /until a database accepts the points that wait for it, or until you raise archive\.max_size\.$/,
+    /when a database accepts the points that wait for it, or when you raise archive\.max_size\.$/,
   );
   const alone = judgeSpace(null, { ...FIGURES, usedBytes: 2000 * MIB }, { ...LIMITS, hasDestinations: false });
   expect(alone?.reason).toMatch(/or configure a database \(influx\.url\)/);

@@ -263,7 +263,7 @@ function newestOf({ missing, to }: BackfillSummary): string[] {
   if (newest.length === 0) return [];
   const longestMs = newest.reduce((longest, range) => Math.max(longest, lengthMs(range)), 0);
   return [
-    `The newest minutes of ${counted(newest.length, 'device')} (at most ${duration(longestMs / 1000)}) are not read yet: the next polls read them, or the same command.`,
+    `Only the newest readings of ${counted(newest.length, 'device')} (at most ${duration(longestMs / 1000)}) are not read yet: the next polls read them, or the same command.`,
   ];
 }
 

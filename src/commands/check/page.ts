@@ -56,7 +56,7 @@ async function noteDaemonAnswer(notes: CheckNotes, { listen }: Config | StateCon
 
 function noteHealth(notes: CheckNotes, address: string, health: number): void {
   if (health === 200) {
-    notes.ok('listen', `${address}: a Tidemark daemon answers, and is healthy; see its page for the workspace`);
+    notes.ok('listen', `${address}: a Tidemark daemon answers and runs; --status shows whether it syncs`);
     return;
   }
   notes.warn('listen', {

@@ -217,7 +217,7 @@ function noteRoom(
   if (size !== null) noteSize(notes, { usedBytes: size.usedBytes, maxBytes, reason: bySize?.reason ?? null });
   const byDisk = judged(null);
   if (byDisk !== null) {
-    notes.fail('disk', { message: `${byDisk.what}: the daemon stops polling`, remedy: 'Free space on that disk.' });
+    notes.fail('disk', { message: `${byDisk.what}: polling stops`, remedy: byDisk.remedy });
   } else noteDisk(notes, { diskFreeBytes, mayGrowBytes: maxBytes - figures.usedBytes - figures.freeBytes });
 }
 

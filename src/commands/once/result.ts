@@ -156,9 +156,10 @@ function allGaps(context: SyncContext, wantedRange: WantedRange | null): readonl
 
 /** The progress of a run for the terminal, with the readings and requests of this run only. */
 export function onceProgress(
-  { totals, destinations, allowance, next }: StatusReport,
+  { totals, destinations, allowance, next, archive: { full } }: StatusReport,
   counts: Pick<ProgressReport['totals'], 'archived_readings' | 'requests'>,
 ): ProgressReport {
-  const eta = progressEta(next.eta_seconds, next.eta_assumes_full_history);
-  return { totals: { ...totals, ...counts }, destinations, allowance, eta };
+  const eta = full === null ? progressEta(next.eta_seconds, next.eta_assumes_full_history) : null;
+  const waits = full === null ? null : `polling is stopped: ${full}`;
+  return { totals: { ...totals, ...counts }, destinations, allowance, eta, waits };
 }

@@ -163,13 +163,15 @@ function streams({ streams: all, process: work, generated_at }: StatusReport, { 
     reason,
     last_read_at,
   }: Omit<StreamStatus, 'name'> & { readonly name: string }): string => {
-    if (!work.running && state === 'on') return `${name} last read ${sinceText(generated_at, last_read_at)}`;
+    if (!work.running && (state === 'on' || state === 'waiting'))
+      return `${name} last read ${sinceText(generated_at, last_read_at)}`;
     return `${name} ${streamStateText({ state, last_read_at })}${reason === null ? '' : ` (${plainText(reason, 120)})`}`;
   };
   // All streams of an API that cannot be read have one state and one reason.
   const same = new Set(all.map(({ state, reason }) => JSON.stringify([state, reason]))).size === 1;
   const [first] = all;
-  if (first !== undefined && same && first.state !== 'on') return row('Streams', textOf({ ...first, name: 'all' }));
+  if (first !== undefined && same && first.state !== 'on' && (work.running || first.state !== 'waiting'))
+    return row('Streams', textOf({ ...first, name: 'all' }));
   return row('Streams', all.map(textOf).join(', '));
 }
 

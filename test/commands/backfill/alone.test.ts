@@ -55,7 +55,7 @@ describe.runIf(influxdAvailable())('--backfill alone', () => {
     const [recent, old] = [70 * SECOND_MS, HOUR_MS].map((ms) => new Date(Date.parse(summary.to) - ms).toISOString());
     const newest = [gap('often', recent ?? ''), gap('tied', recent ?? '')];
     const sum =
-      'The newest minutes of 2 devices (at most 70 s) are not read yet: the next polls read them, or the same';
+      'Only the newest readings of 2 devices (at most 70 s) are not read yet: the next polls read them, or the same';
     expect(oneLine({ ...summary, missing: newest })).toContain(sum);
     expect(oneLine({ ...summary, missing: newest })).not.toMatch(/Remaining gaps|often/);
     const both = oneLine({ ...summary, missing: [gap('seldom', old ?? ''), ...newest] });

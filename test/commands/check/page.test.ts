@@ -55,7 +55,7 @@ test('beside a daemon: whether the daemon answers there', async () => {
   const own = await serving('{"healthy":true}', async (port) => await checkPage(config('127.0.0.1', port), true));
   expect(own[0]).toMatchObject({
     status: 'ok',
-    message: expect.stringContaining('a Tidemark daemon answers, and is healthy; see its page for the workspace'),
+    message: expect.stringContaining('a Tidemark daemon answers and runs; --status shows whether it syncs'),
   });
   const read = async (port: number) => await checkPage(config('127.0.0.1', port), true);
   expect((await serving('{"healthy":false}', read, 503))[0]).toMatchObject({

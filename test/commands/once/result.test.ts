@@ -85,12 +85,13 @@ describe('the end of --once', () => {
 });
 
 test('the progress has the ETA of --status, and the counts of the run', () => {
-  const report = (seconds: number | null, assumesFullHistory = false) =>
+  const report = (seconds: number | null, assumesFullHistory = false, full: string | null = null) =>
     ({
       totals: { devices: 2, archived_readings: 900, requests: 90 },
       destinations: [],
       allowance: { waiting_until: null },
       next: { eta_seconds: seconds, eta_assumes_full_history: assumesFullHistory },
+      archive: { full },
     }) as unknown as StatusReport;
   const counts = { archived_readings: 5, requests: 2 };
   expect(onceProgress(report(94), counts)).toEqual({
@@ -98,7 +99,12 @@ test('the progress has the ETA of --status, and the counts of the run', () => {
     destinations: [],
     allowance: { waiting_until: null },
     eta: { seconds: 94, basis: '' },
+    waits: null,
   });
   expect(onceProgress(report(94, true), counts).eta?.basis).toBe('less if devices are younger than the range');
   expect(onceProgress(report(null), counts).eta, 'unknown, not extrapolated').toBeNull();
+  expect(onceProgress(report(94, false, '/data: only 1 MiB of its disk are free.'), counts)).toMatchObject({
+    eta: null,
+    waits: 'polling is stopped: /data: only 1 MiB of its disk are free.',
+  });
 });

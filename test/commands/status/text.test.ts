@@ -244,7 +244,8 @@ describe('one device', () => {
     hold(open, ['hub']);
     const { config, clock } = { ...lookAt(open), clock: createVirtualClock(NOW_MS + 2 * HOUR_MS) };
     const report = reportOf(config, clock);
-    const full = '/data: only 0 bytes of its disk are free. Polling stops until 320 MiB are free';
+    const full =
+      '/data: only 0 bytes of its disk are free. Polling resumes when 320 MiB are free: delete or move other files there.';
     const text = unwrapped(statusText({ ...report, archive: { ...report.archive, full } }));
     expect(text).toMatch(/ Gaps not read yet: 1 device, .*; read when polling resumes /);
     expect(text).toMatch(/ Next nothing until polling resumes; 1 device with gaps to close /);

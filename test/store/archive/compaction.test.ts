@@ -139,7 +139,7 @@ describe('the room', () => {
     ...changes,
   });
   const limits = { maxBytes: 100 * MIB, minFreeBytes: 256 * MIB };
-  const size: NoSpace = { cause: 'size', what: '', reason: '' };
+  const size: NoSpace = { cause: 'size', what: '', remedy: '', reason: '' };
 
   test('ends above archive.max_size, and begins again only clearly below it', () => {
     const judge = (before: NoSpace | null, usedBytes: number) =>
@@ -155,7 +155,7 @@ describe('the room', () => {
     const reason = (hasDestinations: boolean) =>
       judgeSpace(null, figures({ usedBytes: 101 * MIB }), { ...limits, hasDestinations })?.reason;
     expect(reason(true)).toMatch(
-      /until a database accepts the points that wait for it, or until you raise archive\.max_size\.$/,
+      /when a database accepts the points that wait for it, or when you raise archive\.max_size\.$/,
     );
     expect(reason(false)).toMatch(/^the archive is full: 101 MiB of archive\.max_size 100 MiB, and without a database/);
     expect(reason(false)).not.toContain('destination');
