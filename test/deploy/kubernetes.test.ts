@@ -244,8 +244,8 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     expect(rendered.join('')).not.toContain('prometheus.io/');
   });
 
-  test('the monitoring of the chart alone is that of the complete chart', () => {
-    const kinds = ['ServiceMonitor', 'PrometheusRule', 'ConfigMap'];
+  test('the rules and dashboards of the chart alone are those of the complete chart', () => {
+    const kinds = ['PrometheusRule', 'ConfigMap'];
     const monitoring = (text = ''): Rendered[] =>
       parsed(text).filter((each) => kinds.includes(each?.kind) && !each.metadata.name.endsWith('-tidemark'));
     const alone = parsed(rendered[3] ?? '').filter((each) => each !== null);
