@@ -10,7 +10,7 @@
 import { StateFullError } from '../core/archive-room.ts';
 import { createWakeUp, repeat, type WakeUp } from '../core/async.ts';
 import type { Observe } from '../core/events.ts';
-import type { Clock, PackedText, Random } from '../core/ports.ts';
+import type { Clock, Random } from '../core/ports.ts';
 import {
   blockedByAnswerFact,
   blockedFact,
@@ -39,7 +39,15 @@ import {
   createDeliveryBackoff,
   type DeliveryBackoff,
 } from './flow-control.ts';
-import { type ControlLines, createControlLines, type Sent, sendBatch, sendKept } from './send-batch.ts';
+import {
+  type ControlLines,
+  createControlLines,
+  type PackedBatch,
+  packBatch,
+  type Sent,
+  sendBatch,
+  sendKept,
+} from './send-batch.ts';
 
 /** Advances the position of one destination. */
 export interface Deliverer extends BlockFacts {
@@ -113,7 +121,7 @@ interface BatchSpan {
 /** Lines of a lane that follow a position. */
 interface NextBatch extends BatchSpan {
   readonly batch: LogBatch;
-  readonly packed?: PackedText | undefined;
+  readonly packed?: PackedBatch | undefined;
 }
 
 /** The result of a batch, and the time it took. */
@@ -125,6 +133,8 @@ interface Result {
 /** A batch that was sent. Only its request holds its text. */
 interface UnderWay extends BatchSpan {
   readonly result: Promise<Result>;
+  /** Resolves when its body is packed. */
+  readonly packed: Promise<void>;
 }
 
 /** Opens the destination in the state and creates its delivery. */
@@ -165,7 +175,10 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     blockedForMs: backoff.blockedForMs,
     resend: async (lines, signal) => {
       const served = await destination.open(signal);
-      return 'sink' in served ? await sendBatch(delivery, served, { lines }, signal) : served;
+      if (!('sink' in served)) return served;
+      const sent = await sendBatch(delivery, served, { lines }, signal);
+      controls.remember(sent.controls);
+      return sent;
     },
   };
 }
@@ -231,7 +244,7 @@ async function deliverOrBlock(delivery: Delivery, signal: AbortSignal): Promise<
  * first one. Live lines are sent before history, and batches are acknowledged in the order of the log.
  */
 async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Outcome> {
-  const { clock, destination, underWay, concurrency } = delivery;
+  const { destination, underWay, concurrency } = delivery;
   delivery.withheld = 0;
   const served = await destination.open(signal);
   if (!('sink' in served)) return served;
@@ -242,16 +255,26 @@ async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Out
     return 'idle';
   }
   if (concurrency.isMoving()) {
-    // The current request is written to the network first.
-    await clock.sleep(0);
+    await letWrite(delivery);
     prepareNext(delivery, served);
   }
   const result = await first.result;
   // The next batch is sent before the position is recorded, so that the database does not wait for that.
-  if (mayFollow(delivery, first, result.sent) && sendNext(delivery, served, signal)) await clock.sleep(0);
+  const isFollowed = mayFollow(delivery, first, result.sent) && sendNext(delivery, served, signal);
   underWay.shift();
+  if (isFollowed) await letWrite(delivery);
   const blocked = await record(delivery, first, result);
   return blocked ?? 'moved';
+}
+
+/**
+ * Lets the last request be written to the network before work that keeps this thread busy. If other batches are under
+ * way, the database has work, and this one is not waited for.
+ */
+async function letWrite({ clock, underWay }: Delivery): Promise<void> {
+  const [one, another] = underWay;
+  if (another === undefined) await one?.packed;
+  await clock.sleep(0);
 }
 
 /** Whether the prepared batch may be sent before the acceptance of the previous one is recorded. */
@@ -274,7 +297,7 @@ function sendNext(delivery: Delivery, served: ServedDestination, signal: AbortSi
   if (next === null) return false;
   const { lane, from, batch } = next;
   // If several batches are under way at once, none of them keeps its text.
-  const packed = next.packed ?? (concurrency.batches() > 1 ? packOf(served, batch) : undefined);
+  const packed = next.packed ?? (concurrency.batches() > 1 ? packBatch(served, batch) : undefined);
   const startedMs = clock.monoMs();
   const result = sendKept(delivery, served, { batch, packed }, signal).then((sent) => ({
     sent,
@@ -282,7 +305,8 @@ function sendNext(delivery: Delivery, served: ServedDestination, signal: AbortSi
   }));
   // The result is awaited later, in the order of the batches, or dropped. This prevents an unhandled rejection.
   result.catch(() => {});
-  underWay.push({ lane, from, batch: { segments: batch.segments, count: batch.count }, result });
+  const isPacked = Promise.allSettled([packed?.text.gzip]).then(() => {});
+  underWay.push({ lane, from, batch: { segments: batch.segments, count: batch.count }, result, packed: isPacked });
   return true;
 }
 
@@ -321,11 +345,6 @@ function isFull({ count, text }: LogBatch, lines: number): boolean {
   return count === lines || text.length >= BATCH_LENGTH / 2;
 }
 
-/** Starts to pack a batch, for a database that takes the text of the log as it is. */
-function packOf({ kind, sink }: ServedDestination, { text }: LogBatch): PackedText | undefined {
-  return kind === 'influxdb' ? sink.pack?.(text) : undefined;
-}
-
 /**
  * Reads and packs the batch that follows those under way, so that it is ready when the first of them is acknowledged. A
  * batch that is not full yet is not prepared, so that it can grow.
@@ -336,7 +355,7 @@ function prepareNext(delivery: Delivery, served: ServedDestination): void {
   if (store.backlog(destination.id()).pendingLines - sent < batchSize.lines()) return;
   const next = nextBatch(delivery);
   if (next === null || next === delivery.prepared || !isFull(next.batch, batchSize.lines())) return;
-  delivery.prepared = { ...next, packed: packOf(served, next.batch) };
+  delivery.prepared = { ...next, packed: packBatch(served, next.batch) };
 }
 
 /**
@@ -350,6 +369,7 @@ async function record(delivery: Delivery, next: BatchSpan, { sent, tookMs }: Res
   const { lane, from, batch } = next;
   delivery.withheld = batch.count;
   const { resolution, rejected, missing } = sent;
+  delivery.controls.remember(sent.controls);
   const { tooLarge, resolved } = resolution;
   const isWhole = resolved === batch.count;
   delivery.batchSize.noteSent({ lines: batch.count, tooLarge, isWhole });

@@ -17,6 +17,8 @@ export interface Sent {
   readonly rejected: readonly RejectedLine[];
   /** The resolved lines that are older than the destination keeps. */
   readonly missing: readonly MissingPoints[];
+  /** The last accepted lines: the controls for the next refusal. The caller remembers them. */
+  readonly controls: readonly string[];
 }
 
 interface BatchParts {
@@ -27,42 +29,55 @@ interface BatchParts {
   readonly latestNs?: (() => EpochNs | null) | undefined;
 }
 
+/** A batch that was packed in advance. */
+export interface PackedBatch {
+  readonly text: PackedText;
+  /** Its last lines. */
+  readonly controls: readonly string[];
+}
+
+/** Starts to pack a batch, for a database that takes the text of the log as it is; `undefined` for another one. */
+export function packBatch({ kind, sink }: ServedDestination, { text }: KeptLines): PackedBatch | undefined {
+  const packed = kind === 'influxdb' ? sink.pack?.(text) : undefined;
+  return packed === undefined ? undefined : { text: packed, controls: lastLines(text, CONTROLS_FROM) };
+}
+
 /**
  * Sends a batch of the log as it is kept, in one request. Its lines are examined only if the database refuses some of
  * them, or if some may not be sent as they are.
  *
- * @param packed the text of the batch, if it was packed in advance. Then only the packed text is kept during the
- * request, which takes a tenth of the memory. It is unpacked if the lines have to be examined.
+ * @param packed the batch, if it was packed in advance. Then only the packed text is kept during the request, which
+ * takes a tenth of the memory. It is unpacked if the lines have to be examined.
  * @returns the result for the lines of the log
  */
 export function sendKept(
   parts: BatchParts,
   served: ServedDestination,
-  { batch, packed }: { readonly batch: KeptLines; readonly packed?: PackedText | undefined },
+  { batch, packed }: { readonly batch: KeptLines; readonly packed?: PackedBatch | undefined },
   signal: AbortSignal,
 ): Promise<Sent> {
   const { kind, sink } = served;
   const isWhole = kind === 'influxdb' && isSendable(batch.extent, parts.latestNs?.() ?? null);
   const send = sink.writeText;
   if (!isWhole || send === undefined) return sendBatch(parts, served, batch, signal);
-  const { count } = batch;
-  const controls = lastLines(batch.text, CONTROLS_FROM);
   const body = packed === undefined ? textBody(batch) : packedBody(packed);
-  return sendWhole(parts, served, { ...body, send, count, controls }, signal);
+  return sendWhole(parts, served, { ...body, send, count: batch.count }, signal);
 }
 
 /** A batch as one request carries it. It holds the text of the batch only if that is not packed. */
 interface WholeBatch {
   readonly body: Uint8Array | PackedText;
   readonly lines: () => Promise<readonly string[]>;
+  /** The last lines, which become controls if the whole batch is accepted. */
+  readonly controls: readonly string[];
 }
 
 function textBody(batch: KeptLines): WholeBatch {
-  return { body: batch.text, lines: async () => batch.lines };
+  return { body: batch.text, lines: async () => batch.lines, controls: lastLines(batch.text, CONTROLS_FROM) };
 }
 
-function packedBody(packed: PackedText): WholeBatch {
-  return { body: packed, lines: async () => linesOf(await packed.unpack()) };
+function packedBody({ text, controls }: PackedBatch): WholeBatch {
+  return { body: text, lines: async () => linesOf(await text.unpack()), controls };
 }
 
 function linesOf(text: Uint8Array): string[] {
@@ -71,11 +86,7 @@ function linesOf(text: Uint8Array): string[] {
     .split('\n');
 }
 
-/**
- * Sends the whole batch in one request.
- *
- * @param controls the last lines of the batch, which become controls if the whole batch is accepted
- */
+/** Sends the whole batch in one request. */
 async function sendWhole(
   parts: BatchParts,
   served: ServedDestination,
@@ -88,24 +99,30 @@ async function sendWhole(
   }: WholeBatch & {
     readonly send: NonNullable<Sink['writeText']>;
     readonly count: number;
-    readonly controls: readonly string[];
   },
   signal: AbortSignal,
 ): Promise<Sent> {
   const answer = await send(body, signal);
   const verdict = judge(answer);
   // The answer concerned no single line.
-  if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);
+  if (verdict.does === 'keep') return noneRejected({ accepted: 0, blocked: verdict.blocked, controls: [] });
   if (verdict.does !== 'accept')
     return await sendBatch(parts, served, { lines: await lines(), answered: answer }, signal);
-  parts.controls.remember(controls);
-  return noneRejected(count, null);
+  return noneRejected({ accepted: count, blocked: null, controls });
 }
 
 /** The result of one request that rejected no line. */
-function noneRejected(accepted: number, blocked: Blocked | null): Sent {
+function noneRejected({
+  accepted,
+  blocked,
+  controls,
+}: {
+  readonly accepted: number;
+  readonly blocked: Blocked | null;
+  readonly controls: readonly string[];
+}): Sent {
   const resolution = { resolved: accepted, acceptedLines: accepted, blocked, requests: 1, tooLarge: false };
-  return { resolution: { ...resolution, rejected: [] }, rejected: [], missing: [] };
+  return { resolution: { ...resolution, rejected: [] }, rejected: [], missing: [], controls };
 }
 
 /** Whether all lines with times in this extent may be sent: see `unsendable`. */
@@ -152,7 +169,6 @@ export async function sendBatch(
   const options = { controlFor: controls.latestLike, otherControlFor, ages, maxRequests: MAX_REQUESTS };
   const isAnswered = answered !== undefined && sent.length === lines.length;
   const outcome = await resolveBatch(isAnswered ? answeredFirst(sink, answered) : sink, sent, options, signal);
-  controls.remember(acceptedAtEnd(sent, outcome));
   // Lines that this destination does not get are resolved together with the line before them.
   const resolved = origins[outcome.resolved] ?? lines.length;
   const refused = outcome.rejected.map((each) => {
@@ -167,6 +183,7 @@ export async function sendBatch(
     resolution,
     rejected: rejected.filter(({ retention }) => !retention),
     missing: tooOld.length === 0 ? [] : missingForAge(tooOld, (tag) => findDeviceId(store, tag)),
+    controls: acceptedAtEnd(sent, outcome),
   };
 }
 

@@ -4,7 +4,7 @@
 import { gunzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
-import { createControlLines, sendBatch, sendKept } from '../../src/delivery/send-batch.ts';
+import { createControlLines, packBatch, sendBatch, sendKept } from '../../src/delivery/send-batch.ts';
 import { packText } from '../../src/influx/connection.ts';
 import { scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
@@ -99,6 +99,7 @@ function textSink(answer: (lines: readonly string[]) => WriteAnswer) {
   };
   const sink: Sink = {
     name: 'influx',
+    pack: packText,
     write: (lines) => take('lines', lines),
     writeText: async (text) => {
       const bytes = 'gzip' in text ? gunzipSync(await text.gzip) : Buffer.from(text);
@@ -129,8 +130,7 @@ for (const [name, answer] of [
     const outcomes = [];
     for (const way of ['packed', 'kept', 'lines'] as const) {
       const { sink, requests } = textSink(answer);
-      const controls = createControlLines();
-      const parts = { store: state.store, clock, controls };
+      const parts = { store: state.store, clock, controls: createControlLines() };
       const served = { kind: 'influxdb', sink } as const;
       const { signal } = new AbortController();
       const sent =
@@ -139,11 +139,10 @@ for (const [name, answer] of [
           : await sendKept(
               parts,
               served,
-              { batch, packed: way === 'packed' ? packText(batch.text) : undefined },
+              { batch, packed: way === 'packed' ? packBatch(served, batch) : undefined },
               signal,
             );
-      const remembered = [controls.newest(), controls.latestLike(lines[0] ?? '')];
-      outcomes.push({ sent, remembered, requests: requests.map((each) => each.lines) });
+      outcomes.push({ sent, requests: requests.map((each) => each.lines) });
       expect(requests[0]?.by).toBe(way === 'lines' ? 'lines' : 'text');
     }
     expect(outcomes[0]).toEqual(outcomes[2]);
@@ -177,11 +176,12 @@ test('the lines of a batch are not read again and again while the database is do
 test('the text of a packed batch is not used any more during the request, also where lines are refused', async () => {
   using state = scratchStore();
   const { lines, batch } = keptBatch(state);
-  const packed = packText(batch.text);
   const { sink, requests } = textSink(refusing);
+  const served = { kind: 'influxdb', sink } as const;
+  const packed = packBatch(served, batch);
   const parts = { store: state.store, clock: createVirtualClock(0), controls: createControlLines() };
-  const sent = sendKept(parts, { kind: 'influxdb', sink }, { batch, packed }, new AbortController().signal);
-  await packed.gzip;
+  const sent = sendKept(parts, served, { batch, packed }, new AbortController().signal);
+  await packed?.text.gzip;
   batch.text.fill(0);
   expect((await sent).rejected).toMatchObject([{ line: lines[2] }]);
   expect(requests[0]?.lines).toEqual(lines);

@@ -120,7 +120,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'delivery/send-batch.ts',
-        find: `  if (verdict.does === 'keep') return noneRejected(0, verdict.blocked);
+        find: `  if (verdict.does === 'keep') return noneRejected({ accepted: 0, blocked: verdict.blocked, controls: [] });
   if (verdict.does !== 'accept')`,
         replace: "  if (verdict.does === 'bisect')",
       },
