@@ -380,7 +380,7 @@ async function record(delivery: Delivery, next: BatchSpan, { sent, tookMs }: Res
     delivery.delivered += resolution.acceptedLines;
     report(delivery, sent, tookMs);
   }
-  if (isAccepted(next, sent)) concurrency.noteAccepted(tookMs);
+  if (isAccepted(next, sent)) concurrency.noteAccepted({ tookMs, atMs: clock.monoMs() });
   else await dropUnderWay(delivery);
   delivery.withheld = batch.count - resolution.resolved;
   return resolution.blocked;

@@ -47,8 +47,8 @@ export interface Concurrency {
   batches(): number;
   /** Whether the last batch was accepted, so that the next one is prepared during a write. */
   isMoving(): boolean;
-  /** Records that a batch was accepted, and how long that took. */
-  noteAccepted(tookMs: number): void;
+  /** Records that a batch was accepted, how long that took, and when. */
+  noteAccepted(accepted: { readonly tookMs: number; readonly atMs: number }): void;
   /** Returns to one batch at a time: no batch is waiting, or one was not accepted. */
   reset(): void;
 }
@@ -56,32 +56,131 @@ export interface Concurrency {
 /** With this many batches of 512 KiB, a database that answers after one second takes 50,000 points per second. */
 export const MOST_BATCHES = 16;
 
+/** The numbers of batches that may be under way at once. */
+const STEPS = [1, 4, MOST_BATCHES];
+
 /** For a database that answers faster than this, one batch at a time is as fast. */
 const SLOW_MS = 250;
 
 /** An answer that takes this long shows that the database is fully loaded. */
 const TOO_SLOW_MS = 5 * SECOND_MS;
 
+/** More batches at once must take at most this part of the time per batch. */
+const WORTH = 2 / 3;
+
+/** After this many batches, another number of them is tried again. */
+const AGAIN_AFTER = 512;
+
+/** The answers since the last decision. */
+interface Round {
+  /** How many answers to batches sent before the decision are left; they do not count. */
+  before: number;
+  answers: number;
+  sumMs: number;
+  /** When the round began; `null` until its first batch. */
+  sinceMs: number | null;
+}
+
+/** The number of batches at once, and what is known about another number. */
+interface Steps {
+  step: number;
+  /** Which number is tried next: a larger (1) or a smaller one (-1). */
+  direction: 1 | -1;
+  /** The time per batch with the number before this one; `null` unless this number is being tried. */
+  triedFromMs: number | null;
+  /** For how many batches nothing else is tried. */
+  pausedFor: number;
+}
+
+const firstSteps = (): Steps => ({ step: 0, direction: 1, triedFromMs: null, pausedFor: 0 });
+
+const emptyRound = (before: number, sinceMs: number | null): Round => ({ before, answers: 0, sumMs: 0, sinceMs });
+
 /**
  * Starts with one batch. Some databases answer only after a flush to disk (InfluxDB 3 after about a second), however
- * little is written. Each slow answer allows one more batch to be under way.
+ * little is written: more batches at once go faster. A database that is merely busy takes as long for each batch, and
+ * more at once would only take memory. So 1, 4 or 16 batches are sent at once, and each number is tried for as many
+ * answers as it has batches:
+ *
+ * | answers take (mean) | then                                                                                |
+ * | ------------------- | ----------------------------------------------------------------------------------- |
+ * | less than 250 ms    | fewer at once                                                                       |
+ * | 250 ms to 5 s       | more, as long as each batch takes at most 2/3 of the time; every 512 batches, again |
+ * | more than 5 s       | fewer, for 512 batches                                                              |
  */
 export function createConcurrency(): Concurrency {
-  let batches = 1;
   let isMoving = false;
+  let steps = firstSteps();
+  let round = emptyRound(0, null);
+  const batches = (): number => STEPS[steps.step] ?? 1;
   return {
-    batches: () => batches,
+    batches,
     isMoving: () => isMoving,
-    noteAccepted: (tookMs) => {
+    noteAccepted: ({ tookMs, atMs }) => {
       isMoving = true;
-      if (tookMs >= TOO_SLOW_MS) batches = Math.ceil(batches / 2);
-      else if (tookMs >= SLOW_MS) batches = Math.min(MOST_BATCHES, batches + 1);
+      steps.pausedFor = Math.max(0, steps.pausedFor - 1);
+      if (round.before > 0) {
+        round.before -= 1;
+        round.sinceMs = atMs;
+        return;
+      }
+      round.sinceMs ??= atMs - tookMs;
+      round.answers += 1;
+      round.sumMs += tookMs;
+      const sent = batches();
+      if (round.answers < sent) return;
+      decide(steps, { meanMs: round.sumMs / sent, costMs: (atMs - round.sinceMs) / sent });
+      // Those that were sent with more at once than now.
+      round = emptyRound(batches() < sent ? sent : 0, atMs);
     },
     reset: () => {
-      batches = 1;
       isMoving = false;
+      steps = firstSteps();
+      round = emptyRound(0, null);
     },
   };
+}
+
+/**
+ * Decides how many batches are sent at once from now on.
+ *
+ * @param costMs the time from one answer to the next, which is the time per batch
+ */
+function decide(steps: Steps, { meanMs, costMs }: { readonly meanMs: number; readonly costMs: number }): void {
+  const { triedFromMs, direction } = steps;
+  steps.triedFromMs = null;
+  if (meanMs < SLOW_MS || meanMs >= TOO_SLOW_MS) {
+    steps.step = Math.max(0, steps.step - 1);
+    steps.direction = 1;
+    steps.pausedFor = meanMs < SLOW_MS ? 0 : AGAIN_AFTER;
+  } else if (triedFromMs !== null && !isBetter(direction, { triedFromMs, costMs })) {
+    steps.step -= direction;
+    turn(steps);
+  } else if (steps.pausedFor === 0) {
+    tryNext(steps, costMs);
+  }
+}
+
+function isBetter(
+  direction: Steps['direction'],
+  { triedFromMs, costMs }: { readonly triedFromMs: number; readonly costMs: number },
+): boolean {
+  return direction === 1 ? costMs <= WORTH * triedFromMs : WORTH * costMs <= triedFromMs;
+}
+
+function tryNext(steps: Steps, costMs: number): void {
+  const next = steps.step + steps.direction;
+  if (STEPS[next] === undefined) {
+    turn(steps);
+    return;
+  }
+  steps.step = next;
+  steps.triedFromMs = costMs;
+}
+
+function turn(steps: Steps): void {
+  steps.direction = steps.direction === 1 ? -1 : 1;
+  steps.pausedFor = AGAIN_AFTER;
 }
 
 /** Whether a delivery is blocked, and since when. */

@@ -1,8 +1,14 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { WriteAnswer } from '../../src/core/ports.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { type Blocked, IF_IT_LASTS, judge, RETRY_HINT } from '../../src/delivery/destination.ts';
-import { blockAfter, createBatchSize, createDeliveryBackoff } from '../../src/delivery/flow-control.ts';
+import {
+  blockAfter,
+  createBatchSize,
+  createConcurrency,
+  createDeliveryBackoff,
+  MOST_BATCHES,
+} from '../../src/delivery/flow-control.ts';
 
 /** The block that follows from an answer. */
 function judgedBlocked(answer: WriteAnswer): Blocked {
@@ -26,6 +32,114 @@ test('a batch is halved after one that was too large, and grows again after many
   pass(64, 500);
   pass(1000, 1000);
   expect(size.lines(), 'never more than configured').toBe(1000);
+});
+
+describe('batches at once', () => {
+  /** When a database answers a batch that arrives at a time, in ms. */
+  type Database = (sentMs: number) => number;
+
+  /** Answers at the next flush. */
+  const flushing =
+    (everyMs: number): Database =>
+    (sentMs) =>
+      (Math.floor(sentMs / everyMs) + 1) * everyMs;
+
+  /** Works on one batch after the other. */
+  function busy(takesMs: (sentMs: number) => number): Database {
+    let freeMs = 0;
+    return (sentMs) => {
+      freeMs = Math.max(freeMs, sentMs) + takesMs(sentMs);
+      return freeMs;
+    };
+  }
+
+  /** A sender with a clock: a batch follows another one after a millisecond at the earliest. */
+  function createSender() {
+    const concurrency = createConcurrency();
+    let nowMs = 0;
+    /** Sends batches. Returns how long that took, and how many were under way at each answer. */
+    const send = (database: Database, batches: number): { readonly tookMs: number; readonly widths: number[] } => {
+      const underWay: { readonly sentMs: number; readonly answerMs: number }[] = [];
+      const widths: number[] = [];
+      const startMs = nowMs;
+      for (let sent = 0; widths.length < batches; ) {
+        for (; sent < batches && underWay.length < concurrency.batches(); sent += 1) {
+          nowMs += 1;
+          underWay.push({ sentMs: nowMs, answerMs: database(nowMs) });
+        }
+        widths.push(underWay.length);
+        const first = underWay.shift();
+        if (first === undefined) throw new Error('nothing is under way');
+        nowMs = Math.max(nowMs, first.answerMs);
+        concurrency.noteAccepted({ tookMs: nowMs - first.sentMs, atMs: nowMs });
+      }
+      return { tookMs: nowMs - startMs, widths };
+    };
+    return { concurrency, send };
+  }
+
+  test('are 16 after two rounds of a database that answers after a flush, and 1 after a pause', () => {
+    const { concurrency, send } = createSender();
+    const { tookMs, widths } = send(flushing(1000), 165);
+    expect(widths.indexOf(MOST_BATCHES)).toBe(5);
+    expect(tookMs).toBe(12_000);
+    concurrency.reset();
+    expect(concurrency.batches()).toBe(1);
+  });
+
+  test('stay 16 there, but for a try with four once in a while', () => {
+    const { send } = createSender();
+    const { tookMs, widths } = send(flushing(1000), 4000);
+    expect(tookMs / 1000).toBeLessThanOrEqual((1.05 * 4000) / MOST_BATCHES);
+    expect(Math.min(...widths.slice(100, -MOST_BATCHES))).toBe(4);
+  });
+
+  test('are one for a database that is busy with each, but for a try with four once in a while', () => {
+    const { send } = createSender();
+    const { tookMs, widths } = send(
+      busy(() => 400),
+      1500,
+    );
+    expect(Math.max(...widths)).toBe(4);
+    expect(widths.filter((width) => width > 1).length).toBeLessThanOrEqual(24);
+    expect(tookMs).toBeLessThanOrEqual(1500 * 401);
+  });
+
+  test('are one again after a database was slow for a while, although with 16 it would stay slow', () => {
+    const { concurrency, send } = createSender();
+    send(flushing(1000), 100);
+    expect(concurrency.batches()).toBe(MOST_BATCHES);
+    // A batch of 30 ms is answered after 480 ms as long as 16 are under way.
+    const { widths } = send(
+      busy(() => 30),
+      1000,
+    );
+    expect(widths.slice(0, 100).every((width) => width === MOST_BATCHES)).toBe(true);
+    expect(widths.slice(700).every((width) => width === 1)).toBe(true);
+  });
+
+  test('are one again after a single slow answer', () => {
+    const { send } = createSender();
+    let nth = 0;
+    const database = busy(() => {
+      nth += 1;
+      return nth === 20 ? 2000 : 20;
+    });
+    const { widths } = send(database, 60);
+    expect(Math.max(...widths)).toBe(4);
+    expect(widths.slice(30).every((width) => width === 1)).toBe(true);
+  });
+
+  test('become fewer while answers take more than five seconds, and are not more soon', () => {
+    const { concurrency, send } = createSender();
+    send(flushing(1000), 100);
+    send(flushing(12_000), 60);
+    expect(concurrency.batches()).toBe(1);
+    send(flushing(1000), 200);
+    expect(concurrency.batches()).toBe(1);
+    send(flushing(1000), 400);
+    expect(concurrency.batches()).toBe(MOST_BATCHES);
+  });
 });
 
 test('the next attempt of a blocked delivery is known, and none of one that moves', () => {
