@@ -1,6 +1,20 @@
 /**
  * Identifies the destination behind a configured database: by its kind, URL, organisation and bucket. It reports a new
  * destination, and determines the kind of a database if that is not configured.
+ *
+ * Promise: nothing is sent before the kind is known, because the lines depend on it. The state stores the kind as part
+ * of the destination's identity.
+ *
+ * It also decides what each answer to a write means for the lines of the request. No other part of delivery looks at
+ * the kind of an answer (`judge`):
+ *
+ * | answer    | the lines of the request                                | as the answer to a control line         |
+ * | --------- | ------------------------------------------------------- | --------------------------------------- |
+ * | accepted  | accept: the database has them                           | the rejected lines like it are at fault |
+ * | rejected  | bisect: at least one is at fault, others may be stored  | shows nothing; the next control line    |
+ * | too-large | halve: too much for one request; no line is at fault    | shows nothing; the next control line    |
+ * | later     | keep: the same lines again later                        | the search stops; all lines are kept    |
+ * | blocked   | keep: until a person has solved the problem             | the search stops; all lines are kept    |
  */
 
 import type { Observe } from '../core/events.ts';
