@@ -175,9 +175,9 @@ describe('the ratios of the bench', () => {
       const said: string[] = [];
       const rates = await measureRealInflux({ program: PROGRAM, size: SIZE, runs: 1, say: (text) => said.push(text) });
       expect(rates.map(({ values }) => values.length === 1 && values.every((value) => value > 0))).toEqual(
-        Array.from({ length: 6 }, () => true),
+        Array.from({ length: 8 }, () => true),
       );
-      expect(said.filter((text) => /p95 [\d.]+\) to an answer, .* front \d.* database \d/.test(text))).toHaveLength(6);
+      expect(said.filter((text) => /p95 [\d.]+\) to an answer, .* front \d.* database \d/.test(text))).toHaveLength(8);
     },
   );
 });

@@ -4,7 +4,8 @@
  * directory where one is given.
  *
  * Started by `parts.ts` with the address of the database; reports its port, and on request its counts. `wait:14` in place
- * of an address stands for a database that takes 14 ms for each write and no processor time.
+ * of an address stands for a database that takes 14 ms for each write and no processor time. With a number of seconds it
+ * refuses the first write for that long and does not count it, as a database does that comes back from an outage.
  */
 import { writeFileSync } from 'node:fs';
 import { Agent, createServer, type IncomingMessage, request as openRequest, type ServerResponse } from 'node:http';
@@ -37,16 +38,23 @@ export interface FrontCounts {
   readonly frontCpuMs: number;
 }
 
-const [, , upstream = '', directory] = process.argv;
+const [, , upstream = '', refusesForS = '0', directory] = process.argv;
 /** How the name of a packed body ends. */
 const PACKED = '.gz';
 const agent = new Agent({ keepAlive: true });
+let isRefusing = Number(refusesForS) > 0;
 const counts = { writes: 0, failed: 0, underWay: 0, most: 0, firstMs: 0, lastMs: 0 };
 const answersMs: number[] = [];
 const restsMs: number[] = [];
 let cpu = process.cpuUsage();
 
 const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
+  if (request.method === 'POST' && isRefusing) {
+    isRefusing = false;
+    request.resume();
+    response.writeHead(503, { 'Retry-After': refusesForS }).end();
+    return;
+  }
   if (request.method === 'POST') {
     pass(request, response).catch((error: unknown) => response.writeHead(500).end(String(error)));
     return;

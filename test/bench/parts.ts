@@ -33,9 +33,18 @@ export async function startLiveApi(devices: number, historyMs: number): Promise<
   return await startPart<LiveCounts>('live-api.ts', '/external/v1', [String(devices), String(historyMs)]);
 }
 
-/** Starts what stands between the program and an InfluxDB 1.6; it keeps what it passes on where a directory is given. */
-export async function startInfluxFront(url: string, directory?: string): Promise<Part<FrontCounts>> {
-  return await startPart<FrontCounts>('influx-front.ts', '', directory === undefined ? [url] : [url, directory]);
+/**
+ * Starts what stands between the program and an InfluxDB 1.6.
+ *
+ * @param refusesForS for how many seconds it refuses the first write
+ * @param directory where it keeps what it passes on
+ */
+export async function startInfluxFront(
+  url: string,
+  { refusesForS = 0, directory }: { readonly refusesForS?: number; readonly directory?: string | undefined } = {},
+): Promise<Part<FrontCounts>> {
+  const args = [url, String(refusesForS), ...(directory === undefined ? [] : [directory])];
+  return await startPart<FrontCounts>('influx-front.ts', '', args);
 }
 
 /** Starts the database that keeps nothing. */

@@ -2,6 +2,8 @@
  * Delivery of an archive into a real InfluxDB 1.6, against the very same bodies sent ready-made on as many connections,
  * and against the minimum work of a delivery (`compared/delivery-floor.ts`), in turn. All of them go through the same
  * front, which counts the time.
+ *
+ * The delivery is measured twice: after an outage, when the polls of the run have ended, and beside those polls.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,6 +24,9 @@ export interface InfluxPlan {
 }
 
 const BUCKET = 'bench';
+
+/** Longer than the polls of a run take. */
+const OUTAGE_S = 6;
 
 /** The starting point of each delivery, and the lines that the first one has sent. */
 interface Prepared extends Pick<InfluxPlan, 'program' | 'size'> {
@@ -46,7 +51,7 @@ export async function measureRealInflux({ program, size, runs, say }: InfluxPlan
     const prepared = { program, size, influxd, api: origin.url, directory, archive, bodies };
     await fill(prepared);
     // Not counted: it keeps what it sends.
-    await deliver(prepared, bodies);
+    await deliver(prepared, { bodies });
     const compared = await compareInTurn(prepared, { runs, say });
     // Without the work of a database on the same cores.
     const waiting = { ...prepared, waitMs: Math.round(compared.answerMs) };
@@ -59,7 +64,7 @@ export async function measureRealInflux({ program, size, runs, say }: InfluxPlan
 }
 
 /** The delivery first: the others open as many connections. */
-const KINDS = ['delivery', 'floor', 'ready-made'] as const;
+const KINDS = ['delivery', 'beside polls', 'floor', 'ready-made'] as const;
 type Kind = (typeof KINDS)[number];
 
 /** The lines a second of each run, by what sends them. */
@@ -70,12 +75,13 @@ async function compareInTurn(
   { runs, say }: Pick<InfluxPlan, 'runs' | 'say'>,
 ): Promise<{ readonly rates: Rates; readonly answerMs: number }> {
   const lines = prepared.size.devices * prepared.size.readings * SENSORS.length;
-  const rates: Record<Kind, number[]> = { delivery: [], floor: [], 'ready-made': [] };
+  const rates: Record<Kind, number[]> = { delivery: [], 'beside polls': [], floor: [], 'ready-made': [] };
   const answersMs: number[] = [];
   // As many as the delivery has opened, which depends on how soon the database answers.
   let connections = 1;
   const senders: Readonly<Record<Kind, () => Promise<Sent>>> = {
-    delivery: async () => await deliver(prepared),
+    delivery: async () => await deliver(prepared, { refusesForS: OUTAGE_S }),
+    'beside polls': async () => await deliver(prepared),
     floor: async () => await sendFloor(prepared, connections),
     'ready-made': async () => await sendReady(prepared, connections),
   };
@@ -102,6 +108,7 @@ function figuresOf({ rates }: { readonly rates: Rates }, before: string): Measur
   });
   return [
     figure('delivery to that of ready-made bodies', 'delivery', 'ready-made'),
+    figure('delivery beside polls to that of ready-made bodies', 'beside polls', 'ready-made'),
     figure('the floor to that of ready-made bodies', 'floor', 'ready-made'),
     figure('delivery to that of the floor', 'delivery', 'floor'),
   ];
@@ -141,12 +148,19 @@ interface Sent extends FrontCounts {
   readonly databaseCpuMs: number;
 }
 
+/** What the front of a database does besides passing writes on. */
+interface FrontTasks {
+  /** Where it keeps the bodies. */
+  readonly bodies?: string;
+  readonly refusesForS?: number;
+}
+
 /** The program with a destination that is new to its archive: all of it is sent. */
-async function deliver(prepared: Prepared, bodies?: string): Promise<Sent> {
+async function deliver(prepared: Prepared, front: FrontTasks = {}): Promise<Sent> {
   const dataDir = join(prepared.directory, 'state');
   cpSync(prepared.archive, dataDir, { recursive: true });
   try {
-    return await intoDatabase(prepared, bodies, async (url) => {
+    return await intoDatabase(prepared, front, async (url) => {
       const destination = {
         ...databaseEnv(url),
         TIDEMARK_INFLUX_KIND: 'influxdb',
@@ -180,7 +194,7 @@ async function sendReady(prepared: Prepared, connections: number): Promise<Sent>
 
 /** Lets a program of the bench write to the database. */
 async function sendBy(prepared: Prepared, file: string, argsFor: (write: string) => readonly string[]): Promise<Sent> {
-  return await intoDatabase(prepared, undefined, async (url) => {
+  return await intoDatabase(prepared, {}, async (url) => {
     const args = argsFor(`${url}/api/v2/write?bucket=${BUCKET}`);
     const { code, stderr, cpuMs } = await runProgram(args, { program: join(import.meta.dirname, file), env: {} });
     if (code !== 0) throw new Error(stderr.slice(-2000));
@@ -195,17 +209,17 @@ async function sendBy(prepared: Prepared, file: string, argsFor: (write: string)
  */
 async function intoDatabase(
   { influxd, size, waitMs }: Prepared,
-  bodies: string | undefined,
+  { bodies, refusesForS = 0 }: FrontTasks,
   send: (url: string) => Promise<number>,
 ): Promise<Sent> {
   if (waitMs !== undefined) {
-    using front = await startInfluxFront(`wait:${waitMs}`);
+    using front = await startInfluxFront(`wait:${waitMs}`, { refusesForS });
     const cpuMs = await send(front.url);
     return { ...(await front.counts()), cpuMs, databaseCpuMs: 0 };
   }
   await influxd.query('', `CREATE DATABASE ${BUCKET} WITH SHARD DURATION 520w`);
   try {
-    using front = await startInfluxFront(influxd.url, bodies);
+    using front = await startInfluxFront(influxd.url, { refusesForS, directory: bodies });
     const before = cpuMsOf(influxd.pid());
     const cpuMs = await send(front.url);
     const databaseCpuMs = cpuMsOf(influxd.pid()) - before;
