@@ -121,6 +121,17 @@ test('every file that a text names without its folder is there', () => {
   expect(named.filter(({ file }) => !files.has(file))).toEqual([]);
 });
 
+test('every file that refers to a table in its header has one there', () => {
+  const without = tracked
+    .filter((path) => path.startsWith('src/') && path.endsWith('.ts'))
+    .filter((path) => {
+      const text = readFileSync(join(ROOT, path), 'utf8');
+      const header = text.slice(0, text.indexOf('*/'));
+      return /table in the header/.test(text) && !/^ \* (?:\||.* {3})/m.test(header);
+    });
+  expect(without).toEqual([]);
+});
+
 /** A comment that begins with a clause in place of a noun: it does not name the thing that it is about. */
 const NAMELESS = /^\s*(?:\/\*\*|\*|\/\/) (?:What|Whatever|Whoever|That which) [^?]*$/;
 

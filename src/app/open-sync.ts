@@ -15,7 +15,7 @@
  *                                                                             ▼ hooks: `noteArchived`
  * deliver  delivery/deliver ─► delivery/send-batch ─► delivery/resolve ─► influx/sink ─► influx/answers
  *                                                                             ▼
- * judge    `judge` of delivery/destination: refused? delivery/resolve sends smaller parts
+ * judge    `judge` of delivery/destination: rejected? delivery/resolve sends smaller parts
  *                                                                             ▼ resolved
  *          store: the position of the destination, its quarantine and its missing points
  * ```

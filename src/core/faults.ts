@@ -292,7 +292,7 @@ export function scopeAdvice(scope: string): Advice {
 /**
  * The text for a fault of the API.
  *
- * @param fault as a process, maybe of another version, has stored it.
+ * @param fault as a process, possibly of another version, has stored it.
  */
 export function faultText(fault: string): string {
   return Object.hasOwn(FAULT_TEXTS, fault) ? FAULT_TEXTS[fault as ApiFaultKind].alone : plainText(fault, 60);

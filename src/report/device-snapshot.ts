@@ -151,7 +151,7 @@ export interface DeviceSums {
 }
 
 /**
- * Adds snapshots up.
+ * Returns the sums of snapshots.
  *
  * @param behindAfterSeconds how long the newest gap of a device may be open.
  */

@@ -5,8 +5,8 @@
  * `Planning` is a record. Most functions either change it or return something. `advancePlanning` and `restartPlanner`
  * do both: they change it and return the server's time. All times are the server's.
  *
- * Promise: a planner with missing or wrong facts costs requests or freshness, never a reading, because every request is
- * for a gap in the coverage.
+ * Promise: a planner with missing or wrong facts costs requests or lag, never a reading, because every request is for a
+ * gap in the coverage.
  */
 
 import { createWakeUp, type WakeUp } from '../core/async.ts';

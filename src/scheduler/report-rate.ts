@@ -35,7 +35,7 @@ export const RESOLUTION_MS = 1000;
 const SLOWER = 1.5;
 
 /**
- * Records the instants of a page.
+ * Returns the rate after a page.
  *
  * @param instantsMs the instants of its readings, in order, newest or oldest first, without others between them.
  */
@@ -61,8 +61,8 @@ export function learnFromPage(before: ReportRate, instantsMs: readonly number[])
 }
 
 /**
- * Records two successive `last_seen_at` of a device. Any number of readings may lie between them, so the rate is at
- * least one reading in that time.
+ * Returns the rate after two successive `last_seen_at` of a device. Any number of readings may lie between them, so the
+ * rate is at least one reading in that time.
  */
 export function learnFromSeen(before: ReportRate, gapMs: number): ReportRate {
   if (gapMs <= 0) return before;
@@ -72,7 +72,7 @@ export function learnFromSeen(before: ReportRate, gapMs: number): ReportRate {
   return readings > OUTLIER ? before : learnFromPage(before, [0, gapMs / readings]);
 }
 
-/** Records that a reading was expected and had not come. */
+/** Returns the rate after a reading was expected and had not come. */
 export function learnFromEmpty(before: ReportRate): ReportRate {
   return before.intervalMs === null ? before : { ...before, intervalMs: before.intervalMs * SLOWER };
 }

@@ -148,7 +148,7 @@ interface Sent extends FrontCounts {
   readonly databaseCpuMs: number;
 }
 
-/** What the front of a database does besides passing writes on. */
+/** The tasks of the front of a database besides passing writes on. */
 interface FrontTasks {
   /** Where it keeps the bodies. */
   readonly bodies?: string;

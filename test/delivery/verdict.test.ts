@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
 import { judge, RETRY_HINT, type Verdict } from '../../src/delivery/destination.ts';
 import { type Resolution, resolveBatch } from '../../src/delivery/resolve.ts';
+import { headerTable } from '../support/header-table.ts';
 
 const LINES = [1, 2, 3, 4].map((nth) => `telemetry,device_id=d value=${nth} ${nth}`);
 const [LINE = ''] = LINES;
@@ -56,6 +57,19 @@ const TABLE: { readonly [Kind in WriteAnswer['kind']]: Row } = {
     confirms: false,
   },
 };
+
+test('the table in the header of the destination has each answer, with its meaning and as the answer to a control', () => {
+  const [, ...rows] = headerTable('delivery/destination.ts', 'answer');
+  const documented = rows.map(([answer, lines = '', control = '']) => [
+    answer,
+    { does: lines.slice(0, lines.indexOf(':')), confirms: control.includes('are at fault') },
+  ]);
+  const known = Object.entries(TABLE).map(([kind, { answer, confirms }]) => [
+    kind,
+    { does: judge(answer).does, confirms },
+  ]);
+  expect(Object.fromEntries(documented)).toEqual(Object.fromEntries(known));
+});
 
 /** Resolves lines at a database that answers with the given function. */
 async function resolve(lines: readonly string[], write: (sent: readonly string[], nth: number) => WriteAnswer) {

@@ -1,7 +1,6 @@
 /**
  * The treatment of an answer that covers nothing: every row of the table, try by try.
  */
-import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, MINUTE_MS } from '../../src/core/time.ts';
 import {
@@ -19,6 +18,7 @@ import {
   stillRequired,
 } from '../../src/ingest/rejected-answers.ts';
 import { reading } from '../core/support/readings.ts';
+import { headerTable } from '../support/header-table.ts';
 
 const EMPTY: RejectedAnswer = { isEmpty: true, overlapMissing: null, missed: 'never' };
 const ODD: RejectedAnswer = { isEmpty: false, overlapMissing: null, missed: 'never' };
@@ -39,11 +39,8 @@ const ROWS: Readonly<Record<string, RejectedAnswer>> = {
 
 /** The rows of that table: an answer, and the steps after the first, the second and each later one. */
 function documented(): [answer: string, steps: string[]][] {
-  const source = readFileSync(new URL('../../src/ingest/rejected-answers.ts', import.meta.url), 'utf8');
-  const cells = [...source.matchAll(/^ \* \|(.*)\|$/gm)].map(([, row = '']) =>
-    row.split('|').map((cell) => cell.trim()),
-  );
-  return cells.slice(2).map(([answer = '', ...steps]) => [answer, steps]);
+  const [, ...rows] = headerTable('ingest/rejected-answers.ts', 'the answer');
+  return rows.map(([answer = '', ...steps]) => [answer, steps]);
 }
 
 test('the documented table has a row for each kind of answer', () => {

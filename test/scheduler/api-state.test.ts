@@ -1,12 +1,14 @@
 /**
  * The state of the API from the recorded results, the events of each change, and the report of it.
  */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault } from '../../src/core/faults.ts';
 import { createFactNote } from '../../src/core/state/state.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { createOutageWatch } from '../../src/ingest/outage.ts';
+import * as apiState from '../../src/scheduler/api-state.ts';
 import {
   API_PROBLEM,
   createApiState,
@@ -21,6 +23,7 @@ import {
   storedProblem,
 } from '../../src/scheduler/api-state.ts';
 import { scratchStore } from '../store/support.ts';
+import { headerTable } from '../support/header-table.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
 
 function life() {
@@ -210,4 +213,15 @@ describe('a stream whose scope is missing from the key', () => {
     expect(state.streams.telemetry).toMatchObject({ missingScope: 'telemetry:read', readAtMs: 0 });
     expect(countOf('stream-read')).toBe(0);
   });
+});
+
+test('the table in the header names the calls of the record, and the events that they emit', () => {
+  const [, ...rows] = headerTable('scheduler/api-state.ts', 'call');
+  const quoted = (cell = ''): string[] => [...cell.matchAll(/`([\w-]+)`/g)].map(([, word = '']) => word);
+  const calls = rows.map(([call]) => quoted(call)[0] ?? '');
+  expect(calls.length).toBeGreaterThan(0);
+  expect(calls.filter((call) => !(call in apiState))).toEqual([]);
+  const source = readFileSync(new URL('../../src/scheduler/api-state.ts', import.meta.url), 'utf8');
+  const emitted = new Set([...source.matchAll(/type: '(stream-[\w-]+)'/g)].map(([, type]) => type));
+  expect(new Set(rows.flatMap(([, , events]) => quoted(events)))).toEqual(emitted);
 });

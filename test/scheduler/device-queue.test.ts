@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
@@ -29,6 +28,7 @@ import {
 } from '../../src/scheduler/device-queue.ts';
 import { hasSlot } from '../../src/scheduler/heap.ts';
 import { POLLS } from '../support/defaults.ts';
+import { headerTable } from '../support/header-table.ts';
 
 const RULES: QuotaRules = {
   telemetryMs: MINUTE_MS,
@@ -45,20 +45,12 @@ const RATE = { intervalMs: 10 * SECOND_MS, deviationMs: 0 };
 
 /** The rows of the table in the header of the source: what each event makes of each state. */
 function documented(): ReadonlyMap<DeviceEvent, ReadonlyMap<QueueState, QueueState | 'placed'>> {
-  const source = readFileSync(new URL('../../src/scheduler/device-queue.ts', import.meta.url), 'utf8');
-  const rows = source
-    .slice(0, source.indexOf('*/'))
-    .split('\n')
-    .flatMap((line) => (line.startsWith(' * |') ? [line.split('|').map((cell) => cell.trim())] : []));
-  const from = rows.findIndex(([, first]) => first === 'event');
-  const states = rows[from]?.slice(2, -1) ?? [];
+  const [[, ...states] = [], ...rows] = headerTable('scheduler/device-queue.ts', 'event');
   return new Map(
-    rows
-      .slice(from + 2)
-      .map((row) => [
-        row[1] as DeviceEvent,
-        new Map(states.map((state, column) => [state as QueueState, row[column + 2] as QueueState | 'placed'])),
-      ]),
+    rows.map(([event, ...cells]) => [
+      event as DeviceEvent,
+      new Map(states.map((state, column) => [state as QueueState, cells[column] as QueueState | 'placed'])),
+    ]),
   );
 }
 

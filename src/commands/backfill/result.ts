@@ -133,7 +133,7 @@ function oldestReadingNs({ devices }: BackfillView): EpochNs | null {
 const COUNTS = ['devices', 'devices_complete', 'devices_empty', 'requests', 'readings', 'points', 'missing_seconds'];
 
 /**
- * Checks a summary that a daemon, maybe of another version, has left.
+ * Checks a summary that a daemon, possibly of another version, has left.
  *
  * @returns `null` if it is not valid.
  */

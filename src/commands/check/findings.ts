@@ -58,7 +58,7 @@ export function notePlan(notes: CheckNotes, { plan, devices, openAlerts }: Accou
   return notes.ok('plan', message, facts);
 }
 
-/** Whether the configured history fits into the windows of the plan. */
+/** Adds a line about whether the configured history fits into the windows of the plan. */
 export function noteHistory(
   notes: CheckNotes,
   { plan: { historyMaxDays: maxDays } }: Account,

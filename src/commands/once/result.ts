@@ -60,7 +60,7 @@ export function summarize(
 }
 
 /**
- * Checks a summary that a daemon, maybe of another version, has left.
+ * Checks a summary that a daemon, possibly of another version, has left.
  *
  * @returns `null` if it is not valid.
  */

@@ -115,7 +115,7 @@ export const OUTCOME_EXIT_CODES: Readonly<Record<Outcome, ExitCode>> = {
   gaps_remain: 1,
 };
 
-/** Whether a value, maybe of another version, is an outcome. */
+/** Whether a value, possibly of another version, is an outcome. */
 export function isOutcome(value: unknown): value is Outcome {
   return typeof value === 'string' && Object.hasOwn(OUTCOME_EXIT_CODES, value);
 }

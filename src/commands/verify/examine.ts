@@ -206,15 +206,15 @@ function collectExpected({ kind, archived, findMoved }: RangeInput): Map<string,
     if (before === undefined) expected.set(point.key, point);
     else
       expected.set(point.key, {
-        ...weakerExpected(before, point),
+        ...strictestExpected(before, point),
         values: new Set([...before.values, ...point.values]),
       });
   });
   return expected;
 }
 
-/** Returns the line of two lines for one point whose delivery state requires less of the database. */
-function weakerExpected(a: Expected, b: Expected): Expected {
+/** Returns the acknowledged one of two lines for one point, if there is one: then the database must have the point. */
+function strictestExpected(a: Expected, b: Expected): Expected {
   return a.delivery === 'acknowledged' ? a : b;
 }
 

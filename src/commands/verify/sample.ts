@@ -95,7 +95,7 @@ const isSampleVerdict = shapeOf<SampleVerdict>({
 });
 
 /**
- * Checks the result of a sample that a daemon, maybe of another version, has written.
+ * Checks the result of a sample that a daemon, possibly of another version, has written.
  *
  * @returns `null` if it is not one
  */

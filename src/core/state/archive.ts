@@ -8,7 +8,7 @@ import type { LogLane } from './log.ts';
 export interface StateSize {
   /** Pages in use times their size: what `archive.max_size` is compared with. The write-ahead log is not counted. */
   readonly usedBytes: number;
-  /** Pages of the file that are free for new content. */
+  /** Free pages of the file times their size. */
   readonly freeBytes: number;
   readonly walBytes: number;
 }

@@ -1,6 +1,6 @@
 /**
  * The arguments of jobs (`core/state/jobs.ts`) as the state keeps them: plain JSON that one process writes and another
- * one, maybe of another version, reads. Each kind has a type and a check. Pure.
+ * one, possibly of another version, reads. Each kind has a type and a check. Pure.
  *
  * Times are nanoseconds since 1970 as decimal digits, because a JSON number cannot hold them.
  */
@@ -122,7 +122,7 @@ export interface RepairSummary {
 }
 
 /**
- * Checks the summary of a repair that a daemon, maybe of another version, has written.
+ * Checks the summary of a repair that a daemon, possibly of another version, has written.
  *
  * @returns `null` if it is not one
  */
@@ -148,7 +148,7 @@ export function isRepairArgs(value: unknown): value is RepairArgs {
 }
 
 /**
- * Checks an estimate that another process, maybe of another version, has written.
+ * Checks an estimate that another process, possibly of another version, has written.
  *
  * @returns `null` if it is not one
  */

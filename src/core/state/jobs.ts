@@ -204,7 +204,7 @@ const DESTINATION_COUNTS = ['pending_points', 'delivered_points'] as const;
 const TOTAL_COUNTS = ['devices', 'devices_complete', 'archived_readings', 'requests'] as const;
 
 /**
- * Checks the figures that a daemon, maybe of another version, has left.
+ * Checks the figures that a daemon, possibly of another version, has left.
  *
  * @returns `null` if they cannot be shown.
  */

@@ -112,7 +112,7 @@ export interface ReplaySummary {
 const NUMBERS = ['lines', 'accepted', 'refused', 'known', 'beyond', 'released', 'devices_done', 'devices'];
 
 /**
- * Checks reports that a daemon, maybe of another version, has left.
+ * Checks reports that a daemon, possibly of another version, has left.
  *
  * @returns `null` if they are not valid.
  */
