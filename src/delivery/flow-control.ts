@@ -129,7 +129,7 @@ export function createConcurrency(): Concurrency {
       round.sumMs += tookMs;
       const sent = batches();
       if (round.answers < sent) return;
-      decide(steps, { meanMs: round.sumMs / sent, costMs: (atMs - round.sinceMs) / sent });
+      chooseStep(steps, { meanMs: round.sumMs / sent, costMs: (atMs - round.sinceMs) / sent });
       // Those that were sent with more at once than now.
       round = emptyRound(batches() < sent ? sent : 0, atMs);
     },
@@ -146,7 +146,7 @@ export function createConcurrency(): Concurrency {
  *
  * @param costMs the time from one answer to the next, which is the time per batch
  */
-function decide(steps: Steps, { meanMs, costMs }: { readonly meanMs: number; readonly costMs: number }): void {
+function chooseStep(steps: Steps, { meanMs, costMs }: { readonly meanMs: number; readonly costMs: number }): void {
   const { triedFromMs, direction } = steps;
   steps.triedFromMs = null;
   if (meanMs < SLOW_MS || meanMs >= TOO_SLOW_MS) {
@@ -155,7 +155,7 @@ function decide(steps: Steps, { meanMs, costMs }: { readonly meanMs: number; rea
     steps.pausedFor = meanMs < SLOW_MS ? 0 : AGAIN_AFTER;
   } else if (triedFromMs !== null && !isBetter(direction, { triedFromMs, costMs })) {
     steps.step -= direction;
-    turn(steps);
+    reverseDirection(steps);
   } else if (steps.pausedFor === 0) {
     tryNext(steps, costMs);
   }
@@ -171,14 +171,14 @@ function isBetter(
 function tryNext(steps: Steps, costMs: number): void {
   const next = steps.step + steps.direction;
   if (STEPS[next] === undefined) {
-    turn(steps);
+    reverseDirection(steps);
     return;
   }
   steps.step = next;
   steps.triedFromMs = costMs;
 }
 
-function turn(steps: Steps): void {
+function reverseDirection(steps: Steps): void {
   steps.direction = steps.direction === 1 ? -1 : 1;
   steps.pausedFor = AGAIN_AFTER;
 }
