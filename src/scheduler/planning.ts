@@ -11,7 +11,6 @@
 
 import { createWakeUp, type WakeUp } from '../core/async.ts';
 import type { ApiFaultKind } from '../core/faults.ts';
-import { hash64 } from '../core/hash.ts';
 import { normalize } from '../core/intervals.ts';
 import { HISTORY_LANES, type Purpose } from '../core/ports.ts';
 import { alertPollRequests, pageSizeOf } from '../core/records.ts';
@@ -36,7 +35,7 @@ import { createIsolatedRanges, type IsolatedRanges, ownWantedFrom } from './isol
 import { createPlanner } from './planner.ts';
 import type { HistoryDecision, Planner, PlannerSettings, Rest } from './planner-types.ts';
 import { UNKNOWN_RATE } from './report-rate.ts';
-import type { WholeStream } from './streams.ts';
+import { phaseOf, type WholeStream } from './streams.ts';
 
 interface PlanningParts {
   readonly context: SyncContext;
@@ -90,9 +89,6 @@ export const ONE_OFF_REST_MS = MINUTE_MS;
 
 /** Time may fall back by up to this much without effect: clocks agree only to a few seconds. */
 const FELL_BACK_MS = 10 * SECOND_MS;
-
-/** The range of the phase, so that containers with the same schedule do not all send requests in its first second. */
-const PHASE_WITHIN_MS = MINUTE_MS;
 
 /** After rejections that a plan change may explain, the account is read ahead of its schedule at most this often. */
 const REFUSAL_EVERY_MS = 10 * MINUTE_MS;
@@ -439,9 +435,4 @@ function plannerSettings({ context, share }: PlanningParts): PlannerSettings {
     gracePeriodMs: settings.gracePeriodMs,
     share,
   };
-}
-
-/** The phase of a workspace. It is always the same, and many workspaces are spread evenly. */
-export function phaseOf(workspace: string): number {
-  return hash64(workspace).lo % PHASE_WITHIN_MS;
 }

@@ -3,6 +3,7 @@
  * it is due, its delay relative to its schedule, and how often reading the device list saves more requests than it
  * costs.
  */
+import { hash64 } from '../core/hash.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** The streams that are read as a whole. */
@@ -13,6 +14,14 @@ export type WholeStream = (typeof WHOLE_STREAMS)[number];
 /** How long a stream rests after a failure of its own. */
 const REST_MS = 5 * SECOND_MS;
 const LONGEST_REST_MS = 2 * MINUTE_MS;
+
+/** The range of the phase, so that containers with the same schedule do not all send requests in its first second. */
+const PHASE_WITHIN_MS = MINUTE_MS;
+
+/** The phase of a workspace. It is always the same, and many workspaces are spread evenly. */
+export function phaseOf(workspace: string): number {
+  return hash64(workspace).lo % PHASE_WITHIN_MS;
+}
 
 /** When a whole stream (account, devices or alerts) was read and may be read again. */
 export interface PlannedStream {

@@ -24,7 +24,6 @@ import {
   noteWithdrawn,
   openHistoryIn,
   type Planning,
-  phaseOf,
   plannedMs,
   relistDevices,
   removeDevice,
@@ -303,13 +302,6 @@ describe('a doubt about the plan', () => {
     unconfirmed(planning);
     expect(readAgain()).toBe(true);
   });
-});
-
-test('the phase of a workspace is always the same, and spread over a minute', () => {
-  const phases = Array.from({ length: 200 }, (_, index) => phaseOf(`workspace-${index}`));
-  expect(phaseOf('workspace-7')).toBe(phases[7]);
-  expect(phases.every((ms) => ms >= 0 && ms < MINUTE_MS)).toBe(true);
-  expect(new Set(phases.map((ms) => Math.floor(ms / (10 * SECOND_MS)))).size).toBe(6);
 });
 
 describe('other changes of the plan of requests', () => {

@@ -10,6 +10,7 @@ import {
   listEveryMs,
   listPages,
   periodsBehind,
+  phaseOf,
   streamEvents,
   UNREAD_STREAM,
 } from '../../src/scheduler/streams.ts';
@@ -106,4 +107,11 @@ describe('when a stream is due', () => {
       expect(periodsBehind(failing, 2 * MINUTE_MS, HOUR_MS + 5 * MINUTE_MS)).toBe(1);
     }
   });
+});
+
+test('the phase of a workspace is always the same, and spread over a minute', () => {
+  const phases = Array.from({ length: 200 }, (_, index) => phaseOf(`workspace-${index}`));
+  expect(phaseOf('workspace-7')).toBe(phases[7]);
+  expect(phases.every((ms) => ms >= 0 && ms < MINUTE_MS)).toBe(true);
+  expect(new Set(phases.map((ms) => Math.floor(ms / (10 * SECOND_MS)))).size).toBe(6);
 });
