@@ -6,6 +6,7 @@ import type { ApiFaultKind } from '../core/faults.ts';
 import type { Purpose } from '../core/ports.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';
+import { nextDeviceReadingMs } from '../scheduler/device-queue.ts';
 import {
   noteBooked,
   noteCommitted,
@@ -59,7 +60,7 @@ export function createHooks(later: DeferredParts): Hooks {
     noteRefused: async (signal) => await planned().checkPlan(signal),
     notePlanChanged: () => notePlanChanged(planned().planning),
     noteDeviceLeft: (deviceId) => removeDevice(planned().planning, deviceId),
-    nextReadingMs: (deviceId) => planned().planning.planner.nextReadingMs(deviceId),
+    nextReadingMs: (deviceId) => nextDeviceReadingMs(planned().planning.planner.devices, deviceId),
     noteCommitted: (page) => noteCommitted(planned().planning, page),
     noteArchived: () => later.deliverers.forEach(({ notify }) => void notify()),
   };

@@ -18,6 +18,7 @@ import type { Deliverer } from '../delivery/deliver.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { openSeconds } from '../ingest/wanted-range.ts';
 import type { StreamReport } from '../scheduler/api-state.ts';
+import { figuresOf } from '../scheduler/planner.ts';
 import type { Planning } from '../scheduler/planning.ts';
 import type { FleetScanner } from './fleet.ts';
 import type { HistoryEta } from './history-eta.ts';
@@ -57,7 +58,7 @@ export function createFigures(parts: FiguresParts): FigureSource {
   const counts = countsFromNow(store);
   const speeds = createJobSpeeds(clock, () => jobs.open().map(({ id }) => id));
   const measureFigures = (): Figures => {
-    const { droppedHints, openHistoryMs } = planning.planner.figures();
+    const { droppedHints, openHistoryMs } = figuresOf(planning.planner);
     const { lines, bytes } = store.totals();
     const { usedBytes, maxBytes, diskFreeBytes, full } = parts.space.status();
     const id = store.workspaceTag();

@@ -74,6 +74,7 @@ export interface PlannerState {
   readonly changes: ChangeRate;
   readonly reread: { isDue: boolean; isOwed: boolean; isUnderWay: boolean };
   telemetryOffMs: number;
+  /** No backfill request is sent before this time. */
   backfillRestMs: number;
   /**
    * The stream that last failed together with the service. Another stream is tried next, so that one stream alone does

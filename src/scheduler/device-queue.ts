@@ -155,7 +155,7 @@ const UNTRACKED_REST_MS = MINUTE_MS;
 const MOVES = 200;
 
 /** The stored facts about a device at the start. */
-export interface StoredDevice {
+interface StoredDevice {
   readonly newestMs: number | null;
   readonly polledMs: number | null;
   readonly rate: ReportRate;
@@ -179,7 +179,7 @@ export interface PlannedDevice {
   readonly isOffline?: boolean;
 }
 
-/** Adds a device with its stored facts. */
+/** Adds a device with its stored facts: at the start, when it returns, and when other work has polled it. */
 export function noteDeviceStored(queue: DeviceQueue, deviceId: string, stored: StoredDevice): void {
   const device = openDevice(queue, deviceId);
   Object.assign(device.facts, {
@@ -265,7 +265,7 @@ export function setRules(queue: DeviceQueue, rules: QuotaRules): void {
   reorder(queue);
 }
 
-/** Records whether the device list is out of date. */
+/** Records whether the device list is out of date. Then devices are polled without it. */
 export function setUnlisted(queue: DeviceQueue, isUnlisted: boolean): void {
   if (isUnlisted === queue.rules.isUnlisted) return;
   queue.rules = { ...queue.rules, isUnlisted };

@@ -29,6 +29,15 @@ import type { PollAnswer } from './device-outlook.ts';
 import type { Viewed } from './device-view.ts';
 import type { GoalGap } from './goal.ts';
 import {
+  noteBegan,
+  noteDecisionFailed,
+  noteHistoryCommitted,
+  notePollCommitted,
+  setReread,
+  takeDecision,
+  turnOff,
+} from './planner.ts';
+import {
   type Decision,
   type HistoryDecision,
   type PollDecision,
@@ -123,13 +132,13 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
     await outage.waitUntilOver(signal, pulse.beat);
     await parts.waitUntilTurn(signal);
     signal.throwIfAborted();
-    const next = planning.planner.takeNext(advancePlanning(planning));
+    const next = takeDecision(planning.planner, advancePlanning(planning));
     setRest(planning, next.kind === 'rest' ? next : null);
     if (next.kind === 'rest') {
       await waitUntilDue(parts, next, signal);
       continue;
     }
-    planning.planner.noteBegan(next, plannedMs(planning));
+    noteBegan(planning.planner, next, plannedMs(planning));
     start(next, async (stop) => await carryOut(parts, next, stop));
   }
 }
@@ -168,12 +177,12 @@ async function waitUntilDue(
 async function carryOut(parts: Running, decision: Decision, signal: AbortSignal): Promise<void> {
   const { planning, apiState, outage } = parts;
   const { planner } = planning;
-  const fail = (isOwn: boolean): void => planner.noteDecisionFailed(decision, { isOwn }, plannedMs(planning));
+  const fail = (isOwn: boolean): void => noteDecisionFailed(planner, decision, isOwn, plannedMs(planning));
   try {
     if (decision.kind === 'poll') await runLiveTask(parts, decision, signal);
     else if (decision.kind === 'history') await requestHistory(parts, decision, signal);
     else if (decision.kind === 'reread')
-      planner.setReread(await parts.rereading.next(signal), parts.rereading.isOwed());
+      setReread(planner, await parts.rereading.next(signal), parts.rereading.isOwed());
     else await readWhole(parts, decision, signal);
     outage.noteDone();
     noteWorked(apiState, decision.lane);
@@ -201,7 +210,7 @@ function recordError(parts: Running, failed: Failed<unknown>, fail: (isOwn: bool
   if (scope !== null) {
     noteOff(apiState, 'telemetry', scope);
     fail(false);
-    planning.planner.turnOff('telemetry', plannedMs(planning) + OFF_REST_MS);
+    turnOff(planning.planner, 'telemetry', plannedMs(planning) + OFF_REST_MS);
     return;
   }
   const fault = surviveFault(context, error);
@@ -276,10 +285,10 @@ async function runLiveTask(parts: DispatchParts, decision: PollDecision, signal:
   const result = task === null ? NOTHING_SCANNED : await scanner.scan({ ...task, waitUntilTurn }, signal);
   const { planner } = planning;
   // No request was possible, or no answer was understood: the gap has a reason now, and rests.
-  if (!result.isUnderstood) planner.noteDecisionFailed(decision, { isOwn: true }, plannedMs(planning));
+  if (!result.isUnderstood) noteDecisionFailed(planner, decision, true, plannedMs(planning));
   else {
     const isGivenUp = giveUpLiveGap(parts, decision);
-    planner.notePollCommitted(decision, pollAnswer(planning, result, { ...decision, isGivenUp }), plannedMs(planning));
+    notePollCommitted(planner, decision, pollAnswer(planning, result, { ...decision, isGivenUp }), plannedMs(planning));
   }
   reopenDevice(planning, decision.deviceId);
 }
@@ -290,8 +299,8 @@ async function requestHistory(parts: DispatchParts, decision: HistoryDecision, s
   const isUnderstood = await readGap(parts, decision, signal);
   const { planner } = planning;
   // No request was left, or no page was understood: the recorded gap rests.
-  if (!isUnderstood) planner.noteDecisionFailed(decision, { isOwn: true }, plannedMs(planning));
-  else planner.noteHistoryCommitted(decision, openHistoryIn(planning, lane, deviceId));
+  if (!isUnderstood) noteDecisionFailed(planner, decision, true, plannedMs(planning));
+  else noteHistoryCommitted(planner, decision, openHistoryIn(planning, lane, deviceId));
   reopenDevice(planning, deviceId);
 }
 

@@ -1,11 +1,8 @@
 /**
- * The interface of the planner: its settings, its events and its decisions.
+ * The settings, decisions and figures of the planner.
  */
 
 import type { HISTORY_LANES, PollSettings, Purpose } from '../core/ports.ts';
-import type { DayFigures } from './day-budget.ts';
-import type { PollAnswer } from './device-outlook.ts';
-import type { PlannedDevice, Rates, StoredDevice } from './device-queue.ts';
 import type { OpenHistory, Recency } from './history-queue.ts';
 import type { WholeStream } from './streams.ts';
 
@@ -108,58 +105,4 @@ export interface PlannerFigures {
   /** The missing history of all devices together, in ms. */
   readonly openHistoryMs: OpenHistory;
   readonly devices: number;
-}
-
-/** The planner. All times are the server's, in ms. */
-export interface Planner {
-  /** Returns the most valuable request. A second call at the same time returns the same one. */
-  takeNext(nowMs: number): Decision | Rest;
-  /** Records that a decision is carried out. Exactly one of the next six calls ends it. */
-  noteBegan(decision: Decision, nowMs: number): void;
-  notePollCommitted(decision: PollDecision, answer: PollAnswer, nowMs: number): void;
-  noteHistoryCommitted(decision: HistoryDecision, open: OpenHistory): void;
-  /** Records a complete device list and the signs of life in it. */
-  noteDevicesListed(devices: readonly PlannedDevice[], nowMs: number): void;
-  /** Records that the list is out of date: until the next one, devices are polled without it. */
-  noteUnlisted(): void;
-  /** Records that the alerts or the account were read to their end. */
-  noteStreamRead(kind: 'alerts' | 'account', nowMs: number): void;
-  /**
-   * Sets whether a range is to be read again, also after each reread. Rereads have the lowest priority; a reread that
-   * is owed uses the reserve of idle polls.
-   */
-  setReread(isDue: boolean, isOwed: boolean): void;
-  /** Records that a decision failed. `isOwn`: because of this device or stream, which then rests for a while. */
-  noteDecisionFailed(decision: Decision, fault: { isOwn: boolean }, nowMs: number): void;
-  /** Ends the rest of a device because its failures were not its own. */
-  endRest(deviceId: string): void;
-  /** Records a booked request of any part of the program. A decision causes one or more. */
-  noteRequestBooked(purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void;
-  /** Sets the figures of the quota window of the day, for example after each answer. */
-  setDay(day: DayFigures, nowMs: number): void;
-  setPageSize(records: number): void;
-  /** Adds a device with its stored facts: at the start, when it returns, and when other work has polled it. */
-  noteDeviceStored(deviceId: string, stored: StoredDevice): void;
-  /** Records that a device is gone, excluded or removed: it is not polled. */
-  noteDeviceLeft(deviceId: string): void;
-  /** Records the missing history of a device. */
-  setOpenHistory(lane: HistoryDecision['lane'], deviceId: string, open: OpenHistory): void;
-  /** Sets the time before which no backfill request is sent. */
-  restBackfill(untilMs: number): void;
-  /** Makes a stream due now: the plan may have changed, or a person requests it. */
-  requestNow(kind: WholeStream): void;
-  /** Returns the streams that were requested and not read since. */
-  requestedStreams(): readonly WholeStream[];
-  /** Records that the key does not have the scope: the stream is not read before that time. */
-  turnOff(stream: WholeStream | 'telemetry', untilMs: number): void;
-  figures(): PlannerFigures;
-  /** Returns the day's budget for history and backfill. */
-  daySupply(nowMs: number): DaySupply;
-  /**
-   * Returns the time until which no reading of a device is overdue, if the device list does not follow the device;
-   * `null` for other devices, and if no rate is known.
-   */
-  nextReadingMs(deviceId: string): number | null;
-  /** Returns how fast the devices report, as far as is known. Checks each device. */
-  rates(): Rates;
 }

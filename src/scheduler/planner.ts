@@ -6,7 +6,7 @@
  * requests, never readings, because the coverage is stored elsewhere.
  *
  * Its state is a record (`PlannerState`). `decide.ts` holds the order of its decisions; the functions here change the
- * record, one for each event. `createPlanner` only binds them to a record.
+ * record, one for each event. All times are the server's, in ms.
  */
 
 import type { Purpose } from '../core/ports.ts';
@@ -27,11 +27,9 @@ import {
   beginDevice,
   dropDevice,
   endDeviceRest,
-  nextDeviceReadingMs,
   noteDeviceAnswer,
   noteDeviceFailure,
   noteDeviceListed,
-  noteDeviceStored,
   type PlannedDevice,
   pickLive,
   ratesOf,
@@ -52,7 +50,6 @@ import {
   type DaySupply,
   type Decision,
   type HistoryDecision,
-  type Planner,
   type PlannerFigures,
   type PollDecision,
   purposeOf,
@@ -75,7 +72,10 @@ const BACKFILL_REST_MS = MINUTE_MS;
 /** After the device list has failed for this long, devices are polled without it: its last answer is out of date. */
 const UNLISTED_MS = 10 * MINUTE_MS;
 
-/** Takes a decision. A postponed stream gets its turn if nothing else has anything to request. */
+/**
+ * Returns the most valuable request. A second call at the same time returns the same one. A postponed stream gets its
+ * turn if nothing else has anything to request.
+ */
 export function takeDecision(state: PlannerState, nowMs: number): Decision | Rest {
   const decision = decide(state, nowMs);
   if (decision.kind !== 'rest' || state.postpone === null) return decision;
@@ -83,7 +83,7 @@ export function takeDecision(state: PlannerState, nowMs: number): Decision | Res
   return decide(state, nowMs);
 }
 
-/** Records that a decision is carried out. */
+/** Records that a decision is carried out. One of the next six functions ends it, or `turnOff` of its stream. */
 export function noteBegan(state: PlannerState, decision: Decision, nowMs: number): void {
   state.postpone = null;
   if (decision.kind === 'reread') state.reread.isUnderWay = true;
@@ -133,7 +133,7 @@ export function noteHistoryCommitted(
   releaseHistories(state, deviceId, true);
 }
 
-/** Records a complete listing. From now on devices are polled by it. */
+/** Records a complete device list and the signs of life in it. From now on devices are polled by it. */
 export function noteDevicesListed(state: PlannerState, devices: readonly PlannedDevice[], nowMs: number): void {
   for (const device of devices) if (noteDeviceListed(state.devices, device, nowMs)) state.changes.count += 1;
   state.listFailingFromMs = null;
@@ -148,7 +148,10 @@ export function noteStreamRead(state: PlannerState, kind: WholeStream, nowMs: nu
   state.streams[kind] = streamEvents.done(nowMs);
 }
 
-/** Sets whether a range is to be read again, and ends the current reread. */
+/**
+ * Sets whether a range is to be read again, and ends the current reread. Rereads have the lowest priority; one that is
+ * owed uses the reserve of idle polls.
+ */
 export function setReread({ reread }: PlannerState, isDue: boolean, isOwed: boolean): void {
   reread.isDue = isDue;
   reread.isOwed = isOwed;
@@ -200,19 +203,22 @@ function releaseHistories(state: PlannerState, deviceId: string, isAnswered: boo
   for (const queue of queuesOf(state)) releaseHistory(queue, deviceId, isAnswered, restMs);
 }
 
-/** Ends the rest of a device, for its newest readings and its history. */
+/** Ends the rest of a device, for its newest readings and its history, because its failures were not its own. */
 export function endRest(state: PlannerState, deviceId: string): void {
   endDeviceRest(state.devices, deviceId);
   for (const queue of queuesOf(state)) endHistoryRest(queue, deviceId);
 }
 
-/** Removes a device from all queues. */
+/** Removes a device from all queues: it is gone, excluded or removed. */
 export function noteDeviceLeft(state: PlannerState, deviceId: string): void {
   dropDevice(state.devices, deviceId);
   for (const queue of queuesOf(state)) removeHistory(queue, deviceId);
 }
 
-/** Counts a booked request against the day's budget and the reserve of its lane. */
+/**
+ * Counts a booked request of any part of the program against the day's budget and the reserve of its lane. A decision
+ * causes one or more requests.
+ */
 export function noteRequestBooked(state: PlannerState, purpose: Pick<Purpose, 'lane' | 'stream'>, nowMs: number): void {
   state.budget = budgetAfterRequest(state.budget, nowMs);
   admitHistories(state, nowMs);
@@ -252,7 +258,7 @@ export function setPageSize(state: PlannerState, records: number): void {
   renewRules(state);
 }
 
-/** Makes a stream due at once, before its schedule does. */
+/** Makes a stream due at once: the plan may have changed, or a person requests it. */
 export function requestNow(state: PlannerState, kind: WholeStream): void {
   changeStream(state, kind, streamEvents.requested);
 }
@@ -262,7 +268,7 @@ export function requestedStreams({ streams }: PlannerState): readonly WholeStrea
   return WHOLE_STREAMS.filter((kind) => streams[kind].isRequested);
 }
 
-/** Turns a stream off until a time. */
+/** Turns a stream off until a time, for example because the key does not have its scope. */
 export function turnOff(state: PlannerState, stream: WholeStream | 'telemetry', untilMs: number): void {
   if (stream === 'telemetry') state.telemetryOffMs = untilMs;
   else changeStream(state, stream, (each) => streamEvents.off(each, untilMs));
@@ -298,37 +304,5 @@ export function plannerDaySupply(state: PlannerState, nowMs: number): DaySupply 
     deficit: deficitAt(budget, nowMs),
     fillPerMs: fillRate(budget),
     backfillReserve: reservesNow(state).backfill,
-  };
-}
-
-/** Binds the functions above to a state. */
-export function createPlanner(state: PlannerState): Planner {
-  return {
-    takeNext: (nowMs) => takeDecision(state, nowMs),
-    noteBegan: (decision, nowMs) => noteBegan(state, decision, nowMs),
-    notePollCommitted: (decision, answer, nowMs) => notePollCommitted(state, decision, answer, nowMs),
-    noteHistoryCommitted: (decision, open) => noteHistoryCommitted(state, decision, open),
-    noteDevicesListed: (devices, nowMs) => noteDevicesListed(state, devices, nowMs),
-    noteUnlisted: () => setUnlisted(state.devices, true),
-    noteStreamRead: (kind, nowMs) => noteStreamRead(state, kind, nowMs),
-    setReread: (isDue, isOwed) => setReread(state, isDue, isOwed),
-    noteDecisionFailed: (decision, { isOwn }, nowMs) => noteDecisionFailed(state, decision, isOwn, nowMs),
-    endRest: (deviceId) => endRest(state, deviceId),
-    noteRequestBooked: (purpose, nowMs) => noteRequestBooked(state, purpose, nowMs),
-    setDay: (day, nowMs) => setDay(state, day, nowMs),
-    setPageSize: (records) => setPageSize(state, records),
-    noteDeviceStored: (deviceId, stored) => noteDeviceStored(state.devices, deviceId, stored),
-    noteDeviceLeft: (deviceId) => noteDeviceLeft(state, deviceId),
-    setOpenHistory: (lane, deviceId, open) => setOpenHistory(state.histories[lane], deviceId, open),
-    restBackfill: (untilMs) => {
-      state.backfillRestMs = untilMs;
-    },
-    requestNow: (kind) => requestNow(state, kind),
-    requestedStreams: () => requestedStreams(state),
-    turnOff: (stream, untilMs) => turnOff(state, stream, untilMs),
-    figures: () => figuresOf(state),
-    daySupply: (nowMs) => plannerDaySupply(state, nowMs),
-    nextReadingMs: (deviceId) => nextDeviceReadingMs(state.devices, deviceId),
-    rates: () => ratesOf(state.devices),
   };
 }

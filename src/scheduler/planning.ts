@@ -25,15 +25,27 @@ import { isAwaitingRetry, liftGaps } from '../ingest/named-gaps.ts';
 import { createFailingDevices, type FailingDevices, SILENCE } from '../ingest/outage.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
 import type { DayFigures } from './day-budget.ts';
-import { createPlannerState } from './decide.ts';
+import { createPlannerState, type PlannerState } from './decide.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
+import { noteDeviceStored, ratesOf, setUnlisted } from './device-queue.ts';
 import { buildView, fromBefore, ownRanges, recencyRange, toListed, type Viewed } from './device-view.ts';
 import { measurePeriods } from './estimate.ts';
 import type { Goal, GoalGap } from './goal.ts';
-import { NOTHING_OPEN, type OpenHistory } from './history-queue.ts';
+import { NOTHING_OPEN, type OpenHistory, setOpenHistory } from './history-queue.ts';
 import { createIsolatedRanges, type IsolatedRanges, ownWantedFrom } from './isolated-ranges.ts';
-import { createPlanner } from './planner.ts';
-import type { HistoryDecision, Planner, PlannerSettings, Rest } from './planner-types.ts';
+import {
+  endRest,
+  noteDeviceLeft,
+  noteDevicesListed,
+  noteRequestBooked,
+  noteStreamRead,
+  requestedStreams,
+  requestNow,
+  setDay,
+  setPageSize,
+  turnOff,
+} from './planner.ts';
+import type { HistoryDecision, PlannerSettings, Rest } from './planner-types.ts';
 import { UNKNOWN_RATE } from './report-rate.ts';
 import { phaseOf, type WholeStream } from './streams.ts';
 
@@ -67,8 +79,8 @@ export interface Planning {
   readonly demand: DemandWatch;
   readonly isolated: IsolatedRanges;
   readonly goals: Record<GoalLane, Goal | null>;
-  /** The current planner. It may be replaced, so callers do not store it. */
-  planner: Planner;
+  /** The state of the current planner. It may be replaced, so callers do not store it. */
+  planner: PlannerState;
   /** The ids of the devices that the planner polls. */
   polled: Set<string>;
   /** Set if the only work is a goal. */
@@ -107,7 +119,7 @@ export function createPlanning(parts: PlanningParts): Planning {
     demand: createDemandWatch(context, settings.telemetryMs),
     isolated: createIsolatedRanges(context.store),
     goals: { 'first-history': null, backfill: null },
-    planner: createPlanner(createPlannerState(settings)),
+    planner: createPlannerState(settings),
     polled: new Set(),
     oneOff: null,
     lastMs: Number.NEGATIVE_INFINITY,
@@ -120,23 +132,22 @@ export function createPlanning(parts: PlanningParts): Planning {
 
 /** Begins from the state, after the account and the devices, or only the account, were read. */
 export function beginPlanning(planning: Planning, { areListed }: { readonly areListed: boolean }): void {
-  const { parts } = planning;
   const nowMs = restartPlanner(planning, null);
-  planning.planner.setDay(parts.day(), nowMs);
-  planning.planner.noteStreamRead('account', nowMs);
+  setDay(planning.planner, planning.parts.day(), nowMs);
+  noteStreamRead(planning.planner, 'account', nowMs);
   enterDevices(planning, areListed);
   if (areListed) return;
-  planning.planner.noteUnlisted();
-  planning.planner.requestNow('devices');
+  setUnlisted(planning.planner.devices, true);
+  requestNow(planning.planner, 'devices');
 }
 
 /** Begins with one goal, the streams that it names, and the account, which has just been read. */
 export function beginOneOff(planning: Planning, oneOff: OneOff): void {
   const nowMs = restartPlanner(planning, oneOff);
   planning.goals[oneOff.lane] = oneOff.goal;
-  planning.planner.noteStreamRead('account', nowMs);
+  noteStreamRead(planning.planner, 'account', nowMs);
   for (const kind of ['alerts', 'devices'] as const) {
-    if (!oneOff.streams.includes(kind)) planning.planner.turnOff(kind, Number.POSITIVE_INFINITY);
+    if (!oneOff.streams.includes(kind)) turnOff(planning.planner, kind, Number.POSITIVE_INFINITY);
   }
   enterGoal(planning);
 }
@@ -144,9 +155,7 @@ export function beginOneOff(planning: Planning, oneOff: OneOff): void {
 function restartPlanner(planning: Planning, oneOff: OneOff | null): EpochMs {
   const { parts } = planning;
   const settings = plannerSettings(parts);
-  planning.planner = createPlanner(
-    createPlannerState(oneOff === null ? settings : { ...settings, longestRestMs: ONE_OFF_REST_MS }),
-  );
+  planning.planner = createPlannerState(oneOff === null ? settings : { ...settings, longestRestMs: ONE_OFF_REST_MS });
   planning.polled = new Set();
   planning.oneOff = oneOff;
   planning.isWithdrawn = false;
@@ -172,7 +181,7 @@ export function advancePlanning(planning: Planning): EpochMs {
   const { parts, lastMs, oneOff } = planning;
   const { serverClock, store } = parts.context;
   if (planning.isWithdrawn || serverClock.nowMs() < lastMs - FELL_BACK_MS) {
-    const requested = planning.planner.requestedStreams();
+    const requested = requestedStreams(planning.planner);
     if (oneOff === null) beginPlanning(planning, { areListed: true });
     else beginOneOff(planning, oneOff);
     // A job may be waiting for these streams.
@@ -180,9 +189,9 @@ export function advancePlanning(planning: Planning): EpochMs {
   }
   planning.lastMs = plannedMs(planning);
   const { planner, goals } = planning;
-  planner.setPageSize(pageSizeOf(store.account()?.plan));
-  if (planning.oneOff === null) planner.setDay(parts.day(), planning.lastMs);
-  if (goals.backfill !== null) planner.restBackfill(goals.backfill.freeAtMs(planning.lastMs));
+  setPageSize(planner, pageSizeOf(store.account()?.plan));
+  if (planning.oneOff === null) setDay(planner, parts.day(), planning.lastMs);
+  if (goals.backfill !== null) planner.backfillRestMs = goals.backfill.freeAtMs(planning.lastMs);
   return planning.lastMs;
 }
 
@@ -205,12 +214,12 @@ export function setRest(planning: Planning, rest: Rest | null): void {
  */
 export function enterStream(planning: Planning, kind: WholeStream, offMs: EpochMs | null): void {
   const { planner, oneOff } = planning;
-  if (offMs !== null) planner.turnOff(kind, offMs);
+  if (offMs !== null) turnOff(planner, kind, offMs);
   else if (kind === 'devices' && oneOff === null) enterDevices(planning);
-  else if (kind !== 'devices') planner.noteStreamRead(kind, plannedMs(planning));
+  else if (kind !== 'devices') noteStreamRead(planner, kind, plannedMs(planning));
   if (oneOff === null || kind === 'account') return;
   // A stream that is read once is finished, even if it could not be read.
-  planner.turnOff(kind, Number.POSITIVE_INFINITY);
+  turnOff(planner, kind, Number.POSITIVE_INFINITY);
   planning.oneOff = { ...oneOff, streams: oneOff.streams.filter((each) => each !== kind) };
   if (kind === 'devices') enterGoal(planning);
 }
@@ -221,9 +230,8 @@ export function enterStream(planning: Planning, kind: WholeStream, offMs: EpochM
  * @param isOff whether the stream is off: the key may have the scope by now.
  */
 export function requestStream(planning: Planning, kind: WholeStream | 'telemetry', isOff: boolean): void {
-  const { planner } = planning;
-  if (isOff) planner.turnOff(kind, plannedMs(planning));
-  if (kind !== 'telemetry') planner.requestNow(kind);
+  if (isOff) turnOff(planning.planner, kind, plannedMs(planning));
+  if (kind !== 'telemetry') requestNow(planning.planner, kind);
   planning.wakeUp.notify();
 }
 
@@ -254,7 +262,7 @@ function enterDevices(planning: Planning, isFresh = true): void {
   for (const deviceId of [...named].filter((each) => ids.has(each))) reopenDevice(planning, deviceId);
   const now = { nowMs: serverClock.nowMs(), polls: parts.context.settings.polls };
   const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
-  planner.noteDevicesListed(listed, now.nowMs);
+  noteDevicesListed(planner, listed, now.nowMs);
   planning.wakeUp.notify();
 }
 
@@ -276,7 +284,7 @@ function enterDevice(planning: Planning, deviceId: string): void {
   const { newestMs, coveredToMs, liveGap } = now.view;
   const { store } = parts.context;
   const newestNs = store.newestNs(deviceId);
-  planner.noteDeviceStored(deviceId, {
+  noteDeviceStored(planner.devices, deviceId, {
     liveGap,
     newestMs: newestNs === null ? newestMs : Math.max(newestMs ?? 0, nsToMs(newestNs)),
     // The covered range ends the grace period before the device was last polled.
@@ -290,7 +298,7 @@ function enterDevice(planning: Planning, deviceId: string): void {
 /** Removes a device that is gone or was removed: it is no longer polled. */
 export function removeDevice(planning: Planning, deviceId: string): void {
   planning.polled.delete(deviceId);
-  planning.planner.noteDeviceLeft(deviceId);
+  noteDeviceLeft(planning.planner, deviceId);
 }
 
 /**
@@ -343,7 +351,7 @@ export function reopenDevice(planning: Planning, deviceId: string): void {
   const isOwn = oneOff === null && viewDevice(planning, deviceId) !== null;
   for (const lane of HISTORY_LANES) {
     if (goals[lane] === null && !(isOwn && lane === 'first-history')) continue;
-    planner.setOpenHistory(lane, deviceId, openHistoryIn(planning, lane, deviceId));
+    setOpenHistory(planner.histories[lane], deviceId, openHistoryIn(planning, lane, deviceId));
   }
 }
 
@@ -352,10 +360,10 @@ export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): 
   const { planner, polled, goals } = planning;
   const before = goals[lane];
   goals[lane] = goal;
-  if (lane === 'backfill') planner.restBackfill(Number.NEGATIVE_INFINITY);
+  if (lane === 'backfill') planner.backfillRestMs = Number.NEGATIVE_INFINITY;
   for (const deviceId of polled) {
     if (before?.covers(deviceId) !== true && goal?.covers(deviceId) !== true) continue;
-    planner.setOpenHistory(lane, deviceId, openHistoryIn(planning, lane, deviceId));
+    setOpenHistory(planner.histories[lane], deviceId, openHistoryIn(planning, lane, deviceId));
   }
   planning.wakeUp.notify();
 }
@@ -364,7 +372,7 @@ export function setGoal(planning: Planning, lane: GoalLane, goal: Goal | null): 
 export function noteBooked(planning: Planning, purpose: Purpose): void {
   const nowMs = plannedMs(planning);
   if (purpose.lane === 'backfill') planning.goals.backfill?.noteSent(nowMs);
-  planning.planner.noteRequestBooked(purpose, nowMs);
+  noteRequestBooked(planning.planner, purpose, nowMs);
 }
 
 /** Records that a page was committed, whichever part of the program requested it. */
@@ -387,7 +395,7 @@ export function endRests(planning: Planning, deviceIds: readonly string[], reaso
   const { parts, planner, wakeUp } = planning;
   for (const deviceId of deviceIds) {
     liftGaps(parts.context, deviceId, reason);
-    planner.endRest(deviceId);
+    endRest(planner, deviceId);
     reopenDevice(planning, deviceId);
   }
   if (deviceIds.length > 0) wakeUp.notify();
@@ -414,10 +422,10 @@ function rereadAccount(planning: Planning, everyMs: number): void {
 }
 
 /** Compares the demand with the quota and reports a change. */
-export function checkDemand({ parts, planner, demand }: Planning): void {
+export function checkDemand({ parts, planner: { devices }, demand }: Planning): void {
   const settings = plannerSettings(parts);
   const alertRequests = alertPollRequests(openAlertsOf(parts.context.store), settings.pageSize);
-  demand.check({ settings, rates: () => planner.rates(), alertRequests, othersPerDay: parts.day().others ?? 0 });
+  demand.check({ settings, rates: () => ratesOf(devices), alertRequests, othersPerDay: parts.day().others ?? 0 });
 }
 
 /** Returns the planner's settings as they are now. */

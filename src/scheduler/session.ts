@@ -27,6 +27,7 @@ import { wantedNow } from '../ingest/wanted-range.ts';
 import { noteAccepted, noteFailed, noteRead, noteRefused, noteStreamFailed, noteWorked } from './api-state.ts';
 import { writeCoveragePoints } from './coverage-points.ts';
 import { type DispatchParts, followPlan, surviveFault, waitForRoom } from './dispatch.ts';
+import { setReread } from './planner.ts';
 import type { StreamDecision } from './planner-types.ts';
 import { beginOneOff, beginPlanning, checkDemand, ONE_OFF_REST_MS, type OneOff } from './planning.ts';
 
@@ -221,7 +222,7 @@ export async function runOneOff(
   const rereading = createEmptyChecks(context);
   if (alone.lane === 'first-history') {
     rereading.refresh(false);
-    planning.planner.setReread(rereading.isDue(), rereading.isOwed());
+    setReread(planning.planner, rereading.isDue(), rereading.isOwed());
   }
   return await followPlan({ ...parts, rereading, readStream: readStream(parts) }, signal);
 }
@@ -295,7 +296,7 @@ async function runRereads(
   const step = (): number => {
     // While the quota is short, a reread never gets a turn, and checking every device would be wasted.
     rereading.refresh(planning.rest?.reason === 'idle');
-    planning.planner.setReread(rereading.isDue(), rereading.isOwed());
+    setReread(planning.planner, rereading.isDue(), rereading.isOwed());
     planning.wakeUp.notify();
     return REREAD_REST_MS;
   };

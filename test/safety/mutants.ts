@@ -528,8 +528,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'app/hooks.ts',
-        find: 'planned().planning.planner.nextReadingMs(deviceId)',
-        replace: 'planned().planning.planner.nextReadingMs(deviceId) && null',
+        find: 'nextDeviceReadingMs(planned().planning.planner.devices, deviceId)',
+        replace: 'nextDeviceReadingMs(planned().planning.planner.devices, deviceId) && null',
       },
     ],
   },
@@ -814,8 +814,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'scheduler/planning.ts',
-        find: '    liftGaps(parts.context, deviceId, reason);\n    planner.endRest(deviceId);\n',
-        replace: '    void [liftGaps, parts, planner, reason];\n',
+        find: '    liftGaps(parts.context, deviceId, reason);\n    endRest(planner, deviceId);\n',
+        replace: '    void [liftGaps, endRest, parts, planner, reason];\n',
       },
     ],
   },

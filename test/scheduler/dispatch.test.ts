@@ -1,17 +1,17 @@
 /**
- * The dispatch loop over a scripted planner and scripted tasks: when a task begins, what its end means for the planner,
- * and how the loop ends.
+ * The dispatch loop over a real planner and scripted tasks: when a task begins, what its end means for the planner, and
+ * how the loop ends.
  */
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
-import { createWakeUp } from '../../src/core/async.ts';
 import { ApiFault, type ApiFaultKind } from '../../src/core/faults.ts';
 import { MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createOutageWatch } from '../../src/ingest/outage.ts';
-import { createApiState } from '../../src/scheduler/api-state.ts';
 import { type DispatchParts, followPlan } from '../../src/scheduler/dispatch.ts';
-import type { Decision, Planner, Rest } from '../../src/scheduler/planner-types.ts';
-import { createVirtualClock } from '../support/virtual-clock.ts';
+import { requestNow } from '../../src/scheduler/planner.ts';
+import { beginOneOff } from '../../src/scheduler/planning.ts';
+import { WHOLE_STREAMS } from '../../src/scheduler/streams.ts';
+import { scratchStore } from '../store/support.ts';
+import { createSessionWorld, listBefore } from './session-world.ts';
 
 /** The course of one task: after `ms` it fails with an error, or is done. */
 interface Script {
@@ -20,6 +20,7 @@ interface Script {
 }
 
 interface Life {
+  /** The first tasks of the streams, in the order of {@link WHOLE_STREAMS}. A task after a failure is done at once. */
   readonly scripts: readonly Script[];
   readonly concurrency?: number;
   /** When the state is full, in ms of the clock. */
@@ -32,7 +33,7 @@ interface Life {
   readonly stopMs?: number;
 }
 
-/** One run of the loop: its tasks, the calls to the planner about them, and how it ended. */
+/** One run of the loop: its tasks, those whose result the planner does not have, and how it ended. */
 async function live({
   scripts,
   concurrency = 4,
@@ -41,54 +42,24 @@ async function live({
   isTurnSure,
   stopMs,
 }: Life) {
-  const clock = createVirtualClock(0);
+  using state = scratchStore();
+  listBefore(state, []);
+  const { clock, context: usual, planning, parts } = createSessionWorld(state);
+  const requested = WHOLE_STREAMS.slice(0, scripts.length);
+  beginOneOff(planning, { lane: 'first-history', goal: null, streams: requested });
+  for (const kind of requested) requestNow(planning.planner, kind);
   const log: string[] = [];
-  const results: [number, string][] = [];
-  const decisions: Decision[] = scripts.map(() => ({ kind: 'alerts', lane: 'alerts' }));
-  const waiting = [...decisions];
-  const current: { index: number } = { index: -1 };
-  let answered = -1;
-  const rest: Rest = { kind: 'rest', untilMs: Number.POSITIVE_INFINITY, reason: 'idle' };
-  const planner: Partial<Planner> = {
-    takeNext: () => waiting[0] ?? rest,
-    noteBegan: (decision) => {
-      current.index = decisions.indexOf(decision);
-      log.push(`${current.index} begins ${clock.monoMs()}`);
-      waiting.shift();
-    },
-    noteStreamRead: () => void results.push([answered, 'done']),
-    noteDecisionFailed: (decision, { isOwn }) =>
-      void results.push([decisions.indexOf(decision), `failed, own: ${isOwn}`]),
-    turnOff: () => {},
-    setPageSize: () => {},
-    setDay: () => {},
-  };
-  const outage = createOutageWatch({ clock, random: () => 0.5, observe: () => {} });
   const context = {
-    clock,
-    serverClock: { nowMs: clock.nowMs },
-    store: { account: () => null },
-    settings: { concurrency },
+    ...usual,
+    settings: { ...usual.settings, concurrency },
     checkSpace: () => ({ ok: clock.monoMs() < fullFromMs }),
     noteStateFull: () => log.push('state full'),
-    answeredAtMs: outage.answeredAtMs,
   };
-  const wakeUp = createWakeUp(clock);
-  const planning = {
-    parts: { context, day: () => ({}) },
-    wakeUp,
-    rested: createWakeUp(clock),
-    goals: { 'first-history': null, backfill: null },
-    planner,
-    asked: new Set(),
-    oneOff: null,
-    lastMs: 0,
-    isWithdrawn: false,
-    rest: null,
-  };
-  const readStream: DispatchParts['readStream'] = async (_kind, signal) => {
-    const { index } = current;
-    const { ms, error } = scripts[index] ?? { ms: 0 };
+  const waiting = scripts.map((script) => [script]);
+  const readStream: DispatchParts['readStream'] = async (kind, signal) => {
+    const index = WHOLE_STREAMS.indexOf(kind);
+    log.push(`${index} begins ${clock.monoMs()}`);
+    const { ms, error } = waiting[index]?.shift() ?? { ms: 0 };
     try {
       await clock.sleep(ms, signal);
     } catch (reason) {
@@ -96,21 +67,20 @@ async function live({
       throw reason;
     }
     if (error !== undefined) throw error;
-    answered = index;
     return true;
   };
   const pulse = { beat: () => {}, rest: () => void log.push(`rests ${clock.monoMs()}`) };
-  const apiState = createApiState({ observe: () => {}, serverNowMs: clock.nowMs, monoMs: clock.monoMs });
   const waitUntilTurn = async (signal: AbortSignal): Promise<void> =>
     await clock.sleep(turnMs, isTurnSure ? undefined : signal);
   const reportedRests: number[] = [];
-  const own = { scanner: {}, rereading: {}, onRest: () => void reportedRests.push(clock.monoMs()) };
-  const parts = { context, planning, apiState, outage, waitUntilTurn, pulse, readStream, ...own };
+  const onRest = (): void => void reportedRests.push(clock.monoMs());
   const stop = new AbortController();
   if (stopMs !== undefined) void clock.sleep(stopMs).then(() => stop.abort(new Error('stopped')));
-  const end = followPlan(parts as unknown as DispatchParts, stop.signal);
+  const scripted = { ...parts, context, waitUntilTurn, pulse, readStream, onRest };
+  const end = followPlan(scripted as unknown as DispatchParts, stop.signal);
   const error = await end.catch((reason: unknown) => (reason as Error).message);
-  return { error, endedMs: clock.monoMs(), log, results, reportedRests };
+  const underWay = WHOLE_STREAMS.flatMap((kind, index) => (planning.planner.streams[kind].isUnderWay ? [index] : []));
+  return { error, endedMs: clock.monoMs(), log, underWay, reportedRests, planner: planning.planner };
 }
 
 const fault = (kind: ApiFaultKind, message: string): ApiFault => new ApiFault(kind, message, { request: 'GET /x' });
@@ -123,10 +93,10 @@ test('a rest is reported when nothing is due, and not while there is more to beg
 
 describe('a task that ends the session', () => {
   test('aborts the tasks beside it, and they return no result', async () => {
-    const { error, endedMs, log, results } = await live({
+    const { error, endedMs, log, underWay } = await live({
       scripts: [{ ms: MINUTE_MS }, { ms: 50, error: REFUSED }, { ms: MINUTE_MS }],
     });
-    expect({ error, endedMs, results }).toEqual({ error: 'refused', endedMs: 50, results: [] });
+    expect({ error, endedMs, underWay }).toEqual({ error: 'refused', endedMs: 50, underWay: [0, 1, 2] });
     expect(log.slice(3)).toEqual(['0 aborted 50: refused', '2 aborted 50: refused', 'rests 50']);
   });
 
@@ -186,8 +156,8 @@ describe('the outer signal', () => {
     ['while tasks are under way', [{ ms: MINUTE_MS }, { ms: MINUTE_MS }]],
     ['while nothing is due', []],
   ])('ends the loop with its reason, %s', async (_when, scripts) => {
-    const { error, endedMs, log, results } = await live({ scripts, stopMs: 100 });
-    expect({ error, endedMs, results }).toEqual({ error: 'stopped', endedMs: 100, results: [] });
+    const { error, endedMs, log, underWay } = await live({ scripts, stopMs: 100 });
+    expect({ error, endedMs, underWay }).toEqual({ error: 'stopped', endedMs: 100, underWay: [...scripts.keys()] });
     expect(log.filter((line) => line.includes('aborted'))).toEqual(
       scripts.map((_script, index) => `${index} aborted 100: stopped`),
     );
@@ -200,25 +170,16 @@ describe('the outer signal', () => {
   });
 });
 
-test('each decision returns to the planner as exactly one result', async () => {
-  const { error, results, log } = await live({
-    concurrency: 2,
-    scripts: [
-      { ms: 30 },
-      { ms: 10, error: fault('malformed', 'odd') },
-      { ms: 10, error: new StateFullError('full', null, 1) },
-      { ms: 20 },
-    ],
-    stopMs: 10 * MINUTE_MS,
+describe('each decision returns to the planner', () => {
+  test.each<[string, Error, readonly string[]]>([
+    ['the state was full', new StateFullError('full', null, 1), ['state full', '2 begins 30']],
+    ['the service failed', fault('malformed', 'odd'), ['2 begins 7530']],
+  ])('and its stream does not rest if %s', async (_why, error, afterwards) => {
+    const scripts = [{ ms: 25 }, { ms: 20 }, { ms: 10, error }];
+    const { underWay, planner, log } = await live({ concurrency: 2, scripts, stopMs: 10 * MINUTE_MS });
+    expect([underWay, planner.streams.devices.failures]).toEqual([[], 0]);
+    expect(log).toEqual(['0 begins 0', '1 begins 0', '2 begins 20', ...afterwards, 'rests 600000']);
   });
-  expect(error).toBe('stopped');
-  expect(results.toSorted()).toEqual([
-    [0, 'done'],
-    [1, 'failed, own: false'],
-    [2, 'failed, own: false'],
-    [3, 'done'],
-  ]);
-  expect(log.filter((line) => line.includes('begins'))).toHaveLength(4);
 });
 
 test('no more tasks are under way than the settings allow', async () => {

@@ -17,6 +17,7 @@ import {
   removeHistory,
   setOpenHistory,
 } from '../../src/scheduler/history-queue.ts';
+import { figuresOf } from '../../src/scheduler/planner.ts';
 import { createWorld, evenDevice } from './planner-world.ts';
 
 function pickAt(queue: HistoryQueue, nowMs: number): HistoryPick | null {
@@ -51,7 +52,7 @@ describe('history', () => {
     expect(history.filter(({ recency }) => recency === 'week')).toHaveLength(6 * 50);
     const firstWeek = history.filter(({ recency }) => recency === 'week').slice(0, 50);
     expect(new Set(firstWeek.map(({ deviceId }) => deviceId)).size).toBe(50);
-    expect(world.planner.figures().openHistoryMs).toEqual(NOTHING_OPEN);
+    expect(figuresOf(world.planner).openHistoryMs).toEqual(NOTHING_OPEN);
   });
 
   test('a first history comes before a backfill', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { OpenHistory } from '../../src/scheduler/history-queue.ts';
+import { noteBegan, plannerDaySupply, setDay, setReread, takeDecision } from '../../src/scheduler/planner.ts';
 import { NARROW_RESERVES, RESERVED_LANES, USUAL_RESERVES } from '../../src/scheduler/reserves.ts';
 import { createWorld, evenDevice, type Made, newestOf } from './planner-world.ts';
 
@@ -42,10 +43,10 @@ describe('no lane starves', () => {
     '%s: each lane with work gets its reserve and waits no longer than its reciprocal',
     (_, reserves, intervalMs, budget) => {
       const world = busyWorld(300, intervalMs);
-      if (budget !== null) world.planner.setDay({ limit: budget / 0.8, budget, spent: 0, others: null }, 0);
+      if (budget !== null) setDay(world.planner, { limit: budget / 0.8, budget, spent: 0, others: null }, 0);
       const days = budget === null ? 1 : 4;
       const made = world.run({ fromMs: 0, untilMs: days * DAY_MS, everyMs: 30 * SECOND_MS });
-      expect(world.planner.daySupply(days * DAY_MS).backfillReserve).toBe(reserves.backfill);
+      expect(plannerDaySupply(world.planner, days * DAY_MS).backfillReserve).toBe(reserves.backfill);
       for (const lane of RESERVED_LANES) {
         const count = made.filter((each) => laneOf(each) === lane).length;
         expect(count, lane).toBeGreaterThanOrEqual(Math.floor(made.length * reserves[lane] * 0.9) - 2);
@@ -76,7 +77,7 @@ test.each([400, 800, 1200, 1440])(
     const intervalMs = 17 * MINUTE_MS;
     const world = createWorld([evenDevice('only', { intervalMs })]);
     world.storeUpTo('only', 0);
-    world.planner.setDay({ limit: budget / 0.8, budget, spent: budget / 2, others: null }, 0);
+    setDay(world.planner, { limit: budget / 0.8, budget, spent: budget / 2, others: null }, 0);
     const made = world.run({ fromMs: 0, untilMs: 6 * HOUR_MS });
     const polls = newestOf(made).map(({ atMs }) => atMs);
     expect(polls.length, 'a poll for each reading').toBeGreaterThanOrEqual((6 * HOUR_MS) / intervalMs - 2);
@@ -95,7 +96,7 @@ test('devices that were never polled wait for no history where the list does not
     world.storeUpTo(deviceId, -HOUR_MS);
     world.open('first-history', deviceId, MUCH);
   }
-  world.planner.setDay({ limit: 5000, budget: 4000, spent: 0, others: null }, 0);
+  setDay(world.planner, { limit: 5000, budget: 4000, spent: 0, others: null }, 0);
   const made = newestOf(world.run({ fromMs: 0, untilMs: HOUR_MS }));
   const firstMs = fresh.map((device) => made.find(({ deviceId }) => deviceId === device.deviceId)?.atMs ?? Infinity);
   expect(Math.max(...firstMs)).toBeLessThan(5 * MINUTE_MS);
@@ -108,7 +109,7 @@ describe('spare quota', () => {
       world.storeUpTo(deviceId, 0);
       world.open('first-history', deviceId, MUCH);
     }
-    world.planner.setDay({ limit: 25_000, budget: 20_000, spent: 0, others: null }, 0);
+    setDay(world.planner, { limit: 25_000, budget: 20_000, spent: 0, others: null }, 0);
     const made = world.run({ fromMs: 0, untilMs: DAY_MS });
     const share = (lane: Lane): number => made.filter(({ decision }) => decision.lane === lane).length;
     expect(share('live')).toBeGreaterThan(2 * 1400 * 0.98);
@@ -120,23 +121,23 @@ describe('spare quota', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
     world.storeUpTo('a', 0);
     world.open('backfill', 'a', { day: 0, week: 0, rest: 3 * DAY_MS });
-    world.planner.setReread(true, false);
+    setReread(world.planner, true, false);
     const made = world.run({ fromMs: 0, untilMs: MINUTE_MS });
     const kinds = made.map(({ decision }) => decision.kind);
     expect(kinds.filter((kind) => kind === 'reread')).toHaveLength(1);
     expect(kinds.indexOf('reread')).toBeGreaterThan(kinds.lastIndexOf('history'));
-    world.planner.setReread(true, false);
-    const decision = world.planner.takeNext(MINUTE_MS - 1);
+    setReread(world.planner, true, false);
+    const decision = takeDecision(world.planner, MINUTE_MS - 1);
     if (decision.kind === 'rest') throw new Error('there is something to read again');
-    world.planner.noteBegan(decision, MINUTE_MS - 1);
-    expect(world.planner.takeNext(MINUTE_MS - 1).kind, 'it is under way').toBe('rest');
+    noteBegan(world.planner, decision, MINUTE_MS - 1);
+    expect(takeDecision(world.planner, MINUTE_MS - 1).kind, 'it is under way').toBe('rest');
   });
 
   test('a due reread has the reserve of idle polls where the quota is short', () => {
     const made = (isOwed: boolean): number => {
       const world = busyWorld(300, 10 * SECOND_MS);
-      world.planner.setDay({ limit: 1000, budget: 800, spent: 0, others: null }, 0);
-      world.planner.setReread(true, isOwed);
+      setDay(world.planner, { limit: 1000, budget: 800, spent: 0, others: null }, 0);
+      setReread(world.planner, true, isOwed);
       const run = world.run({ fromMs: 0, untilMs: DAY_MS, everyMs: 30 * SECOND_MS });
       return run.filter(({ decision }) => decision.kind === 'reread').length;
     };

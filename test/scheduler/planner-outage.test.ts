@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
+import { noteDeviceStored } from '../../src/scheduler/device-queue.ts';
+import {
+  noteDeviceLeft,
+  noteDevicesListed,
+  noteStreamRead,
+  requestNow,
+  takeDecision,
+  turnOff,
+} from '../../src/scheduler/planner.ts';
 import { type Decision, purposeOf } from '../../src/scheduler/planner-types.ts';
 import { countOf, createWorld, evenDevice, newestOf, SILENT } from './planner-world.ts';
 
@@ -57,8 +66,8 @@ describe('after a failure', () => {
     const rate = { intervalMs: 10 * MINUTE_MS, deviationMs: 0 };
     const nowMs = 10 * HOUR_MS;
     const hold = (deviceId: string, newestMs: number): void => {
-      world.planner.noteDeviceStored(deviceId, { newestMs, polledMs: nowMs, rate });
-      world.planner.noteDevicesListed([{ deviceId, seenMs: newestMs, isActive: true }], nowMs);
+      noteDeviceStored(world.planner.devices, deviceId, { newestMs, polledMs: nowMs, rate });
+      noteDevicesListed(world.planner, [{ deviceId, seenMs: newestMs, isActive: true }], nowMs);
     };
     for (let index = 0; index < 300; index += 1) hold(`old${index}`, HOUR_MS);
     hold('paused', nowMs - HOUR_MS);
@@ -95,8 +104,8 @@ describe('devices come and go', () => {
     const world = createWorld([evenDevice('back', { intervalMs: MINUTE_MS })]);
     const tail = { newestMs: 0, polledMs: 0, rate: { intervalMs: MINUTE_MS, deviationMs: 0 } };
     for (const deviceId of ['left', 'back']) {
-      world.planner.noteDeviceStored(deviceId, tail);
-      world.planner.noteDeviceLeft(deviceId);
+      noteDeviceStored(world.planner.devices, deviceId, tail);
+      noteDeviceLeft(world.planner, deviceId);
     }
     world.storeUpTo('back', HOUR_MS);
     const made = world.run({ fromMs: HOUR_MS, untilMs: 9 * HOUR_MS });
@@ -106,24 +115,24 @@ describe('devices come and go', () => {
 
   test('a paused device is polled only after a hint or at its idle poll', () => {
     const world = createWorld([]);
-    world.planner.noteDeviceStored('paused', {
+    noteDeviceStored(world.planner.devices, 'paused', {
       newestMs: 0,
       polledMs: 0,
       rate: { intervalMs: MINUTE_MS, deviationMs: 0 },
     });
-    world.planner.noteDevicesListed([{ deviceId: 'paused', seenMs: 0, isActive: false }], 1);
+    noteDevicesListed(world.planner, [{ deviceId: 'paused', seenMs: 0, isActive: false }], 1);
     const quiet = world.run({ fromMs: 2, untilMs: 5 * HOUR_MS });
     expect(newestOf(quiet)).toEqual([]);
-    world.planner.noteDevicesListed([{ deviceId: 'paused', seenMs: HOUR_MS, isActive: false }], 5 * HOUR_MS);
-    world.planner.noteStreamRead('alerts', 5 * HOUR_MS);
-    world.planner.noteStreamRead('account', 5 * HOUR_MS);
-    expect(world.planner.takeNext(5 * HOUR_MS)).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'paused' });
+    noteDevicesListed(world.planner, [{ deviceId: 'paused', seenMs: HOUR_MS, isActive: false }], 5 * HOUR_MS);
+    noteStreamRead(world.planner, 'alerts', 5 * HOUR_MS);
+    noteStreamRead(world.planner, 'account', 5 * HOUR_MS);
+    expect(takeDecision(world.planner, 5 * HOUR_MS)).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'paused' });
   });
 
   test('a stream that is off is tried again later, and the others continue', () => {
     const world = createWorld([evenDevice('a', { intervalMs: MINUTE_MS })]);
-    world.planner.turnOff('telemetry', HOUR_MS);
-    world.planner.turnOff('alerts', HOUR_MS);
+    turnOff(world.planner, 'telemetry', HOUR_MS);
+    turnOff(world.planner, 'alerts', HOUR_MS);
     const kinds = new Set(world.run({ fromMs: 0, untilMs: HOUR_MS }).map(({ decision }) => decision.kind));
     expect([...kinds].toSorted()).toEqual(['account', 'devices']);
     const after = new Set(
@@ -135,7 +144,7 @@ describe('devices come and go', () => {
   test('a requested stream is due now, once', () => {
     const world = createWorld([]);
     world.run({ fromMs: 0, untilMs: 10 * MINUTE_MS });
-    world.planner.requestNow('account');
+    requestNow(world.planner, 'account');
     const made = world.run({ fromMs: 10 * MINUTE_MS, untilMs: 20 * MINUTE_MS });
     expect(made.filter(({ decision }) => decision.kind === 'account')).toHaveLength(1);
   });

@@ -3,10 +3,21 @@
  */
 
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
-import { createPlannerState } from '../../src/scheduler/decide.ts';
-import type { OpenHistory } from '../../src/scheduler/history-queue.ts';
-import { createPlanner } from '../../src/scheduler/planner.ts';
-import { type Decision, type Planner, type PlannerSettings, purposeOf } from '../../src/scheduler/planner-types.ts';
+import { createPlannerState, type PlannerState } from '../../src/scheduler/decide.ts';
+import { noteDeviceStored } from '../../src/scheduler/device-queue.ts';
+import { type OpenHistory, setOpenHistory } from '../../src/scheduler/history-queue.ts';
+import {
+  noteBegan,
+  noteDecisionFailed,
+  noteDevicesListed,
+  noteHistoryCommitted,
+  notePollCommitted,
+  noteRequestBooked,
+  noteStreamRead,
+  setReread,
+  takeDecision,
+} from '../../src/scheduler/planner.ts';
+import { type Decision, type PlannerSettings, purposeOf } from '../../src/scheduler/planner-types.ts';
 import { PAGE, SETTINGS } from '../bench/planner/clients.ts';
 import type { Device } from '../bench/planner/fleet.ts';
 import { type StoredReadings, storedFrom, takePage } from '../bench/planner/stored-readings.ts';
@@ -49,7 +60,7 @@ export interface Made {
 }
 
 export interface World {
-  readonly planner: Planner;
+  readonly planner: PlannerState;
   /** Reports the stored data of a device: all up to `atMs`, when it was polled. */
   storeUpTo(deviceId: string, atMs: number): void;
   open(lane: 'first-history' | 'backfill', deviceId: string, open: OpenHistory): void;
@@ -63,7 +74,7 @@ export interface World {
 
 /** A page of history covers a day of it. */
 export function createWorld(devices: readonly WorldDevice[], settings: Partial<PlannerSettings> = {}): World {
-  const planner = createPlanner(createPlannerState({ ...SETTINGS, ...settings }));
+  const planner = createPlannerState({ ...SETTINGS, ...settings });
   const allStored = new Map<string, StoredReadings>();
   const histories = { 'first-history': new Map<string, OpenHistory>(), backfill: new Map<string, OpenHistory>() };
   const byId = new Map(devices.map((device) => [device.deviceId, device]));
@@ -82,7 +93,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
     listing = listed < devices.length ? { decision, listed } : null;
     if (listing !== null) return;
     const all = devices.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
-    planner.noteDevicesListed(all, nowMs);
+    noteDevicesListed(planner, all, nowMs);
   };
   const answer = (decision: Decision, nowMs: number): number => {
     if (decision.kind === 'poll') {
@@ -91,26 +102,26 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
         givesUp: decision.newestOnly,
         untilMs: decision.untilMs,
       });
-      planner.notePollCommitted(decision, page, nowMs);
+      notePollCommitted(planner, decision, page, nowMs);
       return page.newReadings;
     }
     if (decision.kind === 'history') {
       const queue = histories[decision.lane];
       const open = pageOf(queue.get(decision.deviceId) ?? { day: 0, week: 0, rest: 0 }, decision.recency);
       queue.set(decision.deviceId, open);
-      planner.noteHistoryCommitted(decision, open);
+      noteHistoryCommitted(planner, decision, open);
     } else if (decision.kind === 'devices') {
       listPage(decision, nowMs);
-    } else if (decision.kind === 'reread') planner.setReread(false, false);
-    else planner.noteStreamRead(decision.kind, nowMs);
+    } else if (decision.kind === 'reread') setReread(planner, false, false);
+    else noteStreamRead(planner, decision.kind, nowMs);
     return 0;
   };
   const make = (decision: Decision, fate: Fate, atMs: number): Made => {
-    if (listing === null) planner.noteBegan(decision, atMs);
-    planner.noteRequestBooked(purposeOf(decision), atMs);
+    if (listing === null) noteBegan(planner, decision, atMs);
+    noteRequestBooked(planner, purposeOf(decision), atMs);
     if (fate !== 'answered') listing = null;
     if (fate === 'answered') return { atMs, decision, fate, newReadings: answer(decision, atMs) };
-    planner.noteDecisionFailed(decision, { isOwn: fate === 'failed' }, atMs);
+    noteDecisionFailed(planner, decision, fate === 'failed', atMs);
     return { atMs, decision, fate, newReadings: 0 };
   };
 
@@ -120,7 +131,7 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
       const device = storedOf(deviceId).device;
       const newest = device.newestAt(atMs);
       allStored.set(deviceId, storedFrom(device, atMs, newest));
-      planner.noteDeviceStored(deviceId, {
+      noteDeviceStored(planner.devices, deviceId, {
         newestMs: device.timeOf(newest),
         polledMs: atMs,
         rate: { intervalMs: device.intervalMs, deviationMs: 0 },
@@ -128,13 +139,13 @@ export function createWorld(devices: readonly WorldDevice[], settings: Partial<P
     },
     open(lane, deviceId, open) {
       histories[lane].set(deviceId, open);
-      planner.setOpenHistory(lane, deviceId, open);
+      setOpenHistory(planner.histories[lane], deviceId, open);
     },
     run({ fromMs, untilMs, everyMs = SECOND_MS, fate = () => 'answered' }) {
       const made: Made[] = [];
       let nowMs = fromMs;
       while (nowMs < untilMs) {
-        const decision = listing?.decision ?? planner.takeNext(nowMs);
+        const decision = listing?.decision ?? takeDecision(planner, nowMs);
         if (decision.kind === 'rest') {
           nowMs = Math.max(nowMs + 1, decision.untilMs);
           continue;

@@ -1,6 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DayFigures } from '../../src/scheduler/day-budget.ts';
+import { noteDeviceStored } from '../../src/scheduler/device-queue.ts';
+import {
+  figuresOf,
+  noteBegan,
+  notePollCommitted,
+  noteRequestBooked,
+  plannerDaySupply,
+  setDay,
+  takeDecision,
+} from '../../src/scheduler/planner.ts';
 import { UNKNOWN_RATE } from '../../src/scheduler/report-rate.ts';
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../src/scheduler/reserves.ts';
 import { countOf, createWorld, evenDevice, newestOf, SILENT } from './planner-world.ts';
@@ -48,11 +58,15 @@ describe('which device is polled', () => {
     const world = createWorld(['a', 'b'].map((id) => evenDevice(id, { intervalMs: MINUTE_MS })));
     world.run({ fromMs: 0, untilMs: 10 * SECOND_MS });
     const nowMs = 2 * HOUR_MS;
-    const first = world.planner.takeNext(nowMs);
-    expect(world.planner.takeNext(nowMs), 'asking twice gives the same').toEqual(first);
+    const first = takeDecision(world.planner, nowMs);
+    expect(takeDecision(world.planner, nowMs), 'asking twice gives the same').toEqual(first);
     const given: string[] = [];
-    for (let decision = first; decision.kind !== 'rest' && given.length < 9; decision = world.planner.takeNext(nowMs)) {
-      world.planner.noteBegan(decision, nowMs);
+    for (
+      let decision = first;
+      decision.kind !== 'rest' && given.length < 9;
+      decision = takeDecision(world.planner, nowMs)
+    ) {
+      noteBegan(world.planner, decision, nowMs);
       given.push('deviceId' in decision ? decision.deviceId : decision.kind);
     }
     expect(given.toSorted()).toEqual(['a', 'account', 'alerts', 'b', 'devices']);
@@ -92,11 +106,11 @@ describe('a hint', () => {
     const lying = evenDevice('lies', { intervalMs: 5 * MINUTE_MS, seenAt: () => -DAY_MS });
     const world = createWorld([lying, evenDevice('silent', SILENT)]);
     world.storeUpTo('silent', 0);
-    world.planner.noteDeviceStored('lies', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE });
+    noteDeviceStored(world.planner.devices, 'lies', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE });
     const before = world.run({ fromMs: 0, untilMs: 5 * HOUR_MS });
     expect(countOf(before, 'lies'), 'the list says that it is silent').toBe(0);
     const after = world.run({ fromMs: 5 * HOUR_MS, untilMs: DAY_MS });
-    expect(world.planner.figures().droppedHints).toBe(1);
+    expect(figuresOf(world.planner).droppedHints).toBe(1);
     expect(countOf(after, 'lies'), 'every five minutes from its idle poll on').toBeGreaterThan(17 * 12);
     expect(countOf(after, 'silent'), 'the hint of the other one stands').toBe(0);
   });
@@ -111,7 +125,7 @@ describe('a hint', () => {
     const made = world.run({ fromMs: 5 * MINUTE_MS, untilMs: HOUR_MS });
     expect(countOf(made, 'lies')).toBeGreaterThan(50);
     expect(countOf(made, 'silent')).toBe(0);
-    expect(world.planner.figures().droppedHints).toBe(1);
+    expect(figuresOf(world.planner).droppedHints).toBe(1);
   });
 
   test('of life without readings is trusted three times', () => {
@@ -119,7 +133,7 @@ describe('a hint', () => {
     const world = createWorld([beats]);
     world.storeUpTo('beats', 0);
     const made = world.run({ fromMs: 0, untilMs: DAY_MS });
-    expect(world.planner.figures().droppedHints).toBe(1);
+    expect(figuresOf(world.planner).droppedHints).toBe(1);
     // Then at doubling distances up to the idle poll.
     expect(countOf(made, 'beats')).toBeLessThan(14);
   });
@@ -129,7 +143,7 @@ describe('a hint', () => {
     const world = createWorld([beats]);
     const day = { fromMs: MINUTE_MS, untilMs: DAY_MS };
     world.storeUpTo('beats', 0);
-    world.planner.noteDeviceStored('beats', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE, isSilent: true });
+    noteDeviceStored(world.planner.devices, 'beats', { newestMs: 0, polledMs: 0, rate: UNKNOWN_RATE, isSilent: true });
     const made = world.run(day);
     expect(countOf(made, 'beats')).toBe(0);
     const polls = made.filter(({ decision }) => decision.kind === 'poll');
@@ -145,7 +159,7 @@ describe('a hint', () => {
     const made = world.run({ fromMs: 0, untilMs: DAY_MS });
     expect(countOf(made, 'talks')).toBeGreaterThan(280);
     expect(countOf(made, 'silent')).toBeLessThan(14);
-    expect(world.planner.figures().droppedHints, 'a list that says nothing says nothing wrong').toBe(0);
+    expect(figuresOf(world.planner).droppedHints, 'a list that says nothing says nothing wrong').toBe(0);
   });
 
   test('of a quiet device makes it polled with the next listing', () => {
@@ -153,7 +167,7 @@ describe('a hint', () => {
     const world = createWorld([speaks]);
     // It counts as one of every minute that has fallen silent.
     world.storeUpTo('speaks', 0);
-    world.planner.noteDeviceStored('speaks', {
+    noteDeviceStored(world.planner.devices, 'speaks', {
       newestMs: 0,
       polledMs: 0,
       rate: { intervalMs: MINUTE_MS, deviationMs: 0 },
@@ -181,7 +195,7 @@ test('a device with more than a page stops where the page is full, unless the de
   expect(made[0]?.newReadings, 'one page and something later nothing is found there').toBe(0);
   expect(made[1]?.newReadings, 'and then all').toBeGreaterThanOrEqual(60);
   expect(made.slice(1).every(({ newReadings }) => newReadings > 0)).toBe(true);
-  expect(world.planner.figures().droppedHints).toBe(0);
+  expect(figuresOf(world.planner).droppedHints).toBe(0);
 });
 
 describe('when the quota does not even carry the readings', () => {
@@ -190,14 +204,14 @@ describe('when the quota does not even carry the readings', () => {
   const crowded = () => {
     const world = createWorld(fleet);
     for (const { deviceId } of fleet) world.storeUpTo(deviceId, 0);
-    world.planner.setDay(dayOf(600), 0);
+    setDay(world.planner, dayOf(600), 0);
     return world;
   };
 
   test('every device gets its newest page, in turn, and pages are full', () => {
     const world = crowded();
     world.run({ fromMs: 0, untilMs: 6 * HOUR_MS });
-    expect(world.planner.daySupply(6 * HOUR_MS).backfillReserve).toBe(NARROW_RESERVES.backfill);
+    expect(plannerDaySupply(world.planner, 6 * HOUR_MS).backfillReserve).toBe(NARROW_RESERVES.backfill);
     const asked = newestOf(world.run({ fromMs: 6 * HOUR_MS, untilMs: 2 * DAY_MS }));
     const counts = fleet.map(({ deviceId }) => asked.filter((each) => each.deviceId === deviceId).length);
     expect(Math.min(...counts)).toBeGreaterThan(20);
@@ -214,7 +228,7 @@ describe('when the quota does not even carry the readings', () => {
     const world = createWorld(mixed);
     for (const { deviceId } of mixed) world.storeUpTo(deviceId, 0);
     // A turn of six hours, where pages of the fast ones fill in half an hour and those of the slow ones in three.
-    world.planner.setDay(dayOf(160), 0);
+    setDay(world.planner, dayOf(160), 0);
     world.run({ fromMs: 0, untilMs: DAY_MS });
     const asked = newestOf(world.run({ fromMs: DAY_MS, untilMs: 5 * DAY_MS }));
     const counts = mixed.map(({ deviceId }) => asked.filter((each) => each.deviceId === deviceId).length);
@@ -227,9 +241,9 @@ describe('when the quota does not even carry the readings', () => {
     const last = newestOf(world.run({ fromMs: 0, untilMs: nowMs })).at(-1);
     if (last?.decision.kind !== 'poll') throw new Error('nothing was asked');
     const { decision } = last;
-    world.planner.noteBegan(decision, nowMs);
+    noteBegan(world.planner, decision, nowMs);
     const liveGap = { fromMs: nowMs - 2 * HOUR_MS, toMs: nowMs - HOUR_MS };
-    world.planner.notePollCommitted(decision, { newReadings: 200, instantsMs: [nowMs], liveGap }, nowMs);
+    notePollCommitted(world.planner, decision, { newReadings: 200, instantsMs: [nowMs], liveGap }, nowMs);
     const after = world.run({ fromMs: nowMs, untilMs: nowMs + HOUR_MS });
     expect(countOf(after, decision.deviceId)).toBe(0);
   });
@@ -237,18 +251,18 @@ describe('when the quota does not even carry the readings', () => {
   test('a larger plan ends this', () => {
     const world = crowded();
     world.run({ fromMs: 0, untilMs: DAY_MS });
-    world.planner.setDay(dayOf(40_000), DAY_MS);
-    expect(world.planner.daySupply(DAY_MS).backfillReserve).toBe(USUAL_RESERVES.backfill);
+    setDay(world.planner, dayOf(40_000), DAY_MS);
+    expect(plannerDaySupply(world.planner, DAY_MS).backfillReserve).toBe(USUAL_RESERVES.backfill);
     const asked = newestOf(world.run({ fromMs: DAY_MS, untilMs: 1.5 * DAY_MS }));
     expect(asked.some(({ decision }) => decision.kind === 'poll' && decision.newestOnly)).toBe(false);
   });
 
   test('the wait for the budget of the day is reported', () => {
     const world = crowded();
-    let rest = world.planner.takeNext(0);
+    let rest = takeDecision(world.planner, 0);
     for (let count = 0; rest.kind !== 'rest' && count < 100; count += 1) {
-      world.planner.noteRequestBooked({ lane: 'live', stream: 'telemetry' }, 0);
-      rest = world.planner.takeNext(0);
+      noteRequestBooked(world.planner, { lane: 'live', stream: 'telemetry' }, 0);
+      rest = takeDecision(world.planner, 0);
     }
     expect(rest).toMatchObject({ kind: 'rest', reason: 'day' });
     expect(rest.kind === 'rest' ? rest.untilMs : 0).toBeGreaterThan(0);

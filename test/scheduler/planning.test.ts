@@ -3,9 +3,20 @@
  * doubts about the plan.
  */
 import { describe, expect, test } from 'vitest';
+import { HISTORY_LANES } from '../../src/core/ports.ts';
 import { DAY_NS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import { wantedNow } from '../../src/ingest/wanted-range.ts';
+import { ratesOf } from '../../src/scheduler/device-queue.ts';
 import { createWantedGoal, type Goal } from '../../src/scheduler/goal.ts';
+import { setOpenHistory } from '../../src/scheduler/history-queue.ts';
+import {
+  noteBegan,
+  noteDecisionFailed,
+  noteStreamRead,
+  requestedStreams,
+  takeDecision,
+  turnOff,
+} from '../../src/scheduler/planner.ts';
 import type { Rest } from '../../src/scheduler/planner-types.ts';
 import {
   advancePlanning,
@@ -72,7 +83,7 @@ describe('the start', () => {
     beginPlanning(planning, { areListed: false });
     expect(hasStarted(planning)).toBe(true);
     expect(asked(planning)).toEqual(['a', 'b']);
-    expect(planning.planner.requestedStreams()).toEqual(['devices']);
+    expect(requestedStreams(planning.planner)).toEqual(['devices']);
   });
 
   test.each([true, false])('goes by the device list only if that was read: %s', (areListed) => {
@@ -82,10 +93,10 @@ describe('the start', () => {
     hear();
     beginPlanning(planning, { areListed });
     const { planner } = planning;
-    let decision = planner.takeNext(START_MS);
+    let decision = takeDecision(planner, START_MS);
     while (decision.kind !== 'rest' && decision.kind !== 'poll') {
-      planner.noteBegan(decision, START_MS);
-      decision = planner.takeNext(START_MS);
+      noteBegan(planner, decision, START_MS);
+      decision = takeDecision(planner, START_MS);
     }
     expect(decision).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'a' });
     expect('isToLearn' in decision, 'without a list its page is to show the rate').toBe(!areListed);
@@ -100,9 +111,13 @@ describe('the start', () => {
     beginPlanning(planning, { areListed: true });
     const { planner } = planning;
     const polls: string[] = [];
-    for (let decision = planner.takeNext(START_MS); decision.kind !== 'rest'; decision = planner.takeNext(START_MS)) {
+    for (
+      let decision = takeDecision(planner, START_MS);
+      decision.kind !== 'rest';
+      decision = takeDecision(planner, START_MS)
+    ) {
       if (decision.kind === 'poll') polls.push(`${decision.lane} ${decision.deviceId}`);
-      planner.noteBegan(decision, START_MS);
+      noteBegan(planner, decision, START_MS);
     }
     expect(polls).toEqual(['live on', 'idle-poll off']);
   });
@@ -113,7 +128,7 @@ describe('the start', () => {
     const { goal } = countingGoal('b');
     beginOneOff(planning, { lane: 'first-history', goal, streams: [] });
     expect(asked(planning)).toEqual(['b']);
-    expect(planning.planner.takeNext(advancePlanning(planning))).toEqual({
+    expect(takeDecision(planning.planner, advancePlanning(planning))).toEqual({
       kind: 'history',
       lane: 'first-history',
       deviceId: 'b',
@@ -143,7 +158,7 @@ describe('the present', () => {
     Object.assign(context.serverClock, { nowMs: () => START_MS - HOUR_MS });
     expect(advancePlanning(planning)).toBe(START_MS - HOUR_MS);
     expect(planning.planner).not.toBe(planner);
-    expect(planning.planner.requestedStreams()).toEqual(['alerts']);
+    expect(requestedStreams(planning.planner)).toEqual(['alerts']);
   });
 
   test('begins anew where coverage was taken back, once', () => {
@@ -206,9 +221,13 @@ test('confirmed empty answers of a device prevent a poll for its signs of life a
   beginPlanning(world.planning, { areListed: true });
   const { planner } = world.planning;
   const polled: string[] = [];
-  for (let decision = planner.takeNext(START_MS); decision.kind !== 'rest'; decision = planner.takeNext(START_MS)) {
+  for (
+    let decision = takeDecision(planner, START_MS);
+    decision.kind !== 'rest';
+    decision = takeDecision(planner, START_MS)
+  ) {
     if (decision.kind === 'poll') polled.push(decision.deviceId);
-    planner.noteBegan(decision, START_MS);
+    noteBegan(planner, decision, START_MS);
   }
   expect(polled).toEqual(['b']);
 });
@@ -252,7 +271,7 @@ describe('a stream', () => {
     expect(planning.oneOff?.streams).toEqual(['devices']);
     enterStream(planning, 'devices', START_MS + HOUR_MS);
     expect(planning.oneOff?.streams).toEqual([]);
-    expect(planning.planner.takeNext(advancePlanning(planning) + 10 * MINUTE_MS).kind).toBe('rest');
+    expect(takeDecision(planning.planner, advancePlanning(planning) + 10 * MINUTE_MS).kind).toBe('rest');
   });
 
   test('wakes the loop when a stream is requested', async () => {
@@ -290,8 +309,8 @@ describe('a doubt about the plan', () => {
     const { planning, clock } = createWorld(state);
     beginPlanning(planning, { areListed: true });
     const readAgain = (): boolean => {
-      const isRequested = planning.planner.requestedStreams().includes('account');
-      planning.planner.noteStreamRead('account', plannedMs(planning));
+      const isRequested = requestedStreams(planning.planner).includes('account');
+      noteStreamRead(planning.planner, 'account', plannedMs(planning));
       return isRequested;
     };
     unconfirmed(planning);
@@ -308,34 +327,43 @@ describe('other changes of the plan of requests', () => {
   const GAP = { deviceId: 'a', fromNs: msToNs(START_MS - HOUR_MS), toNs: msToNs(START_MS - 30 * MINUTE_MS) };
   const retryAtMs = START_MS + 5 * MINUTE_MS;
 
-  /** Planning that has begun, with a record of the calls of its planner. */
+  const POLL = { kind: 'poll', lane: 'live', newestOnly: false, untilMs: null } as const;
+
+  /** Planning that has begun; the devices rest, and the planner has a history of them that is covered by now. */
   function begun(state: ReturnType<typeof scratchStore>) {
     const world = createWorld(state);
-    const { planning } = world;
-    beginPlanning(planning, { areListed: true });
-    const calls: string[] = [];
-    planning.planner = {
-      ...planning.planner,
-      endRest: (deviceId) => void calls.push(`lift ${deviceId}`),
-      setOpenHistory: (lane, deviceId, open) => void calls.push(`open ${lane} ${deviceId} ${open.rest}`),
-      turnOff: (stream, untilMs) => void calls.push(`off ${stream} ${untilMs}`),
-      requestNow: (kind) => void calls.push(`requestNow ${kind}`),
-    };
-    return { ...world, calls };
+    beginPlanning(world.planning, { areListed: true });
+    const { planner } = world.planning;
+    for (const deviceId of ['a', 'b']) {
+      noteDecisionFailed(planner, { ...POLL, deviceId }, true, START_MS);
+      setOpenHistory(planner.histories['first-history'], deviceId, { day: 0, week: 0, rest: 1 });
+    }
+    return world;
   }
+
+  const resting = ({ planner }: Planning): string[] =>
+    [...planner.devices.devices.values()]
+      .filter(({ facts }) => facts.restMs > START_MS)
+      .map(({ deviceId }) => deviceId);
+
+  /** The devices with missing history, in each lane, and the oldest part of it. */
+  const missing = ({ planner: { histories } }: Planning): string[] =>
+    HISTORY_LANES.flatMap((lane) =>
+      [...histories[lane].entries.values()].map(({ deviceId, open }) => `${lane} ${deviceId} ${open.rest}`),
+    );
 
   test('a goal without history of its own is opened for a device again, in its lane alone', () => {
     using state = scratchStore();
-    const { planning, calls } = begun(state);
+    const { planning } = begun(state);
     planning.goals.backfill = countingGoal('a').goal;
     reopenDevice(planning, 'a');
     reopenDevice(planning, 'gone');
-    expect(calls).toEqual(['open first-history a 0', 'open backfill a 1000']);
+    expect(missing(planning)).toEqual(['first-history b 1', 'backfill a 1000']);
   });
 
   test('the end of a rest makes a device and its gaps of that reason due', () => {
     using state = scratchStore();
-    const { planning, calls } = begun(state);
+    const { planning } = begun(state);
     const later = { fromNs: GAP.toNs, toNs: GAP.toNs + DAY_NS / 24n };
     state.store.nameGap({ ...GAP, reason: 'unreachable', retryAtMs });
     state.store.nameGap({ ...GAP, ...later, reason: 'page_rejected', retryAtMs });
@@ -344,26 +372,28 @@ describe('other changes of the plan of requests', () => {
       ['unreachable', false],
       ['page_rejected', true],
     ]);
-    expect(calls).toEqual(['lift a', 'open first-history a 0']);
+    expect([resting(planning), missing(planning)]).toEqual([['b'], ['first-history b 1']]);
   });
 
   test('another plan makes rejected ranges due, of each device', () => {
     using state = scratchStore();
-    const { planning, calls } = begun(state);
+    const { planning } = begun(state);
     for (const deviceId of ['a', 'b']) state.store.nameGap({ ...GAP, deviceId, reason: 'page_rejected', retryAtMs });
     notePlanChanged(planning);
     expect(state.store.gaps().some((gap) => gap.retryAtMs > START_MS)).toBe(false);
-    expect(calls.filter((call) => call.startsWith('lift'))).toEqual(['lift a', 'lift b']);
+    expect(resting(planning)).toEqual([]);
   });
 
   test('a new device list is requested from a one-off too, where the list is off', () => {
     using state = scratchStore();
-    const { planning, calls } = begun(state);
+    const { planning } = begun(state);
+    const { streams } = planning.planner;
+    turnOff(planning.planner, 'devices', Number.POSITIVE_INFINITY);
     relistDevices(planning);
-    expect(calls).toEqual(['requestNow devices']);
+    expect(streams.devices).toMatchObject({ isRequested: true, restMs: Number.POSITIVE_INFINITY });
     planning.oneOff = { lane: 'backfill', goal: null, streams: [] };
     relistDevices(planning);
-    expect(calls.slice(1)).toEqual([`off devices ${plannedMs(planning)}`, 'requestNow devices']);
+    expect(streams.devices).toMatchObject({ isRequested: true, restMs: plannedMs(planning) });
   });
 
   test('the demand is compared by the schedules, the rates and the use of others', () => {
@@ -374,6 +404,6 @@ describe('other changes of the plan of requests', () => {
     const parts = { ...planning.parts, day: () => ({ limit: 9, budget: 9, spent: 0, others: 7 }) };
     checkDemand({ ...planning, parts, demand });
     expect(given).toMatchObject([{ othersPerDay: 7, settings: { telemetryMs: MINUTE_MS, share: 0.8 } }]);
-    expect(given[0]?.rates()).toEqual(planning.planner.rates());
+    expect(given[0]?.rates()).toEqual(ratesOf(planning.planner.devices));
   });
 });

@@ -34,6 +34,7 @@ import {
   LOAD_OVER_MS,
   loadPerMs,
 } from '../../scheduler/estimate.ts';
+import { plannerDaySupply } from '../../scheduler/planner.ts';
 import type { Planning } from '../../scheduler/planning.ts';
 
 /** The parts of a device's range that a backfill has covered and not covered; times in ms. */
@@ -191,7 +192,7 @@ function besideMs(parts: EtaParts, { startedMs, tally }: Backfill, left: number)
   const sinceMs = Math.max(startedMs, nowMs - LOAD_OVER_MS);
   const othersPerMs = loadPerMs(othersSince, nowMs) ?? othersSince(sinceMs) / Math.max(MINUTE_MS, nowMs - sinceMs);
   const seen = tally.perMinute();
-  const supply = besideSupply(parts.planning.planner.daySupply(nowMs), {
+  const supply = besideSupply(plannerDaySupply(parts.planning.planner, nowMs), {
     minute: budgets().perMinute,
     seenPerMs: seen === null ? null : seen / MINUTE_MS,
     othersPerMs,

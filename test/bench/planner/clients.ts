@@ -5,10 +5,20 @@
 import { quotaFigures } from '../../../src/api/quota.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import { createPlannerState, type PlannerState } from '../../../src/scheduler/decide.ts';
-import { createPlanner } from '../../../src/scheduler/planner.ts';
+import { noteDeviceStored } from '../../../src/scheduler/device-queue.ts';
+import {
+  figuresOf,
+  noteBegan,
+  noteDecisionFailed,
+  noteDevicesListed,
+  notePollCommitted,
+  noteRequestBooked,
+  noteStreamRead,
+  setDay,
+  takeDecision,
+} from '../../../src/scheduler/planner.ts';
 import {
   type Decision,
-  type Planner,
   type PlannerFigures,
   type PlannerSettings,
   purposeOf,
@@ -64,22 +74,21 @@ export const SETTINGS: PlannerSettings = {
 /** Runs it. All is stored when it begins. */
 export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunOptions): PlannerRun {
   const rate = createRate(service, plan, seed);
-  const state = createPlannerState(SETTINGS);
-  const planner = createPlanner(state);
+  const planner = createPlannerState(SETTINGS);
   const allStored = new Map(fleet.map((device) => [device.deviceId, storedFrom(device, 0, device.newestAt(0))]));
   for (const device of fleet) tellHeld(planner, device);
   const figuresAt = (nowMs: number) => ({
     ...quotaFigures(rate.quota, nowMs).day,
     minuteBudget: quotaFigures(rate.quota, nowMs).minute.budget,
   });
-  planner.setDay(figuresAt(0), 0);
+  setDay(planner, figuresAt(0), 0);
   const instants: number[] = [];
   const deciding = createTiming();
   const telling = createTiming();
   const idleEveryMs = Math.max(MINUTE_MS / (plan.perMinute * SHARE), DAY_MS / (plan.perDay * SHARE));
   let counts = { requests: 0, pages: 0, refused: 0 };
   let byLane: Record<string, number> = {};
-  let before = planner.figures();
+  let before = figuresOf(planner);
   let isCounting = false;
   /** A listing that is under way, and how many devices it has so far. */
   let listing = null as { readonly decision: Decision; readonly listed: number } | null;
@@ -90,7 +99,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     listing = listed < fleet.length ? { decision, listed } : null;
     if (listing !== null) return;
     const all = fleet.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(nowMs), isActive: true }));
-    telling.time(() => planner.noteDevicesListed(all, nowMs));
+    telling.time(() => noteDevicesListed(planner, all, nowMs));
   };
   const answer = (decision: Decision, nowMs: number): void => {
     if (decision.kind === 'poll') {
@@ -98,24 +107,24 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
       if (stored === undefined) throw new Error(`${decision.deviceId} is no device`);
       counts.pages += 1;
       const page = takePage(stored, nowMs, { pageSize: PAGE, givesUp: decision.newestOnly, untilMs: decision.untilMs });
-      telling.time(() => planner.notePollCommitted(decision, page, nowMs));
+      telling.time(() => notePollCommitted(planner, decision, page, nowMs));
     } else if (decision.kind === 'devices') {
       listPage(decision, nowMs);
-    } else if (decision.kind !== 'history' && decision.kind !== 'reread') planner.noteStreamRead(decision.kind, nowMs);
+    } else if (decision.kind !== 'history' && decision.kind !== 'reread') noteStreamRead(planner, decision.kind, nowMs);
   };
   const send = (decision: Decision, nowMs: number): void => {
-    if (listing === null) telling.time(() => planner.noteBegan(decision, nowMs));
-    telling.time(() => planner.noteRequestBooked(purposeOf(decision), nowMs));
+    if (listing === null) telling.time(() => noteBegan(planner, decision, nowMs));
+    telling.time(() => noteRequestBooked(planner, purposeOf(decision), nowMs));
     const { status } = rate.send(nowMs);
     instants.push(nowMs);
     counts.requests += 1;
     byLane[decision.lane] = (byLane[decision.lane] ?? 0) + 1;
-    telling.time(() => planner.setDay(figuresAt(nowMs), nowMs));
+    telling.time(() => setDay(planner, figuresAt(nowMs), nowMs));
     if (status === 200) answer(decision, nowMs);
     else {
       counts.refused += 1;
       listing = null;
-      planner.noteDecisionFailed(decision, { isOwn: false }, nowMs);
+      noteDecisionFailed(planner, decision, false, nowMs);
     }
     telling.next();
   };
@@ -125,7 +134,7 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     for (const stored of allStored.values()) countAnew(stored, nowMs);
     counts = { requests: 0, pages: 0, refused: 0 };
     byLane = {};
-    before = planner.figures();
+    before = figuresOf(planner);
     isCounting = true;
   };
   const rest = ({ untilMs: restMs, reason }: Rest, nowMs: number): number => {
@@ -142,12 +151,12 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     nowMs = rate.freeAtMs(nowMs);
     if (nowMs >= untilMs) break;
     startCounting(nowMs);
-    const decision = listing?.decision ?? deciding.time(() => planner.takeNext(nowMs));
+    const decision = listing?.decision ?? deciding.time(() => takeDecision(planner, nowMs));
     deciding.next();
     if (decision.kind === 'rest') nowMs = rest(decision, nowMs);
     else send(decision, nowMs);
   }
-  const figures = planner.figures();
+  const figures = figuresOf(planner);
   return {
     ...resultOf([...allStored.values()], counts, { fromMs, untilMs }),
     figures,
@@ -158,15 +167,15 @@ export function runPlanner({ fleet, service, plan, fromMs, untilMs, seed }: RunO
     deciding: deciding.end(),
     telling: telling.end(),
     idleMs,
-    stepsPerDecision: stepsIn(state) / Math.max(1, deciding.end().count),
+    stepsPerDecision: stepsIn(planner) / Math.max(1, deciding.end().count),
   };
 }
 
 /** Reports the stored data of a device: its newest reading, as of now, and the rate of the last ones. */
-export function tellHeld(planner: Planner, device: Device): void {
+export function tellHeld(planner: PlannerState, device: Device): void {
   const newest = device.newestAt(0);
   const instants = Array.from({ length: 20 }, (_, back) => device.timeOf(newest - back));
-  planner.noteDeviceStored(device.deviceId, {
+  noteDeviceStored(planner.devices, device.deviceId, {
     newestMs: instants[0] ?? null,
     polledMs: 0,
     rate: learnFromPage(UNKNOWN_RATE, instants),

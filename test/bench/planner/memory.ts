@@ -6,7 +6,8 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { DAY_MS } from '../../../src/core/time.ts';
 import { createPlannerState } from '../../../src/scheduler/decide.ts';
-import { createPlanner } from '../../../src/scheduler/planner.ts';
+import { setOpenHistory } from '../../../src/scheduler/history-queue.ts';
+import { figuresOf, noteBegan, noteDevicesListed, takeDecision } from '../../../src/scheduler/planner.ts';
 import { SETTINGS, tellHeld } from './clients.ts';
 import { createFleet, MIXED } from './fleet.ts';
 
@@ -22,19 +23,23 @@ export function plannerBytes(devices: number, seed: number): number {
     return heapUsed + arrayBuffers;
   };
   const before = bytes();
-  const planner = createPlanner(createPlannerState(SETTINGS));
+  const planner = createPlannerState(SETTINGS);
   for (const device of fleet) {
     tellHeld(planner, device);
-    planner.setOpenHistory('first-history', device.deviceId, { day: DAY_MS, week: 6 * DAY_MS, rest: 23 * DAY_MS });
+    setOpenHistory(planner.histories['first-history'], device.deviceId, {
+      day: DAY_MS,
+      week: 6 * DAY_MS,
+      rest: 23 * DAY_MS,
+    });
   }
   const listed = fleet.map(({ deviceId, seenAt }) => ({ deviceId, seenMs: seenAt(DAY_MS), isActive: true }));
-  planner.noteDevicesListed(listed, DAY_MS);
+  noteDevicesListed(planner, listed, DAY_MS);
   for (let atMs = DAY_MS; atMs < DAY_MS + 10_000; atMs += 1) {
-    const decision = planner.takeNext(atMs);
-    if (decision.kind !== 'rest') planner.noteBegan(decision, atMs);
+    const decision = takeDecision(planner, atMs);
+    if (decision.kind !== 'rest') noteBegan(planner, decision, atMs);
   }
   const used = bytes() - before;
   // Both still in use, so that neither was collected.
-  if (planner.figures().devices !== fleet.length) throw new Error('the planner has lost devices');
+  if (figuresOf(planner).devices !== fleet.length) throw new Error('the planner has lost devices');
   return used;
 }
