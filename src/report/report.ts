@@ -27,8 +27,7 @@ import type { ReportContext } from '../ingest/context.ts';
 import { includedDevices } from '../ingest/filter.ts';
 import { openSeconds, wantedNow } from '../ingest/wanted-range.ts';
 import type { StreamReport } from '../scheduler/api-state.ts';
-import { meanPeriodMs } from '../scheduler/estimate.ts';
-import { phaseOf } from '../scheduler/streams.ts';
+import { meanPeriodMs, phaseOf } from '../scheduler/streams.ts';
 import { type DeviceSums, silentDevicesText, snapshotDevices, sumUp } from './device-snapshot.ts';
 import type { HistoryEta } from './history-eta.ts';
 

@@ -1,6 +1,5 @@
 /**
- * Estimates that need no request: the readings, requests and time that a range of history costs, and how often a
- * schedule is due.
+ * Estimates that need no request: the readings, requests and time that a range of history costs.
  *
  * The cost follows the page scan. The range is read breadth first in three parts (`history-queue.ts`), each part in
  * windows of the plan's width. Pages overlap by one reading and the slack. A window without readings takes two empty
@@ -12,13 +11,11 @@
 import { type CoveredRange, firstReadingOf } from '../core/coverage.ts';
 import type { DeviceRate } from '../core/fleet.ts';
 import { type Interval, type Intervals, lengthNs, subtract } from '../core/intervals.ts';
-import type { Schedule, Schedules } from '../core/ports.ts';
 import {
   DAY_MS,
   DAY_NS,
   type EpochMs,
   type EpochNs,
-  HOUR_MS,
   HOUR_NS,
   MINUTE_MS,
   MS_NS,
@@ -28,7 +25,6 @@ import {
 } from '../core/time.ts';
 import { SLACK_NS } from '../ingest/page-request.ts';
 import { budgetAfterRequest, deficitAt, fillRate, spareAt, unlimitedDay, withFigures } from './day-budget.ts';
-import type { DemandInput } from './demand.ts';
 import type { DaySupply } from './planner-types.ts';
 
 /** The requests for an empty range. Its first answer has no overlap reading, so a second one confirms it. */
@@ -366,70 +362,4 @@ function requestsFor({ readings, gap, device }: Part, { pageSize, windowNs }: Ba
   const silent =
     end < gap.to && windowNs !== null ? EMPTY_REQUESTS * Math.floor(Number(gap.to - end) / Number(windowNs)) : 0;
   return silent + Math.max(windows(gap.from, end), Math.ceil(readings / perPage));
-}
-
-/** Whole weeks, almost a year, so that neither weekdays nor days of the month count too much. */
-const SAMPLE_MS = 52 * 7 * DAY_MS;
-
-/**
- * The mean interval of a schedule, in ms; infinite if it is due less than twice.
- *
- * It uses what cron expressions have in common: each due day has the same hours, and each of these the same minutes. So
- * one hour, one day and the days of a year are enough to count all due times.
- *
- * @param fromMs the beginning of the year.
- */
-export function meanPeriodMs(schedule: Schedule, fromMs: EpochMs): number {
-  const today = Math.floor(fromMs / DAY_MS) * DAY_MS;
-  const known = meanPeriods.get(schedule);
-  if (known?.today === today) return known.ms;
-  const ms = countMeanPeriodMs(schedule, today);
-  meanPeriods.set(schedule, { today, ms });
-  return ms;
-}
-
-/** The mean intervals of all schedules, each at most `longestMs`. */
-export function measurePeriods(
-  { telemetry, devices, alerts, account }: Schedules,
-  fromMs: EpochMs,
-  longestMs = Number.POSITIVE_INFINITY,
-): Pick<DemandInput, 'telemetryMs' | 'devicesMs' | 'alertsMs' | 'accountMs'> {
-  const periodMs = (schedule: Schedule): number => Math.min(meanPeriodMs(schedule, fromMs), longestMs);
-  return {
-    telemetryMs: periodMs(telemetry),
-    devicesMs: periodMs(devices),
-    alertsMs: periodMs(alerts),
-    accountMs: periodMs(account),
-  };
-}
-
-/** The last mean interval of each schedule. It is the same all day, and each listing needs it. */
-const meanPeriods = new WeakMap<Schedule, { readonly today: EpochMs; readonly ms: number }>();
-
-function countMeanPeriodMs(schedule: Schedule, today: EpochMs): number {
-  const first = schedule.next(today - 1);
-  if (first === null) return Number.POSITIVE_INFINITY;
-  const hourMs = Math.floor(first / HOUR_MS) * HOUR_MS;
-  const dayMs = Math.floor(first / DAY_MS) * DAY_MS;
-  const turns = countTurns(schedule, { from: first, to: hourMs + HOUR_MS, next: (atMs) => atMs });
-  const hours = countTurns(schedule, { from: first, to: dayMs + DAY_MS, next: (atMs) => periodEnd(atMs, HOUR_MS) });
-  const days = countTurns(schedule, { from: first, to: dayMs + SAMPLE_MS, next: (atMs) => periodEnd(atMs, DAY_MS) });
-  if (days > 1) return SAMPLE_MS / (days * hours * turns);
-  const second = schedule.next(periodEnd(first, DAY_MS));
-  return second === null ? Number.POSITIVE_INFINITY : (second - first) / (hours * turns);
-}
-
-/** Counts the times of a schedule from one to `to`. From each time it continues after `next` of it. */
-function countTurns(
-  schedule: Schedule,
-  { from, to, next }: { from: EpochMs; to: EpochMs; next: (atMs: EpochMs) => EpochMs },
-): number {
-  let count = 0;
-  for (let at: EpochMs | null = from; at !== null && at < to; at = schedule.next(next(at))) count += 1;
-  return count;
-}
-
-/** The last millisecond of the hour or day that a time lies in. */
-function periodEnd(atMs: EpochMs, lengthMs: number): EpochMs {
-  return Math.floor(atMs / lengthMs) * lengthMs + lengthMs - 1;
 }

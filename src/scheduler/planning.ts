@@ -29,7 +29,6 @@ import { createPlannerState, type PlannerState } from './decide.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 import { noteDeviceStored, ratesOf, setUnlisted } from './device-queue.ts';
 import { buildView, fromBefore, ownRanges, recencyRange, toListed, type Viewed } from './device-view.ts';
-import { measurePeriods } from './estimate.ts';
 import type { Goal, GoalGap } from './goal.ts';
 import { NOTHING_OPEN, type OpenHistory, setOpenHistory } from './history-queue.ts';
 import { createIsolatedRanges, type IsolatedRanges, ownWantedFrom } from './isolated-ranges.ts';
@@ -47,7 +46,7 @@ import {
 } from './planner.ts';
 import type { HistoryDecision, PlannerSettings, Rest } from './planner-types.ts';
 import { UNKNOWN_RATE } from './report-rate.ts';
-import { phaseOf, type WholeStream } from './streams.ts';
+import { measurePeriods, phaseOf, type WholeStream } from './streams.ts';
 
 interface PlanningParts {
   readonly context: SyncContext;

@@ -1,10 +1,11 @@
 /**
  * The streams that are read completely each time: the account, the alerts and the device list. For each of them: when
  * it is due, its delay relative to its schedule, and how often reading the device list saves more requests than it
- * costs.
+ * costs. Also the mean interval of every schedule.
  */
 import { hash64 } from '../core/hash.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import type { Schedule, Schedules } from '../core/ports.ts';
+import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** The streams that are read as a whole. */
 export const WHOLE_STREAMS = ['account', 'alerts', 'devices'] as const;
@@ -171,4 +172,70 @@ export function learnChanges(changes: ChangeRate, nowMs: number, devices: number
 /** The quiet devices that report again, of all devices together, per ms. */
 export function changesPerMs({ learntPerMs }: ChangeRate, devices: number): number {
   return learntPerMs ?? Math.max(1, devices * PRIOR_CHANGES_A_DAY) / DAY_MS;
+}
+
+/** Whole weeks, almost a year, so that neither weekdays nor days of the month count too much. */
+const SAMPLE_MS = 52 * 7 * DAY_MS;
+
+/**
+ * The mean interval of a schedule, in ms; infinite if it is due less than twice.
+ *
+ * It uses what cron expressions have in common: each due day has the same hours, and each of these the same minutes. So
+ * one hour, one day and the days of a year are enough to count all due times.
+ *
+ * @param fromMs the beginning of the year.
+ */
+export function meanPeriodMs(schedule: Schedule, fromMs: EpochMs): number {
+  const today = Math.floor(fromMs / DAY_MS) * DAY_MS;
+  const known = meanPeriods.get(schedule);
+  if (known?.today === today) return known.ms;
+  const ms = countMeanPeriodMs(schedule, today);
+  meanPeriods.set(schedule, { today, ms });
+  return ms;
+}
+
+/** The mean intervals of all schedules, each at most `longestMs`. */
+export function measurePeriods(
+  { telemetry, devices, alerts, account }: Schedules,
+  fromMs: EpochMs,
+  longestMs = Number.POSITIVE_INFINITY,
+): Readonly<Record<`${keyof Schedules}Ms`, number>> {
+  const periodMs = (schedule: Schedule): number => Math.min(meanPeriodMs(schedule, fromMs), longestMs);
+  return {
+    telemetryMs: periodMs(telemetry),
+    devicesMs: periodMs(devices),
+    alertsMs: periodMs(alerts),
+    accountMs: periodMs(account),
+  };
+}
+
+/** The last mean interval of each schedule. It is the same all day, and each listing needs it. */
+const meanPeriods = new WeakMap<Schedule, { readonly today: EpochMs; readonly ms: number }>();
+
+function countMeanPeriodMs(schedule: Schedule, today: EpochMs): number {
+  const first = schedule.next(today - 1);
+  if (first === null) return Number.POSITIVE_INFINITY;
+  const hourMs = Math.floor(first / HOUR_MS) * HOUR_MS;
+  const dayMs = Math.floor(first / DAY_MS) * DAY_MS;
+  const turns = countTurns(schedule, { from: first, to: hourMs + HOUR_MS, next: (atMs) => atMs });
+  const hours = countTurns(schedule, { from: first, to: dayMs + DAY_MS, next: (atMs) => periodEnd(atMs, HOUR_MS) });
+  const days = countTurns(schedule, { from: first, to: dayMs + SAMPLE_MS, next: (atMs) => periodEnd(atMs, DAY_MS) });
+  if (days > 1) return SAMPLE_MS / (days * hours * turns);
+  const second = schedule.next(periodEnd(first, DAY_MS));
+  return second === null ? Number.POSITIVE_INFINITY : (second - first) / (hours * turns);
+}
+
+/** Counts the times of a schedule from one to `to`. From each time it continues after `next` of it. */
+function countTurns(
+  schedule: Schedule,
+  { from, to, next }: { from: EpochMs; to: EpochMs; next: (atMs: EpochMs) => EpochMs },
+): number {
+  let count = 0;
+  for (let at: EpochMs | null = from; at !== null && at < to; at = schedule.next(next(at))) count += 1;
+  return count;
+}
+
+/** The last millisecond of the hour or day that a time lies in. */
+function periodEnd(atMs: EpochMs, lengthMs: number): EpochMs {
+  return Math.floor(atMs / lengthMs) * lengthMs + lengthMs - 1;
 }

@@ -7,41 +7,11 @@ import {
   besideSupply,
   findBeginning,
   loadPerMs,
-  meanPeriodMs,
   scaleNeed,
 } from '../../src/scheduler/estimate.ts';
-import { cron } from '../support/defaults.ts';
 
 const NOW = Date.UTC(2026, 5, 15, 12);
 const NOW_NS = msToNs(NOW);
-
-describe('the mean interval of a schedule', () => {
-  test.each([
-    ['* * * * *', MINUTE_MS],
-    ['*/5 * * * *', 5 * MINUTE_MS],
-    ['*/10 * * * * *', 10_000],
-    ['15,57 * * * * *', 30_000],
-    ['0 * * * *', HOUR_MS],
-    ['0 0,12 * * *', 12 * HOUR_MS],
-    ['*/30 9-16 * * *', 90 * MINUTE_MS],
-    ['0 6 * * MON', 7 * DAY_MS],
-    ['*/15 9-16 * * 1-5', (7 * DAY_MS) / (5 * 8 * 4)],
-    ['*/10 * 9-16 * * *', 30_000],
-  ])('%s: %d ms', (text, ms) => {
-    expect(meanPeriodMs(cron(text), NOW)).toBeCloseTo(ms, 3);
-  });
-
-  test('months and leap years are near enough', () => {
-    expect(meanPeriodMs(cron('0 0 1 * *'), NOW) / DAY_MS).toBeCloseTo(30.4, 0);
-    expect(meanPeriodMs(cron('0 0 29 2 *'), NOW) / DAY_MS).toBe(4 * 365 + 1);
-    expect(meanPeriodMs({ text: 'never', next: () => null }, NOW)).toBe(Number.POSITIVE_INFINITY);
-    expect(meanPeriodMs({ text: 'once', next: (ms) => (ms < NOW ? NOW : null) }, NOW)).toBe(Number.POSITIVE_INFINITY);
-  });
-
-  test('a schedule that is due every second of the year is counted', () => {
-    expect(meanPeriodMs(cron('* * * * * *'), NOW)).toBeCloseTo(1000, 6);
-  });
-});
 
 /** A range, in days from the beginning of today. */
 describe('the cost of a range', () => {

@@ -9,11 +9,15 @@ import {
   learnChanges,
   listEveryMs,
   listPages,
+  meanPeriodMs,
   periodsBehind,
   phaseOf,
   streamEvents,
   UNREAD_STREAM,
 } from '../../src/scheduler/streams.ts';
+import { cron } from '../support/defaults.ts';
+
+const NOW = Date.UTC(2026, 5, 15, 12);
 
 const USUAL = {
   devices: 1000,
@@ -114,4 +118,32 @@ test('the phase of a workspace is always the same, and spread over a minute', ()
   expect(phaseOf('workspace-7')).toBe(phases[7]);
   expect(phases.every((ms) => ms >= 0 && ms < MINUTE_MS)).toBe(true);
   expect(new Set(phases.map((ms) => Math.floor(ms / (10 * SECOND_MS)))).size).toBe(6);
+});
+
+describe('the mean interval of a schedule', () => {
+  test.each([
+    ['* * * * *', MINUTE_MS],
+    ['*/5 * * * *', 5 * MINUTE_MS],
+    ['*/10 * * * * *', 10_000],
+    ['15,57 * * * * *', 30_000],
+    ['0 * * * *', HOUR_MS],
+    ['0 0,12 * * *', 12 * HOUR_MS],
+    ['*/30 9-16 * * *', 90 * MINUTE_MS],
+    ['0 6 * * MON', 7 * DAY_MS],
+    ['*/15 9-16 * * 1-5', (7 * DAY_MS) / (5 * 8 * 4)],
+    ['*/10 * 9-16 * * *', 30_000],
+  ])('%s: %d ms', (text, ms) => {
+    expect(meanPeriodMs(cron(text), NOW)).toBeCloseTo(ms, 3);
+  });
+
+  test('months and leap years are near enough', () => {
+    expect(meanPeriodMs(cron('0 0 1 * *'), NOW) / DAY_MS).toBeCloseTo(30.4, 0);
+    expect(meanPeriodMs(cron('0 0 29 2 *'), NOW) / DAY_MS).toBe(4 * 365 + 1);
+    expect(meanPeriodMs({ text: 'never', next: () => null }, NOW)).toBe(Number.POSITIVE_INFINITY);
+    expect(meanPeriodMs({ text: 'once', next: (ms) => (ms < NOW ? NOW : null) }, NOW)).toBe(Number.POSITIVE_INFINITY);
+  });
+
+  test('a schedule that is due every second of the year is counted', () => {
+    expect(meanPeriodMs(cron('* * * * * *'), NOW)).toBeCloseTo(1000, 6);
+  });
 });

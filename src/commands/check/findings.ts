@@ -23,7 +23,7 @@ import { counted, duration, grouped, plainText } from '../../core/text.ts';
 import { type EpochMs, SECOND_MS } from '../../core/time.ts';
 import type { SyncSettings } from '../../ingest/context.ts';
 import { assumedText, computeDemand, type DemandInput, type Shortfall, totalRequests } from '../../scheduler/demand.ts';
-import { measurePeriods } from '../../scheduler/estimate.ts';
+import { measurePeriods } from '../../scheduler/streams.ts';
 import { historyText, planHistoryAdvice } from '../shared/command.ts';
 import type { CheckLine, CheckNotes } from './report.ts';
 

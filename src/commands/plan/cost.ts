@@ -29,10 +29,10 @@ import {
   besideSupply,
   loadPerMs,
   measureDaySupply,
-  measurePeriods,
   scaleNeed,
 } from '../../scheduler/estimate.ts';
 import { NARROW_RESERVES, USUAL_RESERVES } from '../../scheduler/reserves.ts';
+import { measurePeriods } from '../../scheduler/streams.ts';
 
 /** A schedule that is due less often counts as this, because a day may have none of its requests. */
 const LONGEST_PERIOD_MS = 30 * DAY_MS;
