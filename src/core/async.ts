@@ -1,5 +1,6 @@
 /**
- * The ways in which work waits: a loop, a race of loops, a wake-up, turns, and several pieces of work at once.
+ * The ways in which work waits: a loop, a race of loops, a wake-up, turns, time slices, and several pieces of work at
+ * once.
  *
  * Promise: nothing here stays registered with a signal after it has ended. `AbortSignal.any` does, for as long as the
  * longest-lived of its signals, so it is not used with a signal that lives as long as the process.
@@ -11,7 +12,7 @@ export const NEVER_ABORTED: AbortSignal = new AbortController().signal;
 /**
  * Closes parts one after the other, even if one of them fails.
  *
- * @throws the first error, after all were tried.
+ * @throws the error, after all were tried; an AggregateError with the messages of all errors if there are several.
  */
 export async function closeAll(...closes: readonly (() => void | Promise<void>)[]): Promise<void> {
   const errors: unknown[] = [];
@@ -22,7 +23,12 @@ export async function closeAll(...closes: readonly (() => void | Promise<void>)[
       errors.push(error);
     }
   }
-  if (errors.length > 0) throw errors[0];
+  if (errors.length === 1) throw errors[0];
+  if (errors.length > 1) throw new AggregateError(errors, errors.map(messageOf).join('; '));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** A signal that is aborted by itself or along with another one. */
@@ -131,6 +137,29 @@ export async function pollUntil<T>(
 /** How long to pause after a check of this length, in ms. */
 export function restAfter(tookMs: number): number {
   return tookMs / CHECK_TIME_SHARE;
+}
+
+/** A part of long work that blocks the process: signals, timers and requests have to wait until it pauses. */
+interface TimeSlice {
+  /** Whether the work should pause now. */
+  isOver(): boolean;
+  /** Gives other work a turn; then the next slice begins. Rejects with the signal's reason when that aborts. */
+  pause(signal?: AbortSignal): Promise<void>;
+}
+
+/** Begins the first time slice of a piece of work. Each slice may take `workMs`, each pause takes `pauseMs`. */
+export function beginTimeSlice(
+  { monoMs, sleep }: Pick<Clock, 'monoMs' | 'sleep'>,
+  { workMs, pauseMs }: { readonly workMs: number; readonly pauseMs: number },
+): TimeSlice {
+  let beganMs = monoMs();
+  return {
+    isOver: () => monoMs() - beganMs >= workMs,
+    pause: async (signal) => {
+      await sleep(pauseMs, signal);
+      beganMs = monoMs();
+    },
+  };
 }
 
 /** Pieces of work that run side by side, each under its own name, started by a loop. */

@@ -7,7 +7,7 @@
  * first, and the replay sends no more lines per second than allowed. If the count of an hour is corrected while the
  * replay sends it, it is sent again.
  */
-import { pollUntil } from '../core/async.ts';
+import { beginTimeSlice, pollUntil } from '../core/async.ts';
 import { isHourLine } from '../core/lines/line-reader.ts';
 import { STALLED_AFTER_MS } from '../core/retry.ts';
 import { END_OF_TIME, type ReadPiece, type ReadRange, type ScanPosition } from '../core/state/archive.ts';
@@ -45,7 +45,7 @@ export interface Replay {
 const SAVE_EVERY_MS = SECOND_MS;
 
 /** How long one search for lines to send may take before other work gets its turn. */
-const TURN_MS = 12;
+const SLICE = { workMs: 12, pauseMs: 1 };
 
 /** Up to this many refused lines are kept in memory. Beyond that, each accepted line is looked up in the quarantine. */
 const MAX_REMEMBERED_LINES = 10_000;
@@ -208,7 +208,7 @@ async function gather(
   const hours: HoursRead[] = [];
   const lines: string[] = [];
   let length = 0;
-  let turnMs = clock.monoMs();
+  const slice = beginTimeSlice(clock, SLICE);
   let next: ScanPosition | null = from;
   while (next !== null && lines.length < parts.batchLines && length < BATCH_LENGTH) {
     const bytes = Math.min(stepBytes, BATCH_LENGTH - length);
@@ -221,9 +221,7 @@ async function gather(
       length += line.length + 1;
     }
     next = piece.next;
-    if (clock.monoMs() - turnMs < TURN_MS) continue;
-    await clock.sleep(1, signal);
-    turnMs = clock.monoMs();
+    if (slice.isOver()) await slice.pause(signal);
   }
   return { pieces, lines, hours, next };
 }

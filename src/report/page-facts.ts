@@ -14,7 +14,7 @@
  * nothing counts as covered by it.
  */
 
-import { createTurns, NEVER_ABORTED } from '../core/async.ts';
+import { beginTimeSlice, createTurns, NEVER_ABORTED } from '../core/async.ts';
 import { coveredIntervals } from '../core/coverage.ts';
 import { emptyByListing, wantedPart } from '../core/device-coverage.ts';
 import { union } from '../core/intervals.ts';
@@ -212,7 +212,7 @@ function coverageCells(
 
 /** About how many characters are read in one step, and how long a page continues without a turn for others. */
 const STEP_BYTES = 256 * 1024;
-const TURN_MS = 12;
+const SLICE = { workMs: 12, pauseMs: 1 };
 
 /**
  * One device.
@@ -232,12 +232,7 @@ async function devicePage(
   const fromMs = Math.max(0, toMs - rangeMs);
   const range: ReadRange = { from: msToNs(fromMs), to: msToNs(toMs), devices: [deviceId], kinds: 'telemetry' };
   const cells = createSeriesCells(createGrid(fromMs, toMs));
-  await fill(cells, {
-    archiveReader: parts.context.store.replays.archiveReader,
-    range,
-    clock: parts.clock,
-    step: parts.step,
-  });
+  await fill(cells, { archiveReader: parts.context.store.replays.archiveReader, range, step: parts.step });
   const { sensors, leftOut } = cells.result();
   const since = parts.facts.archivedSince(deviceId);
   return {
@@ -261,19 +256,17 @@ function drawnIn(seconds: number): number {
 interface Reading {
   readonly archiveReader: ArchiveReader;
   readonly range: ReadRange;
-  readonly clock: Pick<Clock, 'monoMs'>;
   readonly step: Step;
 }
 
-async function fill(cells: SeriesCells, { archiveReader, range, clock, step }: Reading): Promise<void> {
+async function fill(cells: SeriesCells, { archiveReader, range, step }: Reading): Promise<void> {
   let position = archiveReader.begin(range);
-  const readOn = (): void => {
-    const turnMs = clock.monoMs();
+  const readOn = (isOver: () => boolean): void => {
     while (position !== null) {
       const { lines, next } = archiveReader.read(range, position, STEP_BYTES);
       cells.add(lines);
       position = next;
-      if (clock.monoMs() - turnMs >= TURN_MS) return;
+      if (isOver()) return;
     }
   };
   while (position !== null) await step(readOn);
@@ -288,19 +281,19 @@ function withShortNames(report: DeviceReport): DeviceReport {
 }
 
 /** Takes a step when no other page takes one, and gives others their turn afterwards. */
-type Step = <T>(work: () => T) => Promise<T>;
+type Step = (work: (isOver: () => boolean) => void) => Promise<void>;
 
 /** Creates the steps of one page source: one step at a time. */
-function createSteps({ sleep }: Pick<Clock, 'sleep'>): Step {
+function createSteps(clock: PageParts['clock']): Step {
   const turns = createTurns();
   return async (work) => {
-    const take = async (): Promise<ReturnType<typeof work>> => {
-      const result = work();
-      await sleep(1);
-      return result;
+    const take = async (): Promise<void> => {
+      const slice = beginTimeSlice(clock, SLICE);
+      work(slice.isOver);
+      await slice.pause();
     };
     // The end of the client is not reported here.
-    return await turns('step', take, NEVER_ABORTED);
+    await turns('step', take, NEVER_ABORTED);
   };
 }
 

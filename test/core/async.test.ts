@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from 'vitest';
 import {
+  beginTimeSlice,
   closeAll,
   createTurns,
   createWakeUp,
@@ -182,7 +183,7 @@ describe('a group of work', () => {
 });
 
 describe('closing parts', () => {
-  test('closes all in order, also past those that fail, and throws the first error', async () => {
+  test('closes all in order, also past those that fail, and throws their errors', async () => {
     const closed: string[] = [];
     const close = (name: string, error?: Error) => async (): Promise<void> => {
       await Promise.resolve();
@@ -190,8 +191,23 @@ describe('closing parts', () => {
       if (error !== undefined) throw error;
     };
     await closeAll(close('a'), close('b'));
-    const failing = closeAll(close('c', new Error('first')), close('d', new Error('second')), close('e'));
-    await expect(failing).rejects.toThrow('first');
-    expect(closed).toEqual(['a', 'b', 'c', 'd', 'e']);
+    const [first, second] = [new Error('first'), new Error('second')];
+    await expect(closeAll(close('c', first), close('d'))).rejects.toBe(first);
+    const failing = closeAll(close('e', first), close('f', second), close('g'));
+    await expect(failing).rejects.toMatchObject({ message: 'first; second', errors: [first, second] });
+    expect(closed).toEqual(['a', 'b', 'c', 'd', 'e', 'f', 'g']);
   });
+});
+
+test('a time slice is over after its time, and the next one begins after the pause', async () => {
+  const clock = createVirtualClock(0);
+  const slice = beginTimeSlice(clock, { workMs: 10, pauseMs: 3 });
+  const after = async (ms: number): Promise<boolean> => {
+    await clock.sleep(ms);
+    return slice.isOver();
+  };
+  expect([await after(9), await after(1)]).toEqual([false, true]);
+  await slice.pause();
+  expect([clock.monoMs(), await after(9), await after(1)]).toEqual([13, false, true]);
+  await expect(slice.pause(AbortSignal.abort(new Error('stopped')))).rejects.toThrow('stopped');
 });

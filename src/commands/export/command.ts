@@ -10,7 +10,7 @@
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts, TerminalOutput } from '../../app/terminal.ts';
 import type { ExportCommand, ExportFormat } from '../../cli/command.ts';
-import { waitOrAbort } from '../../core/async.ts';
+import { beginTimeSlice, waitOrAbort } from '../../core/async.ts';
 import type { ExitCode } from '../../core/faults.ts';
 import { isTelemetryLine } from '../../core/lines/line-reader.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -189,7 +189,7 @@ const STEP_BYTES = 256 * 1024;
 const WRITE_LENGTH = 64 * 1024;
 
 /** How long it continues without giving other work (signals, timers) a turn. */
-const TURN_MS = 50;
+const SLICE = { workMs: 50, pauseMs: 0 };
 
 /** Writes everything. An abort is an outcome, not an error. */
 export async function runExport(parts: ExportParts, signal: AbortSignal): Promise<ExportEnd> {
@@ -199,7 +199,7 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
   let taken: ExportCounts = { ...counts };
   const readingsOf = createReadingCount();
   const output = createOutput(parts, signal);
-  let turnMs = clock.monoMs();
+  const slice = beginTimeSlice(clock, SLICE);
   let lastDevice: string | null = null;
   output.add(formatter.header);
   for (let position = archiveReader.begin(range); position !== null; ) {
@@ -218,10 +218,7 @@ export async function runExport(parts: ExportParts, signal: AbortSignal): Promis
       taken = { ...counts };
     }
     // Writing to a file finishes at once and gives no other work a turn, so Ctrl-C would have no effect.
-    if (clock.monoMs() - turnMs >= TURN_MS) {
-      await clock.sleep(0);
-      turnMs = clock.monoMs();
-    }
+    if (slice.isOver()) await slice.pause();
     if (signal.aborted) return { ...taken, outcome: 'interrupted' };
     position = piece.next;
   }
