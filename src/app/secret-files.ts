@@ -7,10 +7,8 @@ import type { Config } from '../config/config.ts';
 import { fileProblem, shownPath } from '../config/sources.ts';
 import { InvalidText, secretText } from '../config/values.ts';
 import { codeOf } from '../core/faults.ts';
-import type { Clock } from '../core/ports.ts';
 import { Secret } from '../core/secret.ts';
 import { capitalized, shellText } from '../core/text.ts';
-import { SECOND_MS } from '../core/time.ts';
 import type { KeySource } from '../scheduler/session.ts';
 
 interface SecretParts {
@@ -46,7 +44,7 @@ export function createSecretReader(
     try {
       text = readFile(file);
     } catch (error) {
-      if (isRefusal(error)) problem.note(`${key}: ${fileProblem(error)}${shownPath(file)}`, readableText(file));
+      if (isForbidden(error)) problem.note(`${key}: ${fileProblem(error)}${shownPath(file)}`, readableText(file));
       return null;
     }
     // An empty file means no secret, or one that is about to be written.
@@ -88,28 +86,32 @@ function createProblemNote(effect: string, report: (message: string) => void): P
   };
 }
 
-function isRefusal(error: unknown): boolean {
+/** Whether this user may not read a file. */
+function isForbidden(error: unknown): boolean {
   return ['EACCES', 'EPERM'].includes(codeOf(error));
 }
 
-/** How often the file of the password is read, at the most. */
-const PASSWORD_EVERY_MS = 10 * SECOND_MS;
+/** The password of the status page, which may be exchanged in its file while the program runs. */
+export interface PasswordSource {
+  /** Returns the password in use; `null`: none. */
+  inUse(): Secret | null;
+  /** Reads the file: a usable password is in use from now on. Only the service calls it, every ten seconds. */
+  checkFile(): void;
+}
 
-/** Creates the source of the password of the status page: the password in its file, as it was a few seconds ago. */
+/** Creates the source of the password of the status page. Without a file it never changes. */
 export function createPasswordSource(
   { password, passwordFile }: Pick<Config['statusPage'], 'password' | 'passwordFile'>,
-  { clock, ...parts }: SecretParts & { readonly clock: Pick<Clock, 'monoMs'> },
-): () => Secret | null {
-  if (passwordFile === null) return () => password;
+  parts: SecretParts,
+): PasswordSource {
   const readSecret = createSecretReader(parts, 'password');
   let inUse = password;
-  let readAtMs = clock.monoMs();
-  return () => {
-    if (clock.monoMs() - readAtMs >= PASSWORD_EVERY_MS) {
+  return {
+    inUse: () => inUse,
+    checkFile: () => {
+      if (passwordFile === null) return;
       inUse = readSecret(passwordFile, { key: 'listen_password_file', url: null }) ?? inUse;
-      readAtMs = clock.monoMs();
-    }
-    return inUse;
+    },
   };
 }
 
@@ -156,7 +158,7 @@ function readKey(file: string, readFile: SecretParts['readFile']): string | File
     if (!(text instanceof InvalidText)) return text;
     return { what: `api.key_file: the file${shownPath(file)} ${text.reason}`, remedy: KEY_REMEDY };
   } catch (error) {
-    const remedy = isRefusal(error) ? readableText(file) : KEY_REMEDY;
+    const remedy = isForbidden(error) ? readableText(file) : KEY_REMEDY;
     return { what: `api.key_file: ${fileProblem(error)}${shownPath(file)}`, remedy };
   }
 }

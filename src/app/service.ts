@@ -16,7 +16,7 @@ import { MOST_DEVICE_SERIES } from '../core/fleet.ts';
 import { beatingClock, healthOf } from '../core/heartbeats.ts';
 import { type PageFacts, RECENT_EVENTS } from '../core/page-facts.ts';
 import type { Clock } from '../core/ports.ts';
-import { type Scrub, type Secret, scrubbed } from '../core/secret.ts';
+import { type Scrub, scrubbed } from '../core/secret.ts';
 import {
   type HealthReport,
   type ReadyReport,
@@ -33,6 +33,7 @@ import { createFirstFill } from '../report/ready.ts';
 import { type DaemonParts, type KeySource, runDaemon } from '../scheduler/session.ts';
 import type { Sync } from './open-sync.ts';
 import { realClock } from './real-clock.ts';
+import type { PasswordSource } from './secret-files.ts';
 import { saveSettings } from './settings.ts';
 import type { TerminalOutput } from './terminal.ts';
 
@@ -44,8 +45,8 @@ interface ServiceOptions {
   readonly terminal: TerminalOutput;
   readonly listen: Listen;
   readonly statusPage: StatusPageConfig;
-  /** The password of the status page; `null`: none. */
-  readonly password: () => Secret | null;
+  /** The password of the status page. */
+  readonly password: PasswordSource;
   readonly key: KeySource;
   /** `metrics.per_device`. */
   readonly perDevice: boolean;
@@ -74,12 +75,16 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
       statusPage: page.url,
     });
     const maintenanceClock = beatingClock(realClock, sync.heartbeats.openPulse('maintenance'));
+    const everyTenSeconds = (): void => {
+      shown.saveEvents();
+      options.password.checkFile();
+    };
     const parts: DaemonParts = {
       ...sync,
       key: options.key,
       beside: [
         ...sync.deliverers.map(({ run }) => run),
-        (stop) => runTicks({ progress, sync, terminal, saveEvents: shown.saveEvents }, stop),
+        (stop) => runTicks({ progress, sync, terminal, everyTenSeconds }, stop),
         (stop) => runMaintenance({ ...sync.maintenance, clock: maintenanceClock }, stop),
         sync.fleet.run,
         ...(options.beside ?? []),
@@ -99,23 +104,23 @@ interface TickParts {
   readonly progress: () => void;
   readonly sync: Sync;
   readonly terminal: TerminalOutput;
-  readonly saveEvents: () => void;
+  /** Stores the recent events and checks the file of the password. */
+  readonly everyTenSeconds: () => void;
 }
 
-/** How often recent events are stored. */
-const SAVE_EVENTS_MS = 10 * SECOND_MS;
+const TEN_SECONDS_MS = 10 * SECOND_MS;
 
-async function runTicks({ progress, sync, terminal, saveEvents }: TickParts, signal: AbortSignal): Promise<never> {
+async function runTicks({ progress, sync, terminal, everyTenSeconds }: TickParts, signal: AbortSignal): Promise<never> {
   const pulse = sync.heartbeats.openPulse('main');
-  let savedMs = Number.NEGATIVE_INFINITY;
+  let lastMs = Number.NEGATIVE_INFINITY;
   const tick = (): number => {
     sync.heartbeats.tick();
     pulse.beat(TICK_MS);
     terminal.show(afterScan(sync, sync.measureProgress));
     progress();
-    if (realClock.monoMs() - savedMs >= SAVE_EVENTS_MS) {
-      saveEvents();
-      savedMs = realClock.monoMs();
+    if (realClock.monoMs() - lastMs >= TEN_SECONDS_MS) {
+      everyTenSeconds();
+      lastMs = realClock.monoMs();
     }
     return TICK_MS;
   };
@@ -161,7 +166,7 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
   return await serveStatus({
     listen,
     names: statusPage.names,
-    password,
+    password: password.inUse,
     clock: realClock,
     status: snapshots.report,
     page: pageOnDemand({ overview: snapshots.overview, facts, links: linksOf(statusPage) }),

@@ -147,30 +147,25 @@ test('a key file of systemd that the daemon may not read any more: the commands 
   ]);
 });
 
-test('the password of the status page is read again after ten seconds, and kept where the file has none', () => {
+test('the password of the status page is read again by a check, and kept where the file has none', () => {
   const secrets: Secret[] = [];
   const reports: string[] = [];
-  let [text, nowMs] = ['the-first-one\n', 0];
+  let text = 'the-first-one\n';
   const password = createPasswordSource(
     { password: new Secret('the-first-one'), passwordFile: '/run/password' },
-    {
-      readFile: () => text,
-      secrets,
-      onUnusable: (message) => void reports.push(message),
-      clock: { monoMs: () => nowMs },
-    },
+    { readFile: () => text, secrets, onUnusable: (message) => void reports.push(message) },
   );
-  const later = (byMs: number): string | undefined => {
-    nowMs += byMs;
-    return password()?.reveal();
+  const checked = (): string | undefined => {
+    password.checkFile();
+    return password.inUse()?.reveal();
   };
   text = 'the-second-one\n';
-  expect([later(9999), later(1)]).toEqual(['the-first-one', 'the-second-one']);
+  expect([password.inUse()?.reveal(), checked()]).toEqual(['the-first-one', 'the-second-one']);
   expect(createScrub(secrets)('the-second-one')).toBe('[secret]');
   text = '';
-  expect(later(10_000)).toBe('the-second-one');
+  expect(checked()).toBe('the-second-one');
   text = 'abc';
-  expect([later(10_000), later(10_000), later(10_000)]).toEqual(Array.from({ length: 3 }, () => 'the-second-one'));
+  expect([checked(), checked(), checked()]).toEqual(Array.from({ length: 3 }, () => 'the-second-one'));
   expect(reports).toEqual([
     'listen_password_file: the file /run/password is shorter than 4 characters; the previous password stays in use. Write only the new password into this file.',
   ]);
@@ -178,11 +173,8 @@ test('the password of the status page is read again after ten seconds, and kept 
 
 test('a password without a file is never read again', () => {
   const password = new Secret('the-first-one');
-  const parts = {
-    readFile: () => expect.fail('is not read'),
-    secrets: [],
-    onUnusable: () => {},
-    clock: { monoMs: () => 1e9 },
-  };
-  expect(createPasswordSource({ password, passwordFile: null }, parts)()).toBe(password);
+  const parts = { readFile: () => expect.fail('is not read'), secrets: [], onUnusable: () => {} };
+  const source = createPasswordSource({ password, passwordFile: null }, parts);
+  source.checkFile();
+  expect(source.inUse()).toBe(password);
 });

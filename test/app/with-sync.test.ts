@@ -95,7 +95,8 @@ describe('at the end', () => {
       const statusPage = { ...config.statusPage, password: null };
       const listen = { host: '127.0.0.1', port: 0 };
       const key = { key: () => new Secret('key-4242') } as never;
-      const service = { sync, terminal, listen, statusPage, password: () => null, key, perDevice: false, onServed };
+      const password = { inUse: () => null, checkFile: () => {} };
+      const service = { sync, terminal, listen, statusPage, password, key, perDevice: false, onServed };
       await runService(service, NEVER_ABORTED);
     };
     await expect(withQuestions({ config, terminal }, work)).rejects.toThrow('the events cannot be stored');

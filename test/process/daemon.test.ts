@@ -107,14 +107,22 @@ describe('the daemon as a process', () => {
     expect(existsSync(join(stage.directory, 'state', 'tidemark.db'))).toBe(false);
   });
 
-  test('uses a key that is exchanged by its file, without a restart', async () => {
+  test('uses a key and a password that are exchanged by their files, without a restart', async () => {
     await using stage = await openStage();
     const keyFile = join(stage.directory, 'key');
     writeFileSync(keyFile, KEY);
-    const env = { ...ANY_PORT, TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: keyFile };
-    const run = stage.start([], { env });
+    const passwordFile = join(stage.directory, 'password');
+    writeFileSync(passwordFile, 'pass-first');
+    const files = { TIDEMARK_API_KEY_FILE: keyFile, TIDEMARK_LISTEN_PASSWORD_FILE: passwordFile };
+    const run = stage.start([], { env: { ...ANY_PORT, TIDEMARK_API_KEY: undefined, ...files } });
     const url = await pageOf(run);
     await until('it is ready', async () => await isReady(url));
+    const opensTo = async (password: string): Promise<boolean> => {
+      const headers = { authorization: `Basic ${Buffer.from(`me:${password}`).toString('base64')}` };
+      return (await fetch(`${url}status.json`, { headers })).status === 200;
+    };
+    expect([await opensTo('pass-first'), await opensTo('pass-second')]).toEqual([true, false]);
+    writeFileSync(passwordFile, 'pass-second\n');
     const next = 'tmk_CANARYsecond/9+8%Qq~77';
     stage.simulator.settings.key.secret = next;
     await until('it notices that the key is refused', () => run.stderr().includes('refuses the key'));
@@ -123,6 +131,8 @@ describe('the daemon as a process', () => {
     writeFileSync(keyFile, `${next}\n`);
     await until('it takes the new key', () => run.stderr().includes('The key has changed'));
     await until('it is ready again', async () => await isReady(url));
+    await until('it takes the new password', async () => await opensTo('pass-second'));
+    expect(await opensTo('pass-first')).toBe(false);
     expect(await stop(run)).toBe(0);
     expect(run.stderr()).not.toContain('CANARYsecond');
   });

@@ -5,7 +5,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sync } from '../../app/open-sync.ts';
-import { realClock } from '../../app/real-clock.ts';
 import { createKeySource, createPasswordSource } from '../../app/secret-files.ts';
 import { runService } from '../../app/service.ts';
 import { type ProcessPorts, reportOdd, type TerminalOutput } from '../../app/terminal.ts';
@@ -40,7 +39,7 @@ export async function runDaemonCommand(
   if (!existsSync(join(config.dataDir, STATE_FILE))) await requireFree(config.listen);
   const files = { readFile: ports.readFile, secrets, onUnusable: reportOdd(terminal) };
   const key = createKeySource(config.api, files);
-  const password = createPasswordSource(config.statusPage, { ...files, clock: realClock });
+  const password = createPasswordSource(config.statusPage, files);
   return await withSync({ config, terminal, secrets, key: key.inUse }, ports, async (sync) => {
     const onServed = (statusPage: string): void =>
       terminal.logger.write({ type: 'started', version: VERSION, statusPage });

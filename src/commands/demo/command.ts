@@ -107,7 +107,7 @@ async function runDemo({ config, terminal }: Omit<DemoRun, 'secrets'>, ports: Pr
     terminal,
     listen: config.listen ?? { host: LOOPBACK, port: 0 },
     statusPage: config.statusPage,
-    password: () => config.statusPage.password,
+    password: { inUse: () => config.statusPage.password, checkFile: () => {} },
     key: { isFixed: true, hasChanged: () => false, adopt: () => {} },
     perDevice: config.metrics.perDevice,
     onServed: (url: string): void => ports.print(`Status page: ${url}\n`),

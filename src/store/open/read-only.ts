@@ -103,17 +103,18 @@ export function explainedReading<T>(path: string, work: () => T): T {
     try {
       return work();
     } catch (error) {
-      if (isRefusal(error)) throw unreadable(path, error.code);
+      if (isUnreadable(error)) throw unreadable(path, error.code);
       if (isAboutSchema(error) && hasOtherSchema(path)) throw otherBuild(path, error.message);
       throw error;
     }
   });
 }
 
-const REFUSALS = /^(?:SQLITE_READONLY|SQLITE_CANTOPEN|SQLITE_PERM|SQLITE_AUTH|EACCES|EPERM|EROFS)/;
+const UNREADABLE = /^(?:SQLITE_READONLY|SQLITE_CANTOPEN|SQLITE_PERM|SQLITE_AUTH|EACCES|EPERM|EROFS)/;
 
-function isRefusal(error: unknown): error is Error & { readonly code: string } {
-  return error instanceof Error && 'code' in error && REFUSALS.test(String(error.code));
+/** Whether this user may not read the state. */
+function isUnreadable(error: unknown): error is Error & { readonly code: string } {
+  return error instanceof Error && 'code' in error && UNREADABLE.test(String(error.code));
 }
 
 function unreadable(path: string, code: string): UserError {
