@@ -1,4 +1,7 @@
 /** The text of `--help` for each mode, at most 80 columns wide. Modes without one get the overview of `help.ts`. */
+import { DEFAULT_LISTEN } from '../core/page-facts.ts';
+import { STALLED_AFTER } from '../core/retry.ts';
+import { QUIET_ENDS_DAYS } from '../core/state/job-args.ts';
 import type { Mode } from './command.ts';
 
 export const TOPICS: Partial<Record<Mode, string>> = {
@@ -20,7 +23,7 @@ restart of the daemon. Without a daemon the command uses the whole budget
 (api.share of the quota).
 
   --from T          start: a date, an RFC 3339 time, an age (90d), or all: for
-                    each device, back until 400 days in a row have no reading
+                    each device, back until ${QUIET_ENDS_DAYS} days in a row have no reading
   --to T            end; default: now minus sync.grace_period
   --device ID       only this device, by id or name; may be repeated
   --max-share S     use at most this fraction of the budget, such as 0.25
@@ -46,7 +49,6 @@ Examples:
   tidemark --backfill --from all --max-share 0.25
   tidemark --backfill --recheck --from 15d --device hub-1
 `,
-
   once: `tidemark --once [--config FILE] [--json] [--log-level LEVEL]
 
 Reads everything that is missing from sync.history up to now minus
@@ -68,7 +70,6 @@ Examples:
   tidemark --once
   tidemark --once --json --log-level warn > summary.json
 `,
-
   plan: `tidemark --plan [--from T] [--to T] [--device ID]... [--what-if KEY=VALUE]...
                 [--max-share S | --finish-by T] [--config FILE] [--json]
                 [--log-level LEVEL]
@@ -108,7 +109,6 @@ Examples:
   tidemark --plan --from 90d --device hub-1 --json
   tidemark --plan --what-if devices=2000 --what-if requests_per_day=20000
 `,
-
   init: `tidemark --init [--config FILE] [--api-url URL] [--api-key-file FILE]
                 [--influx-url URL] [--influx-token-file FILE]
                 [--influx-org NAME] [--influx-bucket NAME]
@@ -131,7 +131,7 @@ secrets/ beside the configuration file.
   --influx-bucket NAME       the bucket; leave it out for VictoriaMetrics
   --influx-kind KIND         influxdb or victoriametrics; default: detected
   --history T                default: 30d; Kubernetes: the Kustomize base's
-  --listen HOST:PORT         where the status page listens (127.0.0.1:9464)
+  --listen HOST:PORT         where the status page listens (${DEFAULT_LISTEN})
   --overwrite                replace existing files
   --workspace NAME           write the files for one additional workspace next
                              to the running ones, and print how to start it
@@ -148,7 +148,6 @@ Examples:
   tidemark --init --api-url https://api.example/external/v1 --api-key-file ./key
   tidemark --init --workspace office --for systemd
 `,
-
   demo: `tidemark --demo [--api-only] [--log-level LEVEL]
 
 Runs everything on this machine: a simulated workspace, the daemon that syncs it
@@ -167,9 +166,8 @@ are written to that database.
 
 Examples:
   tidemark --demo
-  TIDEMARK_LISTEN=127.0.0.1:9464 tidemark --demo
+  TIDEMARK_LISTEN=${DEFAULT_LISTEN} tidemark --demo
 `,
-
   check: `tidemark --check [--write-probe] [--startup] [--verbose] [--bundle FILE]
                  [--config FILE] [--json] [--log-level LEVEL]
 
@@ -212,7 +210,6 @@ Examples:
   tidemark --check --config /etc/tidemark.yaml --json
   tidemark --check --bundle tidemark-bundle.json
 `,
-
   export: `tidemark --export csv|ndjson|lp [--from T] [--to T] [--device ID]...
                 [--json] [--config FILE] [--log-level LEVEL]
 
@@ -248,7 +245,6 @@ Examples:
   tidemark --export ndjson --from 2026-06-01 --to 2026-07-01 | gzip > june.gz
   tidemark --export lp | influx write --bucket devices
 `,
-
   replay: `tidemark --replay [--from T] [--to T] [--device ID]... [--destination NAME]
                 [--max-rate LINES] [--config FILE] [--json] [--log-level LEVEL]
 
@@ -273,7 +269,7 @@ accepts now leave the quarantine and the list of missing points.
 Prints nothing to standard output, except one summary object with --json.
 
 Exit codes: 0 everything was sent; 1 there is no state, or it cannot be used; 2
-the command line is wrong; 3 interrupted, or ten minutes without progress: run
+the command line is wrong; 3 interrupted, or ${STALLED_AFTER} without progress: run
 it again; 78 the configuration is wrong, or has no database.
 
 Examples:
@@ -281,7 +277,6 @@ Examples:
   tidemark --replay --from 2026-06-01 --to 2026-06-02 --destination second
   tidemark --replay --device hub-1 --max-rate 500 --json
 `,
-
   verify: `tidemark --verify [--from T] [--to T] [--device ID]... [--destination NAME]
                   [--repair] [--sample N] [--json] [--config FILE]
 
@@ -323,7 +318,6 @@ Examples:
   tidemark --verify --repair
   tidemark --verify --sample 20
 `,
-
   quarantine: `tidemark --quarantine [list|retry|drop] [--destination NAME] [--device ID]...
                       [--reason TEXT] [--from T] [--to T]
                       [--config FILE] [--json] [--log-level LEVEL]
@@ -359,7 +353,6 @@ Examples:
   tidemark --quarantine retry --destination influx
   tidemark --quarantine drop --device hub-1 --to 2026-01-31
 `,
-
   backup: `tidemark --backup FILE [--config FILE] [--json] [--log-level LEVEL]
 
 Copies the state (archive, coverage, names, used quota) into one file, as a
@@ -378,7 +371,6 @@ Examples:
   tidemark --backup /backups/tidemark-monday.db
   tidemark --backup copy.db --json
 `,
-
   forget: `tidemark --forget --device ID [--config FILE] [--json] [--log-level LEVEL]
 
 Removes a device from the state: its readings in the archive, its coverage,
@@ -401,7 +393,6 @@ interrupted: run it again; 78 the configuration is wrong.
 Examples:
   tidemark --forget --device hub-1
 `,
-
   status: `tidemark --status [--device ID] [--config FILE] [--json] [--log-level LEVEL]
 
 Prints one screen: coverage and gaps with their reasons, lag, points that wait
@@ -426,7 +417,6 @@ Examples:
   tidemark --status --device hub-1
   tidemark --status --json --config /etc/tidemark.yaml
 `,
-
   health: `tidemark --health [--config FILE] [--json]
 
 Requests /healthz from the daemon on this machine. Use it as the health check of

@@ -7,7 +7,7 @@
 import { createTask, parse, validateDetailed } from 'node-cron';
 import type { Schedule } from '../core/ports.ts';
 import { plainText } from '../core/text.ts';
-import { DAY_MS, type EpochMs, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
+import { DAY_MS, type EpochMs, firstAfter, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 
 /** How far ahead to search: beyond a leap day that is eight years away. */
 const LOOKAHEAD_DAYS = 9 * 366;
@@ -89,7 +89,7 @@ function parseSchedule(text: string): Schedule {
     const today = Math.floor(afterMs / DAY_MS) * DAY_MS;
     for (let day = 0; day <= LOOKAHEAD_DAYS; day += 1) {
       const dayMs = today + day * DAY_MS;
-      const atMs = day === 0 ? firstAfter(times, afterMs - dayMs) : times[0];
+      const atMs = times[day === 0 ? firstAfter(times, afterMs - dayMs) : 0];
       if (atMs !== undefined && isDay(dayMs)) return dayMs + atMs;
     }
     return null;
@@ -106,17 +106,6 @@ function parseSchedule(text: string): Schedule {
       return nextMs;
     },
   };
-}
-
-/** The first of ascending times that is after `ms`. */
-function firstAfter(times: readonly number[], ms: number): number | undefined {
-  let [low, high] = [0, times.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((times[middle] ?? ms) > ms) high = middle;
-    else low = middle + 1;
-  }
-  return times[low];
 }
 
 /** The times of a day that the fields match, in ascending milliseconds since its beginning. */

@@ -5,6 +5,8 @@
 import { LOG_LEVELS } from '../core/events.ts';
 import { MOST_DEVICE_SERIES } from '../core/fleet.ts';
 import { DESTINATION_KINDS } from '../core/lines/dialect.ts';
+import { DEFAULT_LISTEN } from '../core/page-facts.ts';
+import { grouped } from '../core/text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import type { KnownNames } from './sources.ts';
 import type { ParseAt, ParseItems } from './values.ts';
@@ -150,7 +152,7 @@ export const CONFIG_KEYS = {
   'sync.history': defaulted(
     values.history,
     '30d',
-    'How far back the first sync reads: an age such as 30d, a date, an RFC 3339 time, or all. With all, the daemon reads 30 days first and then everything older that the API has.',
+    `How far back the first sync reads: an age such as 30d, a date, an RFC 3339 time, or all. With all, the daemon reads ${values.ALL_LIVE_PART_MS / DAY_MS} days first and then everything older that the API has.`,
   ),
   'sync.grace_period': defaulted(
     gracePeriod,
@@ -208,11 +210,7 @@ export const CONFIG_KEYS = {
     '2GiB',
     'Maximum size of the state. Near the limit, Tidemark removes acknowledged points early; if that is not enough, it stops reading.',
   ),
-  listen: defaulted(
-    values.listen,
-    '127.0.0.1:9464',
-    'Address of the status page: host:port. Port 0 takes a free port.',
-  ),
+  listen: defaulted(values.listen, DEFAULT_LISTEN, 'Address of the status page: host:port. Port 0 takes a free port.'),
   listen_names: list(values.hostNames, {
     description:
       'Public host names under which the status page is served, such as that of a proxy. IP addresses, localhost, one-word names, *.local and *.internal need no entry.',
@@ -236,7 +234,7 @@ export const CONFIG_KEYS = {
   'metrics.per_device': defaulted(
     values.flag,
     'false',
-    `Whether /metrics has series for each device (at most ${MOST_DEVICE_SERIES.toLocaleString('en-US')}): true or false.`,
+    `Whether /metrics has series for each device (at most ${grouped(MOST_DEVICE_SERIES)}): true or false.`,
   ),
   'log.level': defaulted(values.choice(...LOG_LEVELS), 'info', `Lowest level that is logged: ${anyOf(LOG_LEVELS)}.`),
   'log.format': defaulted(

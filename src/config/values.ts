@@ -7,6 +7,7 @@
  */
 
 import { DESTINATION_KINDS, type DestinationKind } from '../core/lines/dialect.ts';
+import { DEFAULT_LISTEN, PAGE_PORT } from '../core/page-facts.ts';
 import type { Schedule } from '../core/ports.ts';
 import { isGuessable } from '../core/secret.ts';
 import { DAY_MS, type EpochMs, type EpochNs, msToNs, parseTimestamp, UNIT_MS } from '../core/time.ts';
@@ -147,7 +148,7 @@ export const apiUrl: Parse<string> = (text) => {
 };
 
 /** With `all`: the part of the history that is read first and stays wanted. */
-const ALL_LIVE_PART_MS = 30 * DAY_MS;
+export const ALL_LIVE_PART_MS = 30 * DAY_MS;
 
 /** The value of `sync.history`, which must begin in the past. */
 export const history: ParseAt<History> = (text, nowMs) => {
@@ -164,7 +165,7 @@ export const influxKind: Parse<'auto' | DestinationKind> = choice('auto', ...DES
 
 /** `host:port`, IPv6 in brackets. */
 export const listen: Parse<Listen> = (text) =>
-  parseListen(text) ?? expected('host:port, such as 127.0.0.1:9464 or [::1]:9464, the port from 0 to 65535');
+  parseListen(text) ?? expected(`host:port, such as ${DEFAULT_LISTEN} or [::1]:${PAGE_PORT}, the port from 0 to 65535`);
 
 /** The shortest secret. A shorter one could not be searched for in the logs. */
 const MIN_SECRET_LENGTH = 4;

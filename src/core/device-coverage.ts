@@ -28,6 +28,9 @@ export const LISTING_LAG_MS = MINUTE_MS;
 /** Every device has a gap since its last poll. A gap of up to this length does not make a device count as behind. */
 export const LIVE_LAG_SECONDS = 5 * 60;
 
+/** How long it usually takes at most until polls have read the newest readings, with the default settings. */
+export const NEWEST_READ_WITHIN_MS = 3 * MINUTE_MS;
+
 /** How long a device that does not report whether it is online may send no readings before it counts as silent. */
 const SILENT_AFTER_NS = DAY_NS;
 

@@ -9,6 +9,10 @@
  */
 import type { DeviceState, DeviceStatus, ShownState, StatusGap, StatusSpan } from './status.ts';
 
+/** The port of the status page, and its address, unless the configuration has another one. */
+export const PAGE_PORT = 9464;
+export const DEFAULT_LISTEN = `127.0.0.1:${PAGE_PORT}`;
+
 /** Rows on a page of devices, and of alerts. */
 export const DEVICES_A_PAGE = 25;
 export const ALERTS_SHOWN = 50;

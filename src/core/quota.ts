@@ -4,7 +4,7 @@
  */
 import { type JsonRecord, parseJson } from './json.ts';
 import { counted, grouped, plainText } from './text.ts';
-import type { EpochMs } from './time.ts';
+import { type EpochMs, firstAfter } from './time.ts';
 
 /** The limit per minute that is assumed while neither the account nor a header contains one. */
 export const ASSUMED_PER_MINUTE = 10;
@@ -107,18 +107,6 @@ export function createSendLog(retentionMs: number): SendLog {
       return atMs === undefined ? Number.NEGATIVE_INFINITY : atMs + windowMs;
     },
   };
-}
-
-/** The index of the first entry later than `atMs`, from index `low` on. */
-function firstAfter(times: readonly number[], atMs: number, low: number): number {
-  let from = low;
-  let to = times.length;
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if ((times[middle] ?? 0) <= atMs) from = middle + 1;
-    else to = middle;
-  }
-  return from;
 }
 
 /** Rare observations, which are therefore stored. */

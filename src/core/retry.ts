@@ -6,7 +6,8 @@
  */
 import { ApiFault, type ApiFaultKind } from './faults.ts';
 import type { Random } from './ports.ts';
-import { MINUTE_MS } from './time.ts';
+import { durationInWords } from './text.ts';
+import { HOUR_MS, MINUTE_MS } from './time.ts';
 
 /**
  * - `retry`: the same request may succeed after a backoff.
@@ -50,7 +51,10 @@ export function isListedAgain(error: unknown, starts: number): boolean {
 export const STALLED_AFTER_MS = 10 * MINUTE_MS;
 
 /** The same time in words. */
-export const STALLED_AFTER = 'ten minutes';
+export const STALLED_AFTER = durationInWords(STALLED_AFTER_MS);
+
+/** How often a stream that is off is tried again: the key may have been given its scope. */
+export const OFF_STREAM_REST_MS = HOUR_MS;
 
 /** The first wait and the longest one, before the jitter. */
 export interface BackoffPolicy {

@@ -3,6 +3,7 @@
  *
  * Text from outside reaches a terminal, a log or a page only through `plainText`.
  */
+import { HOUR_MS, MINUTE_MS } from './time.ts';
 
 /** Line breaks, tabs and their Unicode kin: shown as one space. */
 const BREAKS = /[\t\n\v\f\r\u0085\u2028\u2029]+/gu;
@@ -51,6 +52,15 @@ export function shortened(text: string, maxLength: number): string {
  */
 export function compare<T extends bigint | number | string>(a: T, b: T): number {
   return a < b ? -1 : Number(a > b);
+}
+
+/**
+ * Replaces the words with digits, such as the id of a request, so that texts that differ only in them are equal.
+ *
+ * @param leastLength the length of the shortest word that is replaced.
+ */
+export function withoutIds(text: string, leastLength = 1): string {
+  return text.replace(/[\w.-]*\d[\w.-]*/g, (word) => (word.length < leastLength ? word : '#'));
 }
 
 /** The text with a capital first letter. */
@@ -181,4 +191,13 @@ export function duration(seconds: number, rounding: 'nearest' | 'up' = 'nearest'
   if (minutes < 120) return `${minutes} min`;
   const hours = tenths(seconds / 3600);
   return hours < 48 ? `${hours} h` : `${grouped(tenths(seconds / 86_400))} days`;
+}
+
+const NUMBER_WORDS = ['two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven', 'twelve'];
+
+/** A round duration in the words of a sentence: `a minute`, `ten minutes`, `half an hour`, `an hour`. */
+export function durationInWords(ms: number): string {
+  if (ms === HOUR_MS / 2) return 'half an hour';
+  const [count, one] = ms < HOUR_MS ? [ms / MINUTE_MS, 'minute'] : [ms / HOUR_MS, 'hour'];
+  return count === 1 ? `${one === 'hour' ? 'an' : 'a'} ${one}` : `${NUMBER_WORDS[count - 2] ?? grouped(count)} ${one}s`;
 }

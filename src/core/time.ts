@@ -16,6 +16,9 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
+export const HOUR_SECONDS = HOUR_MS / SECOND_MS;
+export const DAY_SECONDS = DAY_MS / SECOND_MS;
+
 /** The units of a duration as people and databases write it. */
 export const UNIT_MS: ReadonlyMap<string, number> = new Map([
   ['ms', 1],
@@ -172,6 +175,18 @@ function digitAt(text: string, at: number): number {
  */
 export function isLater(atMs: EpochMs, beforeMs: EpochMs): boolean {
   return atMs > beforeMs || beforeMs - atMs > DAY_MS;
+}
+
+/** The index of the first of ascending times that is later than `atMs`, from index `low` on. */
+export function firstAfter(times: readonly EpochMs[], atMs: EpochMs, low = 0): number {
+  let from = low;
+  let to = times.length;
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((times[middle] ?? 0) <= atMs) from = middle + 1;
+    else to = middle;
+  }
+  return from;
 }
 
 /** Milliseconds to nanoseconds; a fraction of a millisecond is dropped. */

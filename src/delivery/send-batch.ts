@@ -3,7 +3,7 @@ import { translate } from '../core/lines/dialect.ts';
 import { identityTag, isAltered } from '../core/lines/line-protocol.ts';
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { Clock, PackedText, Sink, WriteAnswer } from '../core/ports.ts';
-import type { KeptLines, MissingPoints } from '../core/state/log.ts';
+import { type KeptLines, type MissingPoints, NEWLINE } from '../core/state/log.ts';
 import type { Store } from '../core/state/state.ts';
 import { type EpochNs, isStorable, msToNs } from '../core/time.ts';
 import { type Blocked, judge, type ServedDestination } from './destination.ts';
@@ -130,8 +130,6 @@ function isSendable(extent: KeptLines['extent'], latestNs: EpochNs | null): bool
   if (extent === null) return true;
   return isStorable(extent.first) && isStorable(extent.last) && (latestNs === null || extent.last <= latestNs);
 }
-
-const NEWLINE = 0x0a;
 
 /** Returns the last lines of a text, at most `most`. */
 function lastLines(text: Uint8Array, most: number): string[] {

@@ -10,7 +10,7 @@ import { isRecord, parseJson } from '../core/json.ts';
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { WriteAnswer } from '../core/ports.ts';
 import { createScrub, Secret } from '../core/secret.ts';
-import { plainText, serverAnswerText } from '../core/text.ts';
+import { plainText, serverAnswerText, withoutIds } from '../core/text.ts';
 import { HOUR_MS, parseHttpDate, parseHttpWait } from '../core/time.ts';
 
 /** An HTTP answer as far as it was read: the body may be truncated. */
@@ -53,9 +53,6 @@ const NAMES_CONFLICT = /field type conflict|invalid column type|column type|pars
 
 /** The complete answer of InfluxDB 3 about a refused line, at the path of version 2. */
 const NAMES_NO_REASON = /parsing for line protocol failed/i;
-
-/** Words with a digit: ids of requests, times, counts. */
-const IDS = /[\w-]*\d[\w-]*/g;
 
 /** The number of dropped points: `dropped=3` (1.8), `dropped 3 points outside retention policy` (2). */
 const DROPPED = /dropped=(\d{1,9})\b|dropped (\d{1,9}) points outside/;
@@ -155,7 +152,7 @@ function readRefusal(
   if (status === 201) return { kind: 'blocked', message, hint: URL_HINT(settings) };
   const hint = server.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownMessage))?.[1] : undefined;
   if (hint !== undefined) return { kind: 'blocked', message, hint: hint(settings) };
-  return { kind: 'later', message, waitMs: null, status, unknown: { status, message: shown.replace(IDS, '#') } };
+  return { kind: 'later', message, waitMs: null, status, unknown: { status, message: withoutIds(shown) } };
 }
 
 const ORG_HINT: Hint = (influx) =>

@@ -37,7 +37,7 @@ import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS, maxNs, minNs, S
 const CONTROL_MS = 2 * MINUTE_MS;
 
 /** The time over which empty answers must be spread to be accepted without a control. */
-const SPREAD_MS = 30 * MINUTE_MS;
+export const SPREAD_MS = 30 * MINUTE_MS;
 const SPREAD_ANSWERS = 3;
 
 /** An empty answer, and what is known about its range and its device. */

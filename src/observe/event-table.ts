@@ -11,7 +11,8 @@ import type { AppEvent, ProgramEvent } from '../core/events.ts';
 import { KEY_REJECTED, NO_API_ACCESS, scopeAdvice } from '../core/faults.ts';
 import { DESTINATION_NAMES } from '../core/lines/dialect.ts';
 import { WAIT_TEXTS } from '../core/quota.ts';
-import { counted, grouped } from '../core/text.ts';
+import { OFF_STREAM_REST_MS } from '../core/retry.ts';
+import { counted, durationInWords, grouped } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import {
   debug,
@@ -29,6 +30,10 @@ import {
 } from './event-row.ts';
 import type { Instruments } from './metrics-table.ts';
 import { PROGRAM_EVENTS } from './program-events.ts';
+
+/** A retry is logged at level info if its wait is this long, and at level warn from the second limit on. */
+const RETRY_INFO_SECONDS = 5;
+const RETRY_WARN_SECONDS = 20;
 
 const JOB_ENDS = { done: 'finished', failed: 'failed', cancelled: 'cancelled' } as const;
 
@@ -53,7 +58,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     level: { any: ['debug', 'info', 'warn'], choose: retryLevel },
     message: ({ message }) => `Retrying a request: ${message}`,
     fields: ({ request, fault, attempt, waitMs }) => ({ request, fault, attempt, ...waitSeconds(waitMs) }),
-    note: 'level by the length of the wait: info from 5 seconds on and while the quota is used up, warn from 20 seconds on',
+    note: `level by the length of the wait: info from ${RETRY_INFO_SECONDS} seconds on and while the quota is used up, warn from ${RETRY_WARN_SECONDS} seconds on`,
     repeats: { alike: ({ fault }) => fault, isBrief: true },
     counts: (_, to) => to.count('tidemark_api_retries_total', {}),
   },
@@ -145,7 +150,7 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
       choose: ({ stream }) => (stream === 'telemetry' || stream === 'devices' ? 'error' : 'warn'),
     },
     message: ({ scope }) =>
-      `The key lacks the scope ${scope}, so this stream is off; the others run. Add the scope to the key (takes effect within an hour), or write another key into the file of api.key_file (takes effect at once)`,
+      `The key lacks the scope ${scope}, so this stream is off; the others run. Add the scope to the key (takes effect within ${durationInWords(OFF_STREAM_REST_MS)}), or write another key into the file of api.key_file (takes effect at once)`,
     fields: ({ stream, scope }) => ({ stream, scope }),
     note: 'error for devices and telemetry: nothing is synced without them',
     repeats: { ends: ({ stream }) => `stream ${stream}`, alwaysLogged: () => true },
@@ -359,8 +364,8 @@ export function eventLine(event: AppEvent): EventLine {
 function retryLevel({ fault, waitMs }: EventOf<'request-retried'>): LineLevel {
   // A 429 means "retry later", not a failure.
   if (fault === 'throttled') return 'info';
-  if (waitMs < 5 * SECOND_MS) return 'debug';
-  return waitMs < 20 * SECOND_MS ? 'info' : 'warn';
+  if (waitMs < RETRY_INFO_SECONDS * SECOND_MS) return 'debug';
+  return waitMs < RETRY_WARN_SECONDS * SECOND_MS ? 'info' : 'warn';
 }
 
 function summaryMessage(event: EventOf<'poll-summary'>): string {

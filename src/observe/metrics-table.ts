@@ -6,10 +6,12 @@
  * `PER_DEVICE` have a label per device. `metrics.per_device` turns them on, for a limited number of devices.
  */
 import { FAULT_TEXTS } from '../core/faults.ts';
+import { MOST_DEVICE_SERIES } from '../core/fleet.ts';
 import { STREAMS } from '../core/ports.ts';
 import { WAIT_REASONS } from '../core/quota.ts';
 import { JOB_RULES } from '../core/state/jobs.ts';
 import { GAP_REASONS } from '../core/state/telemetry.ts';
+import { grouped } from '../core/text.ts';
 
 /** One metric. Each of its series has all of its labels. */
 export interface MetricRow<L extends string = string> {
@@ -205,7 +207,7 @@ export const PER_DEVICE = {
   tidemark_devices_left_out: gauge(
     'devices',
     [],
-    'Devices beyond the limit of 1,000 that have no series of their own.',
+    `Devices beyond the limit of ${grouped(MOST_DEVICE_SERIES)} that have no series of their own.`,
   ),
 } as const;
 

@@ -10,8 +10,10 @@
  * logged a few times in ten minutes, beginning and end, and then neither, unless its reason is new or its level worse.
  * Memory is bounded.
  */
+
 import type { AppEvent } from '../core/events.ts';
 import type { Clock } from '../core/ports.ts';
+import { withoutIds } from '../core/text.ts';
 import { HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import type { LineLevel } from './event-row.ts';
 import { rowOf } from './event-table.ts';
@@ -62,12 +64,9 @@ interface Logged {
   readonly atMs: number;
 }
 
-/** Words with digits, such as the id of a request. A status and other short numbers are kept. */
-const IDS = /[\w.-]*\d[\w.-]*/g;
-
-/** The key of a wording. Wordings that differ only in ids have the same key. */
+/** The key of a wording, the same for all that differ only in ids. A status and other short numbers are kept. */
 function keyOf({ level, message }: Wording): string {
-  return `${level} ${message.replace(IDS, (word) => (word.length > 3 ? '#' : word))}`;
+  return `${level} ${withoutIds(message, 4)}`;
 }
 
 /** The log lines about one outage, which decide whether the next one is written. */

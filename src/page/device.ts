@@ -10,7 +10,7 @@ import { laneText } from '../core/quota.ts';
 import { unitOf } from '../core/sensor-units.ts';
 import { shownState } from '../core/status.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
-import { DAY_MS, HOUR_MS, SECOND_MS } from '../core/time.ts';
+import { DAY_SECONDS, HOUR_SECONDS } from '../core/time.ts';
 import {
   ago,
   coverageBar,
@@ -32,9 +32,6 @@ import {
   timeRange,
 } from './html.ts';
 import { deviceAlerts } from './panels.ts';
-
-const HOUR_SECONDS = HOUR_MS / SECOND_MS;
-const DAY_SECONDS = DAY_MS / SECOND_MS;
 
 /** The ranges of a device's charts, in seconds, by their names in the address. */
 export const PERIODS = {

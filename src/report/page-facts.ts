@@ -41,7 +41,7 @@ import type { ArchiveReader, ReadRange } from '../core/state/archive.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
 import { telemetryNow } from '../core/state/telemetry.ts';
 import { shortened } from '../core/text.ts';
-import { DAY_MS, DAY_NS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
+import { DAY_NS, DAY_SECONDS, type EpochMs, formatExact, maxNs, minNs, msToNs, SECOND_MS } from '../core/time.ts';
 import type { WantedRange } from '../ingest/context.ts';
 import { limitFor } from '../ingest/coverage-rules.ts';
 import { openSeconds, wantedAt } from '../ingest/wanted-range.ts';
@@ -249,7 +249,7 @@ async function devicePage(
 }
 
 function drawnIn(seconds: number): number {
-  const wanted = Number.isNaN(seconds) ? DAY_MS / SECOND_MS : seconds;
+  const wanted = Number.isNaN(seconds) ? DAY_SECONDS : seconds;
   return Math.floor(Math.min(MOST_RANGE_SECONDS, Math.max(LEAST_RANGE_SECONDS, wanted)));
 }
 

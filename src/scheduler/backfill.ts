@@ -13,7 +13,7 @@ import { type Interval, type Intervals, normalize, subtract, union } from '../co
 import type { Clock } from '../core/ports.ts';
 import { budgetOf, createSendLog } from '../core/quota.ts';
 import type { KnownDevice } from '../core/state/inventory.ts';
-import type { BackfillArgs } from '../core/state/job-args.ts';
+import { type BackfillArgs, QUIET_ENDS_DAYS } from '../core/state/job-args.ts';
 import type { ArchiveTotals } from '../core/state/log.ts';
 import type { Gap } from '../core/state/telemetry.ts';
 import { DAY_MS, DAY_NS, type EpochMs, type EpochNs, MINUTE_MS, maxNs, minNs } from '../core/time.ts';
@@ -269,13 +269,6 @@ export function leftOutDevice(index: number, count: number): UserError {
   );
 }
 
-/**
- * `--from all` ends this long before the oldest sign of a device. It is more than a year, so a device that was silent
- * for a season or a year is found again. A limit is necessary: an empty page covers only its own range, and each
- * covered hour becomes a `coverage_hour` point.
- */
-const QUIET_ENDS_NS = 400n * DAY_NS;
-
 /** Signs of how far back the readings of a device go. */
 interface OldestSigns {
   readonly covered: readonly CoveredRange[];
@@ -289,7 +282,7 @@ interface OldestSigns {
 function beginningOfAll({ covered, seenAt, to }: OldestSigns): EpochNs {
   const oldest = oldestReading(covered);
   const signs = [to, oldest, ...seenAt].filter((at) => at !== null);
-  return maxNs(signs.reduce(minNs) - QUIET_ENDS_NS, 0n);
+  return maxNs(signs.reduce(minNs) - BigInt(QUIET_ENDS_DAYS) * DAY_NS, 0n);
 }
 
 /** Returns the time of the oldest stored reading; `null` if there is none. */

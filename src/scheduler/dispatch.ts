@@ -11,13 +11,15 @@
  * A task about a device stops after the first page that extends the coverage, so that the next request is again the
  * most valuable one. `--once` alone has nothing more urgent: its tasks close a complete range of a device.
  */
+
 import { runUnlessFull, StateFullError } from '../core/archive-room.ts';
 import { pollUntil, runWorkGroup, type WorkGroup } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { ApiFault, endsSession, findMissingScope } from '../core/faults.ts';
 import type { Pulse } from '../core/heartbeats.ts';
 import type { Interval } from '../core/intervals.ts';
-import { DAY_NS, HOUR_MS, maxNs, minNs, msToNs, nsToMs, SECOND_MS, SECOND_NS } from '../core/time.ts';
+import { OFF_STREAM_REST_MS } from '../core/retry.ts';
+import { DAY_NS, maxNs, minNs, msToNs, nsToMs, SECOND_MS, SECOND_NS } from '../core/time.ts';
 import type { SyncContext } from '../ingest/context.ts';
 import { NOTHING_SCANNED, type ScanResult, type ScanTask } from '../ingest/gap-scan.ts';
 import { nameGap } from '../ingest/named-gaps.ts';
@@ -89,9 +91,6 @@ const REPORTED_REST_MS = SECOND_MS;
 
 /** How often to check whether the archive may grow again. */
 const SPACE_CHECK_MS = 5 * SECOND_MS;
-
-/** How often a stream that is off is tried again: the key may have been given its scope. */
-const OFF_REST_MS = HOUR_MS;
 
 /** After this many failures about devices in a row, with no answer between them, the failure counts as the stream's. */
 const FAILURES_IN_A_ROW = 3;
@@ -210,7 +209,7 @@ function recordError(parts: Running, failed: Failed<unknown>, fail: (isOwn: bool
   if (scope !== null) {
     noteOff(apiState, 'telemetry', scope);
     fail(false);
-    turnOff(planning.planner, 'telemetry', plannedMs(planning) + OFF_REST_MS);
+    turnOff(planning.planner, 'telemetry', plannedMs(planning) + OFF_STREAM_REST_MS);
     return;
   }
   const fault = surviveFault(context, error);
@@ -377,7 +376,7 @@ function pollAnswer(
 async function readWhole(parts: DispatchParts, { kind }: StreamDecision, signal: AbortSignal): Promise<void> {
   const { planning } = parts;
   const mayRead = await parts.readStream(kind, signal);
-  enterStream(planning, kind, mayRead ? null : plannedMs(planning) + OFF_REST_MS);
+  enterStream(planning, kind, mayRead ? null : plannedMs(planning) + OFF_STREAM_REST_MS);
   if (mayRead && kind !== 'alerts' && planning.oneOff === null) checkDemand(planning);
 }
 

@@ -3,7 +3,18 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { byteSize, databaseText, duration, grouped, nearest, percent, plainText } from '../../src/core/text.ts';
+import {
+  byteSize,
+  databaseText,
+  duration,
+  durationInWords,
+  grouped,
+  nearest,
+  percent,
+  plainText,
+  withoutIds,
+} from '../../src/core/text.ts';
+import { MINUTE_MS } from '../../src/core/time.ts';
 
 test('numbers are grouped as Node groups them', () => {
   for (const value of [0, 7, 999, 1000, 12_345, 1_234_567.891, 1000.5, 0.125, 0.1234, 99_999.999_6, -1234, 1e15]) {
@@ -131,4 +142,24 @@ test('a database without a name of its own is called the database', () => {
     'influx',
     'barn',
   ]);
+});
+
+test('a round duration is put into the words of a sentence', () => {
+  const minutes = [1, 2, 10, 15, 30, 60, 120, 24 * 60];
+  expect(minutes.map((count) => durationInWords(count * MINUTE_MS))).toEqual([
+    'a minute',
+    'two minutes',
+    'ten minutes',
+    '15 minutes',
+    'half an hour',
+    'an hour',
+    'two hours',
+    '24 hours',
+  ]);
+});
+
+test('texts that differ only in ids are equal without them', () => {
+  const [one, other] = ['request 4f-9a2 failed after 12.5ms: HTTP 503', 'request 7c failed after 9ms: HTTP 503'];
+  expect([withoutIds(one), withoutIds(one)]).toEqual(['request # failed after #: HTTP #', withoutIds(other)]);
+  expect(withoutIds(one, 4)).toBe('request # failed after #: HTTP 503');
 });

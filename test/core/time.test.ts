@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   ceilToSecond,
+  firstAfter,
   floorToSecond,
   formatExact,
   formatSeconds,
@@ -157,4 +158,20 @@ describe('seconds and milliseconds', () => {
   test('minNs and maxNs return the earlier and the later of two times', () => {
     expect([minNs(1n, 2n), minNs(2n, 1n), maxNs(1n, 2n), maxNs(2n, 1n)]).toEqual([1n, 1n, 2n, 2n]);
   });
+});
+
+test('the first later time of ascending ones is found, from an index on', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.integer({ min: 0, max: 20 })),
+      fc.integer({ min: -1, max: 21 }),
+      fc.nat(30),
+      (any, atMs, nth) => {
+        const times = any.toSorted((a, b) => a - b);
+        const low = Math.min(nth, times.length);
+        const later = times.findIndex((each, index) => index >= low && each > atMs);
+        expect(firstAfter(times, atMs, low)).toBe(later === -1 ? times.length : later);
+      },
+    ),
+  );
 });

@@ -4,7 +4,13 @@
  */
 
 import { coveredIntervals } from '../../core/coverage.ts';
-import { CLOSED_BY_NONE, determineCoverage, PENDING, wantedPart } from '../../core/device-coverage.ts';
+import {
+  CLOSED_BY_NONE,
+  determineCoverage,
+  NEWEST_READ_WITHIN_MS,
+  PENDING,
+  wantedPart,
+} from '../../core/device-coverage.ts';
 import type { FleetRates } from '../../core/fleet.ts';
 import { type Intervals, lengthNs, subtract } from '../../core/intervals.ts';
 import { REPORTED_FROM_MS } from '../../core/quota.ts';
@@ -119,7 +125,7 @@ const ESTIMATE_EVERY_MS = 5 * SECOND_MS;
 export function waitsFor({ devices }: BackfillView, leavesNewest: boolean): string | null {
   const open = devices.filter(({ gaps }) => gaps.some(({ reason }) => !CLOSED_BY_NONE.has(reason)));
   if (leavesNewest && open.length > 0 && open.every(({ isOpenAtTop }) => isOpenAtTop)) {
-    return `waiting for the next poll of ${counted(open.length, 'device')}, usually within 3 minutes`;
+    return `waiting for the next poll of ${counted(open.length, 'device')}, usually within ${NEWEST_READ_WITHIN_MS / MINUTE_MS} minutes`;
   }
   const isUnreachable = open.every(({ gaps }) => gaps.some(({ reason }) => reason === 'unreachable'));
   if (open.length === 0 || !isUnreachable) return null;

@@ -8,10 +8,11 @@ import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import { STALLED_AFTER_MS } from '../../core/retry.ts';
 import type { DestinationStatus, StatusGap } from '../../core/status.ts';
-import { capitalized, counted, databaseText, duration, grouped, plainText } from '../../core/text.ts';
+import { capitalized, counted, databaseText, duration, durationInWords, grouped, plainText } from '../../core/text.ts';
 import { type EpochNs, formatExact, MINUTE_MS, nsToMs, parseTimestamp, rangeNs } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
+import { SPREAD_MS } from '../../ingest/empty-ranges.ts';
 import type { Backfill } from '../../scheduler/backfill.ts';
 import { destinationStatuses, isOutcome, OUTCOME_EXIT_CODES, type Outcome } from '../shared/alone.ts';
 import { wrap } from '../shared/layout.ts';
@@ -174,8 +175,7 @@ const ID_LENGTH = 32;
 const REMEDIES: Readonly<Record<string, string>> = {
   [PENDING]: 'run the same command again to continue',
   page_rejected: 'the API returned invalid pages for this range; run the command again later',
-  unverified:
-    'the API returned no readings although its device list shows activity then; run the command again in half an hour',
+  unverified: `the API returned no readings although its device list shows activity then; run the command again in ${durationInWords(SPREAD_MS)}`,
   unreachable: 'the requests for this device fail; run the command again later',
   beyond_plan:
     "older than the plan's history_max_days, and the API has never served readings that old; a larger plan may include them",

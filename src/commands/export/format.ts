@@ -5,6 +5,7 @@
  * Promises: times and numbers keep the digits of the archive. The csv follows RFC 4180, and no spreadsheet interprets a
  * cell as a formula, whatever the name of a device.
  */
+import type { ExportFormat } from '../../cli/command.ts';
 import { readFieldValue, readSeries, seriesOf } from '../../core/lines/line-reader.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 
@@ -17,7 +18,7 @@ export interface ExportFormatter {
 }
 
 /** Creates a formatter for telemetry lines (csv, ndjson) or any lines (lp). */
-export function createFormatter(format: 'csv' | 'ndjson' | 'lp'): ExportFormatter {
+export function createFormatter(format: ExportFormat): ExportFormatter {
   if (format === 'lp') return { header: '', text: (lines) => (lines.length === 0 ? '' : `${lines.join('\n')}\n`) };
   const isCsv = format === 'csv';
   const seriesAt = createSeriesMemory(isCsv ? csvSeries : jsonSeries);

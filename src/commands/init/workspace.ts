@@ -9,6 +9,7 @@ import { yaml } from '../../config/sources.ts';
 import { isLoopback } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
+import { PAGE_PORT } from '../../core/page-facts.ts';
 
 /** A file that `--init` writes. */
 export interface NewFile {
@@ -90,9 +91,6 @@ const COMPOSERS: Readonly<Record<InitTarget, (workspace: NewWorkspace) => Worksp
   kubernetes: kubernetesFiles,
 };
 
-/** The port of the first workspace's page on this machine. */
-const FIRST_PORT = 9464;
-
 /** A service in addition to the one in compose.yaml, with the same database, and a target for Prometheus. */
 function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): WorkspaceFiles {
   if (!existsSync(join(folder, 'compose.yaml'))) {
@@ -106,10 +104,11 @@ function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): Wor
   const others = readdirSync(folder).filter((file) => /^compose\..+\.yaml$/.test(file));
   const taken = others.map((file) => readFileSync(join(folder, file), 'utf8')).join('\n');
   const own = `compose.workspace-${name}.yaml`;
-  const kept = /127\.0\.0\.1:(\d+):9464/.exec(readIfThere(join(folder, own)))?.[1];
-  let port = FIRST_PORT + 1;
+  const kept = new RegExp(`127\\.0\\.0\\.1:(\\d+):${PAGE_PORT}`).exec(readIfThere(join(folder, own)))?.[1];
+  // The page of the first workspace has the port itself.
+  let port = PAGE_PORT + 1;
   const ofFirst = /^TIDEMARK_PORT=["']?(\d+)/m.exec(readIfThere(join(folder, '.env')))?.[1];
-  while (taken.includes(`:${port}:9464`) || `${port}` === ofFirst) port += 1;
+  while (taken.includes(`:${port}:${PAGE_PORT}`) || `${port}` === ofFirst) port += 1;
   const service = `# Workspace "${name}": runs next to the one in compose.yaml and writes to the same database. Written by tidemark init.
 services:
   tidemark-${name}:
@@ -119,14 +118,14 @@ services:
       TIDEMARK_API_KEY_FILE: /run/secrets/${KEY_FILE}
       TIDEMARK_SYNC_HISTORY: ${JSON.stringify(history)}
     secrets: [{ source: ${name}_${KEY_FILE}, target: ${KEY_FILE} }]
-    ports: !override ["127.0.0.1:${kept ?? port}:9464"]
+    ports: !override ["127.0.0.1:${kept ?? port}:${PAGE_PORT}"]
     volumes: !override ["data-${name}:/data", "generated:/run/tidemark:ro"]
 volumes:
   data-${name}:
 secrets:
   ${name}_${KEY_FILE}: { file: ./secrets/${name}/${KEY_FILE} }
 `;
-  const target = `# Prometheus reads this file whenever it changes; no restart is needed.\n- targets: ['tidemark-${name}:9464']\n  labels: {workspace: ${yamlName(name)}}\n`;
+  const target = `# Prometheus reads this file whenever it changes; no restart is needed.\n- targets: ['tidemark-${name}:${PAGE_PORT}']\n  labels: {workspace: ${yamlName(name)}}\n`;
   return {
     own: [
       { path: join(folder, own), text: service, mode: 0o644 },

@@ -36,7 +36,7 @@ import {
   readRange,
   readRate,
 } from '../shared/options.ts';
-import { type CostPlan, costPlan, type PlanFacts, type PlanRange } from './cost.ts';
+import { ALL_ASSUMED_DAYS, type CostPlan, costPlan, type PlanFacts, type PlanRange } from './cost.ts';
 import { backfillText, planText } from './text.ts';
 
 /**
@@ -187,14 +187,13 @@ function readSpent(dataDir: string, nowMs: EpochMs): StateView | null {
   return readStateView(dataDir, { day: Math.floor(nowMs / DAY_MS) - MEASURED_DAYS, requestsMs: nowMs - DAY_MS });
 }
 
-/** The example range for a request about all devices. */
-const EXAMPLE_NS = 365n * DAY_NS;
-
 /** The requested range, and whether it belongs to existing devices. */
 function resolvePlanRange({ command, config }: PlanParts, facts: PlanFacts): PlanRange {
   const options = readPlanOptions(command, facts.nowMs);
   const to = options.to ?? msToNs(facts.nowMs);
-  const from = options.isAll ? maxNs(to - EXAMPLE_NS, 0n) : (options.from ?? wantedFrom(config.sync, facts.nowMs));
+  const from = options.isAll
+    ? maxNs(to - BigInt(ALL_ASSUMED_DAYS) * DAY_NS, 0n)
+    : (options.from ?? wantedFrom(config.sync, facts.nowMs));
   if (from >= to)
     throw new UserError('--to: expected a time after the start of sync.history', 'give --from as well', 2, {
       joint: ';',

@@ -9,6 +9,7 @@ import { type DeviceFacts, type FleetRates, fleetRates, resizeFleet, type WhatIf
 import type { PollSettings, Schedules } from '../../core/ports.ts';
 import { ASSUMED_PER_MINUTE, budgetOf } from '../../core/quota.ts';
 import { type Account, alertPollRequests, type OpenAlerts, pageSizeOf } from '../../core/records.ts';
+import { QUIET_ENDS_DAYS } from '../../core/state/job-args.ts';
 import { capitalized, counted } from '../../core/text.ts';
 import { DAY_MS, type EpochMs, type EpochNs, formatSeconds, MINUTE_MS, MS_NS, msToNs } from '../../core/time.ts';
 import { maxWidthNs } from '../../ingest/page-request.ts';
@@ -357,9 +358,11 @@ function backfillPlan({
   };
 }
 
+/** The history that a plan for `--from all` assumes, in days. */
+export const ALL_ASSUMED_DAYS = 365;
+
 function backfillNote(assumesFullHistory: boolean, isAll: boolean, hiddenDays: number | null): string | null {
-  const all =
-    'The age of the oldest reading is not known yet: these figures assume 365 days of history. The backfill of a device ends after 400 days in a row without a reading.';
+  const all = `The age of the oldest reading is not known yet: these figures assume ${ALL_ASSUMED_DAYS} days of history. The backfill of a device ends after ${QUIET_ENDS_DAYS} days in a row without a reading.`;
   const old = `The plan limits the range of a request to ${hiddenDays} days (history_max_days); whether the API also hides older readings is not known.`;
   const full = 'These figures assume that every device has readings down to the beginning of the range.';
   const notes = [isAll && all, hiddenDays !== null && old, assumesFullHistory && !isAll && full];

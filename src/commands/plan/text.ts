@@ -1,14 +1,12 @@
 /**
  * The answer of `--plan` as text: one screen, with a unit for every number.
  */
-import { LIVE_LAG_SECONDS } from '../../core/device-coverage.ts';
+import { LIVE_LAG_SECONDS, NEWEST_READ_WITHIN_MS } from '../../core/device-coverage.ts';
 import { laneText } from '../../core/quota.ts';
 import { counted, duration, grouped, percent, plainText, rateText } from '../../core/text.ts';
-import { DAY_MS, HOUR_MS, SECOND_MS } from '../../core/time.ts';
+import { DAY_MS, HOUR_SECONDS, SECOND_MS } from '../../core/time.ts';
 import { wrap } from '../shared/layout.ts';
 import type { CostPlan } from './cost.ts';
-
-const HOUR_SECONDS = HOUR_MS / SECOND_MS;
 
 /** The answer as a text of several lines, at most 80 columns wide. */
 export function planText(plan: CostPlan): string {
@@ -122,7 +120,7 @@ function requestRateText({ requests, seconds, perDay }: { requests: number; seco
   return `about ${rateText(perMinute)} requests a minute`;
 }
 
-const POLL_WAIT = 'plus up to 3 min, until the polls have read the newest minutes';
+const POLL_WAIT = `plus up to ${duration(NEWEST_READ_WITHIN_MS / SECOND_MS)}, until the polls have read the newest minutes`;
 
 /** Whether the range ends so late that a backfill leaves its end to the daemon's polls. */
 function awaitsPoll({ source, as_of }: CostPlan['basis'], to: string): boolean {

@@ -24,6 +24,7 @@ import {
   type JobRequest,
   readProgress,
 } from '../../core/state/jobs.ts';
+import { durationInWords } from '../../core/text.ts';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.ts';
 import { openJobBoard } from '../../store/jobs.ts';
 import { StateInUseError } from '../../store/open/lock.ts';
@@ -258,7 +259,7 @@ function missDaemon(parts: FollowParts, { id }: Job, stillMs: number): void {
   if (!parts.board.withdraw(id)) parts.board.cancel(id);
   if (stillMs >= DAEMON_STUCK_AFTER_MS)
     throw new UserError(
-      'The daemon has not responded for a minute; the progress is kept',
+      `The daemon has not responded for ${durationInWords(DAEMON_STUCK_AFTER_MS)}; the progress is kept`,
       'Check the log of the daemon, restart it if it hangs, and run the command again.',
       3,
     );

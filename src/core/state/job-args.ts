@@ -20,6 +20,13 @@ export function argumentsNotUnderstood(): UserError {
   return new UserError('The daemon runs another version of Tidemark and cannot read this job', OTHER_VERSION_REMEDY, 3);
 }
 
+/**
+ * `--from all` ends this many days before the oldest sign of a device. It is more than a year, so a device that was
+ * silent for a season or a year is found again. A limit is necessary: an empty page covers only its own range, and each
+ * covered hour becomes a `coverage_hour` point.
+ */
+export const QUIET_ENDS_DAYS = 400;
+
 /** The arguments of a `backfill` job, as they are stored. */
 export interface BackfillArgs {
   /** `all`: as far back as the API has readings. */

@@ -8,6 +8,9 @@ import type { EpochMs, EpochNs } from '../time.ts';
 export const LOG_LANES = ['live', 'history'] as const;
 export type LogLane = (typeof LOG_LANES)[number];
 
+/** The byte between two lines of a block, and after each line of a batch. */
+export const NEWLINE = 0x0a;
+
 /** A position in one lane of the log: blocks before `block` are acknowledged, and `line` lines of that block. */
 export interface LogPosition {
   readonly block: number;

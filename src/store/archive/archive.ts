@@ -9,10 +9,18 @@
 import type Database from 'better-sqlite3';
 import type { Interval, Intervals } from '../../core/intervals.ts';
 import { isTelemetryLine } from '../../core/lines/line-reader.ts';
-import type { ArchiveTotals, KeptLines, LogBatch, LogLane, LogPosition, LogSegment } from '../../core/state/log.ts';
+import {
+  type ArchiveTotals,
+  type KeptLines,
+  type LogBatch,
+  type LogLane,
+  type LogPosition,
+  type LogSegment,
+  NEWLINE,
+} from '../../core/state/log.ts';
 import type { TimestampOffset } from '../../core/state/telemetry.ts';
 import { type EpochMs, type EpochNs, isNsText, maxNs, minNs } from '../../core/time.ts';
-import { NEWLINE, type PackedBlock, pack, release, unpack, unpackText } from './block-codec.ts';
+import { type PackedBlock, pack, release, unpack, unpackText } from './block-codec.ts';
 
 /** The contents of one block. `firstNs` and `lastNs` are the bounds of its telemetry lines; `null` if it has none. */
 interface NewBlock {

@@ -6,7 +6,9 @@
  * buffer outside the heap is left to the garbage collector, which frees it late: otherwise a run of pages would
  * sometimes occupy a hundred megabytes.
  */
+
 import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { NEWLINE } from '../../core/state/log.ts';
 
 /**
  * Level 1: half the size of deflate in half the time, for repetitive lines like ours. With a checksum: SQLite has none,
@@ -83,8 +85,6 @@ function packAgain(blocks: readonly PackedBlock[]): Buffer {
   if (text !== scratch) release(text);
   return data;
 }
-
-export const NEWLINE = 0x0a;
 
 /** A part of a larger buffer, so it is never released. */
 const NEWLINE_TEXT = Buffer.from('\n');
