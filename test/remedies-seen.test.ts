@@ -41,7 +41,7 @@ test('--check: the advice of a fault stands in the remedy alone', () => {
   expect(notes.lines.map(({ message, remedy }) => [message, remedy])).toEqual([
     ['GET /devices: the response is a redirect (301)', expect.stringMatching(/^Run --check again\./)],
     [
-      'the plan of this workspace has no API access (GET /devices: the API refuses access (403))',
+      'the plan of this workspace has no API access (GET /devices: the API denies access (403))',
       'Switch to a plan that includes API access.',
     ],
     ['GET /devices: the server has no such endpoint (404)', expect.stringMatching(/^Correct api\.url: /)],

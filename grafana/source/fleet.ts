@@ -178,7 +178,7 @@ const OVER_TIME: readonly PanelSpec[] = [
   onlineOverTime(
     // States are written hourly, so each complete step of two hours has all devices. Steps are counted from the end;
     // the first one, which may be incomplete, lies before the shown range. Grafana adds them up (A), because InfluxDB 3
-    // refuses a sum over the last states of steps; B has the steps without any, where the line breaks.
+    // rejects a sum over the last states of steps; B has the steps without any, where the line breaks.
     tables(
       `SELECT last(online) AS online FROM device WHERE ${STEPS} AND ${OF_FLEET} GROUP BY ${STEP}, device_id fill(none)`,
       `SELECT count(online) AS states FROM device WHERE ${STEPS} AND ${OF_FLEET} GROUP BY ${STEP} fill(null)`,

@@ -28,7 +28,7 @@ Exit codes:
   1   failed: running it again will not help
   2   the command line is wrong
   3   incomplete; the progress is saved, run it again
-  77  the API refuses the key
+  77  the API rejects the key
   78  the configuration is wrong
 
 Examples:

@@ -41,7 +41,7 @@ reads the additional range.
 
 Exit codes: 0 covered and delivered; 1 the missing ranges cannot be read (or the
 state cannot be used); 2 the command line is wrong; 3 incomplete, run it again;
-77 the API refuses the key; 78 the configuration is wrong.
+77 the API rejects the key; 78 the configuration is wrong.
 
 Examples:
   tidemark --backfill --from 90d --dry-run
@@ -63,7 +63,7 @@ Prints nothing to standard output, except one summary object with --json. The
 log goes to standard error.
 
 Exit codes: 0 complete; 1 failed, running it again will not help; 3 gaps or
-undelivered points remain, run it again; 77 the API refuses the key; 78 the
+undelivered points remain, run it again; 77 the API rejects the key; 78 the
 configuration is wrong.
 
 Examples:
@@ -101,7 +101,7 @@ the daemon's data. It reads no telemetry and delivers nothing.
 
 Exit codes: 0 printed, whether the quota is large enough or not; 1 the state
 cannot be used; 2 the command line is wrong; 3 the API did not answer, or the
-daemon has just started: run it again; 77 the API refuses the key; 78 the
+daemon has just started: run it again; 77 the API rejects the key; 78 the
 configuration is wrong.
 
 Examples:
@@ -142,7 +142,7 @@ It sends one or two requests to the API, recorded in the state if there is one.
 
 Exit codes: 0 written; 1 the API or the database does not answer, or a file
 already exists; 2 the command line is wrong, or an answer is missing; 3
-interrupted; 77 the API refuses the key; 78 the answers contradict each other.
+interrupted; 77 the API rejects the key; 78 the answers contradict each other.
 
 Examples:
   tidemark --init --api-url https://api.example/external/v1 --api-key-file ./key
@@ -201,7 +201,7 @@ data_dir, the daemon sends them with its own key. It syncs and delivers nothing.
                   before you send it.
 
 Exit codes, the first that applies: 78 the configuration is wrong; 77 the API
-refuses the key, the plan has no API access, or devices:read or telemetry:read
+rejects the key, the plan has no API access, or devices:read or telemetry:read
 is missing; 1 another check failed; 0 all required checks passed, perhaps with
 warnings. Also 2 the command line is wrong, 3 it was interrupted.
 
@@ -310,7 +310,7 @@ database a long time; Tidemark reads one device at a time.
 
 Exit codes: 0 equal; 1 a difference, or the token may not read; 2 the command
 line is wrong; 3 not finished (database or API down, interrupted): run it again;
-77 the API refuses the key; 78 the configuration is wrong.
+77 the API rejects the key; 78 the configuration is wrong.
 
 Examples:
   tidemark --verify

@@ -3,7 +3,7 @@
 import { plainText } from './text.ts';
 
 /** The text for the fault `unauthorized`, without a full stop. */
-export const KEY_REJECTED = 'the API refuses the key: it is unknown, revoked or expired';
+export const KEY_REJECTED = 'the API rejects the key: it is unknown, revoked or expired';
 
 /** Where keys are created, after "create a key". */
 export const KEYS_PAGE = "in the vendor's web application (Settings, then API)";
@@ -46,9 +46,9 @@ interface FaultTexts {
 export const FAULT_TEXTS = {
   unreachable: { alone: 'the API could not be reached', beforeMessage: 'the API did not answer' },
   throttled: { alone: 'the quota is used up (429)', beforeMessage: 'the quota is used up' },
-  unauthorized: { alone: 'the API refuses the key (401)', beforeMessage: KEY_REJECTED },
+  unauthorized: { alone: 'the API rejects the key (401)', beforeMessage: KEY_REJECTED },
   'scope-missing': { alone: 'the key lacks the required scope (403)', beforeMessage: 'the key lacks a scope' },
-  'no-api-access': { alone: 'the plan has no API access (403)', beforeMessage: 'the API refuses access' },
+  'no-api-access': { alone: 'the plan has no API access (403)', beforeMessage: 'the API denies access' },
   'not-found': { alone: 'not found (404)', beforeMessage: 'no such resource in the workspace of this key' },
   'bad-cursor': { alone: 'the API rejected the cursor (400)', beforeMessage: 'the API rejected the cursor' },
   'range-too-large': {

@@ -286,7 +286,7 @@ function failingLong({ streams, parts }: ApiState): { name: Stream; reason: stri
 /** No stream is read while the API cannot be read, whatever its last answer was. */
 function unreadBy(problem: ApiProblem | null, status: StreamStatus): StreamStatus {
   if (problem === null || status.state === 'off') return status;
-  if (problem.code === 'key_refused') return { ...status, state: 'failing', reason: 'the API refuses the key' };
+  if (problem.code === 'key_refused') return { ...status, state: 'failing', reason: 'the API rejects the key' };
   return { ...status, state: 'failing', reason: status.reason ?? 'the API cannot be read' };
 }
 

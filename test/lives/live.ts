@@ -178,7 +178,7 @@ function die(stage: Stage, living: Living): void {
   living.stop.abort(new Killed('killed'));
 }
 
-/** An error that ends a life: an error that needs the operator is allowed where the service refuses the key. */
+/** An error that ends a life: an error that needs the operator is allowed where the service rejects the key. */
 function wordsOf({ story, clock }: Stage, { life, startedMs }: Living, error: unknown): string[] {
   const isRefused = story.misfortunes.some(
     ({ fromMs, toMs, what }) =>

@@ -221,7 +221,7 @@ describe('the overview', () => {
           gaps: [],
           next: { ...REPORT.next, devices_with_gaps: 0 },
         },
-        { ready: { ready: false, reasons: ['api: the API refuses the key'], codes: ['key_refused'], names: [null] } },
+        { ready: { ready: false, reasons: ['api: the API rejects the key'], codes: ['key_refused'], names: [null] } },
       );
     await using served = await servePage({ standing: refused(30) });
     const first = async (): Promise<string> => /<div class="tile .*?<\/div>/.exec(await textOf(served.url))?.[0] ?? '';
@@ -613,7 +613,7 @@ describe('the overview', () => {
   });
 
   test('missing points are shown beside the sentence, once', async () => {
-    const reasons = ['destination influx: 401', 'the API refuses the key'];
+    const reasons = ['destination influx: 401', 'the API rejects the key'];
     const ready = {
       ready: false,
       reasons,

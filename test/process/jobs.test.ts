@@ -203,7 +203,7 @@ describe('--once beside a daemon', () => {
     expectTold(
       await stage.run(['--once', '--json']),
       77,
-      /The daemon did not run the job: api\.key: the API refuses the key/,
+      /The daemon did not run the job: api\.key: the API rejects the key/,
     );
     expect(daemon.child.exitCode, 'the daemon holds').toBeNull();
     expect(await stop(daemon)).toBe(0);

@@ -123,7 +123,7 @@ describe('a reader that closes the pipe', () => {
 
 describe('refusals of the API', () => {
   test.each([
-    ['a key that is revoked', { key: { revoked: true } }, /^tidemark: api\.key: the API refuses the key/m],
+    ['a key that is revoked', { key: { revoked: true } }, /^tidemark: api\.key: the API rejects the key/m],
     [
       'a plan without API access',
       { plan: { apiAccess: false } },
@@ -143,7 +143,7 @@ describe('refusals of the API', () => {
 
   test('a wrong key ends it with 77', async () => {
     await using stage = await openStage();
-    expectTold(await stage.run(['--once'], { env: { TIDEMARK_API_KEY: 'tmk_wrong' } }), 77, /refuses the key/);
+    expectTold(await stage.run(['--once'], { env: { TIDEMARK_API_KEY: 'tmk_wrong' } }), 77, /rejects the key/);
   });
 
   test.each([

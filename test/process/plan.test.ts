@@ -57,7 +57,7 @@ test('ends with the exit code that the failure has, and a message for people', a
     [['--plan', '--what-if', 'share=2'], {}, 2, /--what-if api\.share: expected a number above 0/],
     [['--plan', '--from', 'once'], {}, 2, /--from: expected a date/],
     [['--plan', '--device', 'nobody'], {}, 2, /the workspace has no device with that id or name/],
-    [['--plan'], { TIDEMARK_API_KEY: 'tmk_another_key' }, 77, /the API refuses the key/],
+    [['--plan'], { TIDEMARK_API_KEY: 'tmk_another_key' }, 77, /the API rejects the key/],
     [['--plan'], { TIDEMARK_API_SHARE: '7' }, 78, /api\.share/],
   ];
   for (const [args, env, exitCode, words] of ends) {

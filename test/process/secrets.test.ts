@@ -120,7 +120,7 @@ describe.runIf(influxdAvailable())('the key and the token appear nowhere', () =>
     expect(leaksIn(everythingOf(stage, ended))).toEqual([]);
   });
 
-  test('when the API refuses the key', async () => {
+  test('when the API rejects the key', async () => {
     await using stage = await openStage({ bench, settings: { key: { revoked: true } } });
     const ended = await stage.run(ARGS);
     expect(ended.code).toBe(77);

@@ -49,7 +49,7 @@ interface Case {
   readonly assumesFullHistory?: boolean;
   readonly problem?: string;
   readonly isRefused?: boolean;
-  /** How long until an API that refuses the key is tried again. */
+  /** How long until an API that rejects the key is tried again. */
   readonly attemptInMs?: number;
   readonly failing?: { readonly name: 'alerts'; readonly reason: string }[];
   /** Why the delivery to a database is blocked. */
@@ -142,7 +142,7 @@ function overviewOf({
   return overviewNow(parts, { ...SUMS, ...sums });
 }
 
-test('no stream is read before an API that refuses the key is tried again', () => {
+test('no stream is read before an API that rejects the key is tried again', () => {
   const { attempt_at, streams } = overviewOf({ problem: 'no', isRefused: true, attemptInMs: 90_400 }).next;
   expect(attempt_at).toBe('2026-06-15T12:01:30.4Z');
   expect(streams).toEqual([
@@ -320,7 +320,7 @@ describe('a job', () => {
   test('has no ETA and no rate while the API cannot be read', () => {
     const progress = { ...PROGRESS, requests_per_minute: 210 };
     const [backfill, replay] = overviewOf({
-      problem: 'the API refuses the key',
+      problem: 'the API rejects the key',
       isRefused: true,
       jobs: [
         { ...BACKFILL, progress },

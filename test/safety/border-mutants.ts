@@ -183,7 +183,7 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     ],
   },
   {
-    name: 'packed refusals of a database of any size',
+    name: 'packed rejections of a database of any size',
     caughtBy: ['packedRefusal'],
     edits: [
       {

@@ -435,7 +435,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'an age that a smaller plan refused still refused at the next start',
+    name: 'an age that a smaller plan rejected still rejected at the next start',
     caughtBy: ['refusedForAWhile'],
     edits: [
       {
@@ -457,7 +457,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'days that a refusal alone has named forgotten',
+    name: 'days that a rejection alone has named forgotten',
     caughtBy: ['daysOfARefusal'],
     edits: [
       {
@@ -798,7 +798,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   {
-    name: 'all lines kept for a kind that is refused',
+    name: 'all lines kept for a kind that is rejected',
     caughtBy: ['refusedAlerts'],
     edits: [
       {

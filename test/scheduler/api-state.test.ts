@@ -77,7 +77,7 @@ describe('the reason why the API is not read', () => {
     expect(report.list().find(({ name }) => name === 'telemetry')?.state).toBe('on');
     noteRefused(state, REFUSED, 'no', 1000);
     noteAnswered(state, 'account');
-    expect([report.isRefused(), report.problem()]).toEqual([true, expect.stringContaining('the API refuses the key')]);
+    expect([report.isRefused(), report.problem()]).toEqual([true, expect.stringContaining('the API rejects the key')]);
     expect(report.nextAttemptInMs()).toBe(1000);
     // Streams that were read before are read no more: no stream is called on.
     expect(report.list().map(({ state }) => state)).toEqual(['failing', 'failing', 'failing', 'failing']);

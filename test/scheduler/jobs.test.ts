@@ -253,7 +253,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     rig.simulator.settings.key.secret = 'another';
     const api = { url: 'http://simulator.test/external/v1', key: () => 'refused', share: 0.8, concurrency: 4 };
     const { end } = (await liveFollowed(rig, 5 * MINUTE_MS, { changes: { api } })).followed;
-    expect(end).toMatchObject({ state: 'failed', exitCode: 77, message: expect.stringContaining('refuses the key') });
+    expect(end).toMatchObject({ state: 'failed', exitCode: 77, message: expect.stringContaining('rejects the key') });
   });
 
   test.each([

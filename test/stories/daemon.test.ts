@@ -175,11 +175,11 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     // Looks now and then: a few in the first hour, four an hour after that.
     expect(refused?.requests).toBeGreaterThan(8);
     expect(refused?.requests).toBeLessThan(30);
-    expect(refused?.reasons.join()).toMatch(/refuses the key/);
+    expect(refused?.reasons.join()).toMatch(/rejects the key/);
     expect(renewed?.reasons).toEqual([]);
     // A command beside the daemon reports it as well, problems first.
     expect(refused?.status).toMatchObject({
-      summary: expect.stringMatching(/^The API cannot be read: the API refuses the key/),
+      summary: expect.stringMatching(/^The API cannot be read: the API rejects the key/),
       summary_problem: { code: 'key_refused' },
     });
     expect(refused?.status.streams.map(({ state }) => state)).toEqual(Array.from({ length: 4 }, () => 'failing'));

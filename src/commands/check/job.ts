@@ -264,8 +264,8 @@ interface Prober {
 
 /** Faults after which all other requests would fail as well. */
 const STOPPING: Readonly<Partial<Record<ApiFaultKind, string>>> = {
-  unauthorized: 'the API refuses the key',
-  'no-api-access': 'the API refuses access',
+  unauthorized: 'the API rejects the key',
+  'no-api-access': 'the API denies access',
   unreachable: 'the API does not answer',
   throttled: 'the quota is used up',
   'not-found': 'there is no such endpoint',

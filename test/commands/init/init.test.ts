@@ -316,7 +316,7 @@ describe('by flags', () => {
       ['--api-url', '@api'],
       { TIDEMARK_API_KEY: 'CANARY-wrong' },
       77,
-      /^The API refuses the key: .* and give its file by --api-key-file\.$/,
+      /^The API rejects the key: .* and give its file by --api-key-file\.$/,
     ],
     [
       'a history',
@@ -520,7 +520,7 @@ describe('on a terminal', () => {
     expect(code, stderr).toBe(0);
     expect(stderr).toMatch(/Expected an address that begins with https/);
     expect(stderr).toContain('\nThe secret is shorter than 4 characters.\n');
-    expect(stderr).toMatch(/The API refuses the key: .* and enter it here\./);
+    expect(stderr).toMatch(/The API rejects the key: .* and enter it here\./);
     expect(stderr).not.toMatch(/--api|api\.key/);
     expect(stderr).toContain('InfluxDB 2.7.12 accepts points.');
     expect(stderr).toContain('\nAn API key is required: type or paste it here.\n');

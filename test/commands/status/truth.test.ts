@@ -129,7 +129,7 @@ describe.runIf(influxdAvailable())('status', () => {
   });
 
   test.each([
-    ['key_refused', 'the API refuses the key. Create a new one'],
+    ['key_refused', 'the API rejects the key. Create a new one'],
     ['api_unreachable', 'no connection'],
   ])('%s: no stream is on and no device up to date, although nothing is missing yet', async (code, problem) => {
     using rig = await rigOf();
@@ -142,7 +142,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(report.summary).toBe(`The API cannot be read: ${problem}`);
     expect(report.streams.map(({ state }) => state)).toEqual(['failing', 'failing', 'failing', 'failing']);
     expect(unwrapped(textOf(config, rig.clock))).toMatch(
-      /Streams all failing \(the API (?:refuses the key|cannot be read)\) /,
+      /Streams all failing \(the API (?:rejects the key|cannot be read)\) /,
     );
     const next = unwrapped(textOf(config, rig.clock)).match(/ Next .*/)?.[0];
     if (code === 'key_refused') expect(next).toBe(' Next no poll until the key is accepted; no gaps to close ');

@@ -267,7 +267,7 @@ describe.runIf(influxdAvailable())('--verify', () => {
       [stage, ['--verify', '--sample', '0'], {}, 2, /--sample: expected the number of ranges/],
       [stage, ['--verify', '--sample', 'ten'], {}, 2, /--sample: expected the number of ranges/],
       [stage, ['--verify', '--sample', '2'], NO_API, 78, /api\.key: is missing/],
-      [stage, ['--verify', '--sample', '2'], { TIDEMARK_API_KEY: 'tmk_other' }, 77, /the API refuses the key/],
+      [stage, ['--verify', '--sample', '2'], { TIDEMARK_API_KEY: 'tmk_other' }, 77, /the API rejects the key/],
       [
         stage,
         ['--verify'],
