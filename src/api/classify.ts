@@ -119,7 +119,7 @@ function kindOfBadRequest({ code, message, maxDays }: ErrorText, hasCursor: bool
 }
 
 /**
- * The meaning of a fault. A missing endpoint, or a refusal without the error object of the API, points to a wrong
+ * The meaning of a fault. A missing endpoint, or a rejection without the error object of the API, points to a wrong
  * address and not to the workspace.
  */
 function meaningOf(kind: ApiFaultKind, { request }: RequestContext, { code, message }: ErrorText): Meaning {

@@ -42,7 +42,7 @@ export interface ApiClientOptions extends Pick<RateLimiterOptions, 'serverClock'
   /** Called before each wait for another attempt, with its length in ms. */
   readonly onRetry?: ((waitMs: number, fault: ApiFault) => void) | undefined;
   /** Called when the service rejects a page as a bad request, before the second try: the plan may have changed. */
-  readonly onRefused?: ((signal: AbortSignal) => Promise<void>) | undefined;
+  readonly onRejected?: ((signal: AbortSignal) => Promise<void>) | undefined;
   /** The largest page that the plan allows; `null` while it is unknown. */
   readonly pageSize: () => number | null;
   /** How often a request is retried after a fault that may pass. */
@@ -193,7 +193,7 @@ async function sendPage<T extends { readonly nextCursor: Cursor | null }>(
       pageSize.noteCursor(reply.value.nextCursor, limit);
       return reply;
     } catch (error) {
-      if (isBadRequest(error)) await options.onRefused?.(signal);
+      if (isBadRequest(error)) await options.onRejected?.(signal);
       const hasShrunk = isBadRequest(error) && limitOf(client, page) < limit;
       if (!hasShrunk && !takeSmaller(client, page, limit, error)) throw error;
     }

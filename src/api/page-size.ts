@@ -1,5 +1,5 @@
 /**
- * How many records to request in a page: as many as the plan allows, and fewer if the service refuses that or if an
+ * How many records to request in a page: as many as the plan allows, and fewer if the service rejects that or if an
  * answer is too large to be read.
  */
 import { ApiFault } from '../core/faults.ts';
@@ -38,7 +38,7 @@ interface PageSize {
    *
    * @returns whether to try a smaller page
    */
-  noteRefused(page: Pick<PageKey, 'cursor'>, limit: number): boolean;
+  noteRejected(page: Pick<PageKey, 'cursor'>, limit: number): boolean;
 }
 
 /** The page sizes of a client. */
@@ -63,7 +63,7 @@ export function limitOf({ pageSize, smaller }: PageLimits, { list, cursor }: Pag
  * @returns whether to try a smaller page
  */
 export function takeSmaller({ pageSize, smaller }: PageLimits, page: PageKey, limit: number, error: unknown): boolean {
-  if (!isTooLarge(error)) return isBadRequest(error) && pageSize.noteRefused(page, limit);
+  if (!isTooLarge(error)) return isBadRequest(error) && pageSize.noteRejected(page, limit);
   if (page.cursor !== null || limit <= 1) return false;
   if (smaller.size >= MOST_SMALLER) smaller.clear();
   smaller.set(page.list, Math.ceil(limit / 4));
@@ -74,7 +74,7 @@ function isTooLarge(error: unknown): boolean {
   return error instanceof ApiFault && error.facts.isTooLarge === true;
 }
 
-/** Whether the service has refused a request as a bad one. */
+/** Whether the service has rejected a request as a bad one. */
 export function isBadRequest(error: unknown): boolean {
   return error instanceof ApiFault && error.kind === 'invalid-request' && error.facts.status === 400;
 }
@@ -113,7 +113,7 @@ export function createPageSize(planned: () => number | null): PageSize {
       if (limit <= small && smallFor > 0) smallFor -= 1;
       else if (limit > small) [small, enlargeAfter] = [DEFAULT_SIZE, ENLARGE_AFTER];
     },
-    noteRefused: ({ cursor }, limit) => {
+    noteRejected: ({ cursor }, limit) => {
       if (cursor !== null) return false;
       if (limit > small) {
         smallFor = enlargeAfter;

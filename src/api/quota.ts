@@ -259,7 +259,7 @@ function withStatus(throttle: ThrottleState, facts: AnswerFacts): ThrottleState 
   const { status, sentMs, nowMs } = facts;
   if (status === null) return throttle;
   if (status !== 429) return transition(throttle, { kind: 'served', nowMs });
-  if (sentMs <= throttle.refusedAtMs) return throttle;
+  if (sentMs <= throttle.rejectedAtMs) return throttle;
   return transition(throttle, { kind: 'rejected', nowMs, waitMs: requestedWait(facts) ?? 0 });
 }
 
@@ -335,7 +335,7 @@ export function readHeaders(
     }
     if (!minute && !day) events.push(isLow(sample, context.share) ? { kind: 'scarce', nowMs } : { kind: 'ample' });
   }
-  return { windows: readDayRefusal(windows, facts, context), events };
+  return { windows: readDayRejection(windows, facts, context), events };
 }
 
 /** The window that a limit belongs to; neither if the plan is unknown. */
@@ -424,7 +424,7 @@ function isLow({ limit, remaining }: Sample, share: number): boolean {
 }
 
 /** Reads the rejection of a request for the day's quota. If no header reports the day, this shows the use by others. */
-function readDayRefusal(known: Windows, { status, waitMs, nowMs }: AnswerFacts, context: HeaderContext): Windows {
+function readDayRejection(known: Windows, { status, waitMs, nowMs }: AnswerFacts, context: HeaderContext): Windows {
   const perDay = context.plan?.perDay ?? null;
   if (status !== 429 || (waitMs ?? 0) <= MINUTE_WAIT_MS || perDay === null) return known;
   const unspent = perDay - context.spent(nowMs, DAY_MS + TRAVEL_MS);

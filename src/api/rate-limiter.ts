@@ -77,7 +77,7 @@ export interface RateLimiterFigures {
   /**
    * Whether at least the last three requests were rejected, each after the wait that the previous answer had requested.
    */
-  readonly isRefusedRepeatedly: boolean;
+  readonly isRejectedRepeatedly: boolean;
 }
 
 /** Gives each request its turn within the share of the quota, and books it before it is sent. */
@@ -238,7 +238,7 @@ function figuresOf({ options, quota, accounting }: LimiterState): RateLimiterFig
   const nowMs = options.clock.monoMs();
   const { minute, day, turn } = quotaFigures(quota, nowMs, options.plan());
   const waitMs = turn.atMs - nowMs;
-  const windows = { minute, day, isRefusedRepeatedly: quota.terms.throttle.refusals.is === 'many' };
+  const windows = { minute, day, isRejectedRepeatedly: quota.terms.throttle.rejections.is === 'many' };
   if (waitMs < LEAST_WAIT_MS) return { ...windows, waitingUntilMs: null, waitingFor: null };
   return { ...windows, waitingUntilMs: Math.ceil(accounting.nowMs() + waitMs), waitingFor: turn.reason };
 }

@@ -5,15 +5,15 @@
  * It has three independent states. `quota.ts` turns the headers of an answer into events, and the status of an answer
  * is an event as well. The table shows the effect of each event (a dot: no change):
  *
- *   state              day-ample  day-scarce  day-silent  minute-scarce  ample   scarce    served  rejected new-plan
- *   day      free      ·          guarded     ·           ·              ·       ·         ·       ·        ·
- *            guarded   free       ·           free        ·              ·       ·         ·       ·        free
- *   pauses   single    ·          ·           ·           ·              ·       doubling  ·       ·        ·
- *            doubling  ·          ·           ·           ·              single  ·         ·       ·        single
- *   refusals none      ·          ·           ·           ·              ·       ·         ·       one      ·
- *            one       ·          ·           ·           ·              ·       ·         none    two      ·
- *            two       ·          ·           ·           ·              ·       ·         none    many     ·
- *            many      ·          ·           ·           ·              ·       ·         none    ·        ·
+ *   state                day-ample  day-scarce  day-silent  minute-scarce  ample   scarce    served  rejected new-plan
+ *   day        free      ·          guarded     ·           ·              ·       ·         ·       ·        ·
+ *              guarded   free       ·           free        ·              ·       ·         ·       ·        free
+ *   pauses     single    ·          ·           ·           ·              ·       doubling  ·       ·        ·
+ *              doubling  ·          ·           ·           ·              single  ·         ·       ·        single
+ *   rejections none      ·          ·           ·           ·              ·       ·         ·       one      ·
+ *              one       ·          ·           ·           ·              ·       ·         none    two      ·
+ *              two       ·          ·           ·           ·              ·       ·         none    many     ·
+ *              many      ·          ·           ·           ·              ·       ·         none    ·        ·
  *
  * `scarce` means that other clients have nearly used up a window, so that its rest is left to them: the `minute`, the
  * `day`, or, without either word, a window that cannot be named because the plan is unknown.
@@ -23,9 +23,9 @@
  *   tighter window.
  * - `minute-scarce` pauses requests until the minute has filled up again. `scarce` pauses them for a minute, and while
  *   pauses are `doubling` each one is twice as long, up to fifteen minutes.
- * - Each refusal halves the rate, down to a tenth; the rate recovers by a twentieth of the full rate per minute while
- *   requests are `served`. A refusal with a long wait concerns the day and does not change the rate. From the third
- *   refusal in a row (`many`), the wait is doubled each time, up to fifteen minutes.
+ * - Each rejection halves the rate, down to a tenth; the rate recovers by a twentieth of the full rate per minute while
+ *   requests are `served`. A rejection with a long wait concerns the day and does not change the rate. From the third
+ *   rejection in a row (`many`), the wait is doubled each time, up to fifteen minutes.
  */
 
 import type { Random } from '../core/ports.ts';
@@ -37,7 +37,7 @@ export const DAY_GUARD_EVERY_MS = 15 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
 /** A wait longer than this concerns the day. */
 export const MINUTE_WAIT_MS = 2 * MINUTE_MS;
-/** The lowest factor of the rate after refusals. */
+/** The lowest factor of the rate after rejections. */
 const LEAST_FACTOR = 0.1;
 const RECOVERY_PER_MINUTE = 0.05;
 
@@ -46,15 +46,15 @@ export interface ThrottleState {
   readonly day: { readonly is: 'free' | 'guarded' };
   /** `lastMs`: the length of the last pause for an unnamed window. */
   readonly pauses: { readonly is: 'single' } | { readonly is: 'doubling'; readonly lastMs: number };
-  /** How many refusals came in a row. `doublings`: how often the wait is doubled. */
-  readonly refusals: { readonly is: 'none' | 'one' | 'two' } | { readonly is: 'many'; readonly doublings: number };
+  /** How many rejections came in a row. `doublings`: how often the wait is doubled. */
+  readonly rejections: { readonly is: 'none' | 'one' | 'two' } | { readonly is: 'many'; readonly doublings: number };
   /** The end of the last pause. */
   readonly pausedUntilMs: number;
   /** The factor of the rate, 0.1 to 1, and the time of its last change. */
   readonly factor: number;
   readonly factorAtMs: number;
-  /** The time of the last refusal. */
-  readonly refusedAtMs: number;
+  /** The time of the last rejection. */
+  readonly rejectedAtMs: number;
 }
 
 /** The events of answers and plans. Times are of the monotonic clock. */
@@ -70,11 +70,11 @@ export type ThrottleEvent =
 export const UNTHROTTLED: ThrottleState = {
   day: { is: 'free' },
   pauses: { is: 'single' },
-  refusals: { is: 'none' },
+  rejections: { is: 'none' },
   pausedUntilMs: Number.NEGATIVE_INFINITY,
   factor: 1,
   factorAtMs: 0,
-  refusedAtMs: Number.NEGATIVE_INFINITY,
+  rejectedAtMs: Number.NEGATIVE_INFINITY,
 };
 
 /** Returns the state after an event, as in the table in the header. Pure. */
@@ -95,9 +95,9 @@ export function transition(state: ThrottleState, event: ThrottleEvent): Throttle
       return pausedUntil({ ...state, pauses: { is: 'doubling', lastMs: pauseMs } }, event.nowMs + pauseMs);
     }
     case 'served':
-      return recovered({ ...state, refusals: { is: 'none' } }, event.nowMs);
+      return recovered({ ...state, rejections: { is: 'none' } }, event.nowMs);
     case 'rejected':
-      return refused(state, event);
+      return rejected(state, event);
     case 'new-plan':
       return { ...state, day: { is: 'free' }, pauses: { is: 'single' } };
   }
@@ -113,18 +113,18 @@ function recovered(state: ThrottleState, nowMs: number): ThrottleState {
   return { ...state, factor: Math.min(1, state.factor + RECOVERY_PER_MINUTE * minutes), factorAtMs: nowMs };
 }
 
-function refused(state: ThrottleState, { nowMs, waitMs }: { nowMs: number; waitMs: number }): ThrottleState {
+function rejected(state: ThrottleState, { nowMs, waitMs }: { nowMs: number; waitMs: number }): ThrottleState {
   return {
     ...state,
-    refusals: oneMore(state.refusals),
+    rejections: oneMore(state.rejections),
     factor: waitMs <= MINUTE_WAIT_MS ? Math.max(LEAST_FACTOR, state.factor / 2) : state.factor,
     factorAtMs: nowMs,
-    refusedAtMs: nowMs,
+    rejectedAtMs: nowMs,
   };
 }
 
-function oneMore(refusals: ThrottleState['refusals']): ThrottleState['refusals'] {
-  switch (refusals.is) {
+function oneMore(rejections: ThrottleState['rejections']): ThrottleState['rejections'] {
+  switch (rejections.is) {
     case 'none':
       return { is: 'one' };
     case 'one':
@@ -132,7 +132,7 @@ function oneMore(refusals: ThrottleState['refusals']): ThrottleState['refusals']
     case 'two':
       return { is: 'many', doublings: 1 };
     case 'many':
-      return { is: 'many', doublings: refusals.doublings + 1 };
+      return { is: 'many', doublings: rejections.doublings + 1 };
   }
 }
 
@@ -147,9 +147,9 @@ export function throttledTurn({ day, pausedUntilMs }: ThrottleState, lastSentMs:
 }
 
 /** How long nothing may be sent after an answer that requested a wait, in ms: never less than the answer requested. */
-export function waitAfter({ refusals }: ThrottleState, requestedMs: number, random: Random): number {
-  const doublings = refusals.is === 'many' ? refusals.doublings : 0;
+export function waitAfter({ rejections }: ThrottleState, requestedMs: number, random: Random): number {
+  const doublings = rejections.is === 'many' ? rejections.doublings : 0;
   const waitMs = Math.max(requestedMs, Math.min(requestedMs * 2 ** doublings, LONGEST_PAUSE_MS));
-  // Jitter is only added, so that clients that were refused together do not return together.
+  // Jitter is only added, so that clients that were rejected together do not return together.
   return waitMs + (0.1 + 0.9 * random()) * Math.min(5 * SECOND_MS, Math.max(SECOND_MS, waitMs / 10));
 }

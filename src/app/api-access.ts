@@ -53,7 +53,7 @@ export interface ApiAccess {
 
 interface ConnectionParts
   extends Omit<RateLimiterOptions, 'plan' | 'share' | 'concurrency' | 'onWait'>,
-    Pick<ApiClientOptions, 'onDone' | 'onRetry' | 'onRefused'> {
+    Pick<ApiClientOptions, 'onDone' | 'onRetry' | 'onRejected'> {
   /** Sends requests: over HTTP, or in-process in simulations. */
   readonly transport: Transport;
   readonly access: ApiAccess;
@@ -77,7 +77,7 @@ const LEARNT = 'learnt';
 
 /** Connects to the API, with the ledger and the facts of a state. */
 export function connectApi(parts: ConnectionParts): ApiConnection {
-  const { transport, access, store, onDone, onRetry, onRefused, ...limits } = parts;
+  const { transport, access, store, onDone, onRetry, onRejected, ...limits } = parts;
   const waits: LongWaits = { onWait: null };
   const limiter = createRateLimiter({
     ...limits,
@@ -107,7 +107,7 @@ export function connectApi(parts: ConnectionParts): ApiConnection {
     version: VERSION,
   };
   return {
-    api: createApiClient({ ...connection, onRefused }),
+    api: createApiClient({ ...connection, onRejected }),
     limiter,
     learnt: learning.learnt,
     waits,
@@ -153,7 +153,7 @@ function planFigures(store: Store): { perMinute: number | null; perDay: number |
 }
 
 /** The windows of the quota and the waits, for reports. */
-interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRefusedRepeatedly'> {
+interface QuotaFigures extends Omit<RateLimiterFigures, 'waitingFor' | 'isRejectedRepeatedly'> {
   /** Until when history and backfill wait; `null` while they may send. */
   readonly historyWaitsUntilMs: EpochMs | null;
 }
@@ -252,7 +252,7 @@ interface LearningOptions {
  */
 export function createLearning({ transport, stored, save }: LearningOptions): Learning {
   let rare: RareSights = readRareSights(stored);
-  let pages: Pick<Learnt, 'pageTaken' | 'pageRefused'> = { pageTaken: null, pageRefused: null };
+  let pages: Pick<Learnt, 'pageTaken' | 'pageRejected'> = { pageTaken: null, pageRejected: null };
   let rateLimit: Learnt['rateLimit'] = null;
   const noteRare = (next: RareSights): void => {
     if (JSON.stringify(next) === JSON.stringify(rare)) return;
@@ -282,7 +282,7 @@ function withRare({ waitHeaders, challengeHeaders }: RareSights, { status, heade
     : { waitHeaders, challengeHeaders: withNames(challengeHeaders, named(/authenticate|challenge/i)) };
 }
 
-type Pages = Pick<Learnt, 'pageTaken' | 'pageRefused'>;
+type Pages = Pick<Learnt, 'pageTaken' | 'pageRejected'>;
 
 /** Only first pages count: a later page may be rejected because of its cursor. */
 function withPage(pages: Pages, { url }: HttpRequest, { status }: HttpAnswer): Pages {
@@ -290,10 +290,10 @@ function withPage(pages: Pages, { url }: HttpRequest, { status }: HttpAnswer): P
   const { searchParams: query } = new URL(url);
   const limit = Number(query.get('limit') ?? '');
   if (limit < 1 || query.has('cursor')) return pages;
-  const { pageTaken, pageRefused } = pages;
+  const { pageTaken, pageRejected } = pages;
   return status === 200
-    ? { pageTaken: Math.max(limit, pageTaken ?? limit), pageRefused }
-    : { pageTaken, pageRefused: Math.min(limit, pageRefused ?? limit) };
+    ? { pageTaken: Math.max(limit, pageTaken ?? limit), pageRejected }
+    : { pageTaken, pageRejected: Math.min(limit, pageRejected ?? limit) };
 }
 
 function withRateLimit(before: Learnt['rateLimit'], { headers }: HttpAnswer): Learnt['rateLimit'] {

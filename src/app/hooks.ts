@@ -25,7 +25,7 @@ export interface Hooks
   /** Called with the result of each attempt. */
   readonly noteDone: (fault: ApiFaultKind | null, purpose: Purpose) => void;
   readonly noteLimitMismatch: () => void;
-  readonly noteRefused: (signal: AbortSignal) => Promise<void>;
+  readonly noteRejected: (signal: AbortSignal) => Promise<void>;
 }
 
 /** The parts that are created after those that call them. */
@@ -57,7 +57,7 @@ export function createHooks(later: DeferredParts): Hooks {
       noteDone(planning, fault, purpose);
     },
     noteLimitMismatch: () => noteLimitMismatch(planned().planning),
-    noteRefused: async (signal) => await planned().checkPlan(signal),
+    noteRejected: async (signal) => await planned().checkPlan(signal),
     notePlanChanged: () => notePlanChanged(planned().planning),
     noteDeviceLeft: (deviceId) => removeDevice(planned().planning, deviceId),
     nextReadingMs: (deviceId) => nextDeviceReadingMs(planned().planning.planner.devices, deviceId),

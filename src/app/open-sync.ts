@@ -118,7 +118,7 @@ export interface Sync
   /** Whether requests wait for the quota. Waiting only for even spacing does not count. */
   waitsForQuota(): boolean;
   /** Whether requests are rejected for the quota repeatedly, although every wait was observed. */
-  isRefusedRepeatedly(): boolean;
+  isRejectedRepeatedly(): boolean;
   /** Until when history and backfill wait for quota, RFC 3339; `null` while they may send. */
   quotaWaits(): Pick<QuotaStatus, 'waiting_until' | 'history_waiting_until'>;
   readonly heartbeats: Heartbeats;
@@ -206,7 +206,7 @@ function assemble(options: SyncOptions, opened: OpenStore): Sync {
     requestsDone,
     backfill: backfillQuota(limiter, ledger, serverClock),
     waitsForQuota: () => !['rate', null].includes(limiter.figures().waitingFor),
-    isRefusedRepeatedly: () => limiter.figures().isRefusedRepeatedly,
+    isRejectedRepeatedly: () => limiter.figures().isRejectedRepeatedly,
     listen: (listener) => void base.listeners.push(listener),
     onForgotten: (forget) => void base.forgetters.push(forget),
     forgotten: (deviceId) => {
@@ -272,7 +272,7 @@ export function openApi(
       hooks.noteBooked(purpose);
     },
     onLimitMismatch: hooks.noteLimitMismatch,
-    onRefused: hooks.noteRefused,
+    onRejected: hooks.noteRejected,
     onRetry: (waitMs, fault) => {
       requests.onRetry(waitMs);
       outage.noteRetried(fault, waitMs);

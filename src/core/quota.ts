@@ -123,7 +123,7 @@ export interface Learnt extends RareSights {
   readonly rateLimit: 'all' | 'some' | 'none' | null;
   /** The largest `limit` that was answered with 200, and the smallest that was rejected with 400. */
   readonly pageTaken: number | null;
-  readonly pageRefused: number | null;
+  readonly pageRejected: number | null;
 }
 
 /** The most names that are stored. */

@@ -102,7 +102,7 @@ test.each(TABLE)('%s is %j as a fault of the right kind', (_what, served, kind) 
   expect(faultOf(served)).toMatchObject({ kind, facts: { request: 'GET /devices', status: served.status } });
 });
 
-test('a refusal without the error object of the API is attributed to something in between', () => {
+test('a rejection without the error object of the API is attributed to something in between', () => {
   const other = faultOf({ status: 400, text: 'unsupported path requested: "/external/v1/account"' });
   expect(other.message).toBe(
     'GET /devices: the response does not look like one of the API (400). Check that api.url is right and that no proxy answers',

@@ -121,11 +121,11 @@ describe('an answer that is too large to be read', () => {
   });
 });
 
-describe('a refusal for the quota', () => {
-  const refused: Step = { status: 429, text: '{}', headers: { 'retry-after': '120' } };
+describe('a rejection for the quota', () => {
+  const rejected: Step = { status: 429, text: '{}', headers: { 'retry-after': '120' } };
 
   test('is waited for by all requests, and the retry is another booking', async () => {
-    const world = createClientWorld([refused, {}]);
+    const world = createClientWorld([rejected, {}]);
     const first = telemetry(world);
     await world.clock.sleep(100);
     await Promise.all([first, telemetry(world)]);
@@ -134,7 +134,7 @@ describe('a refusal for the quota', () => {
   });
 
   test('however long, the wait is in the ledger before it begins', async () => {
-    const world = createClientWorld([{ ...refused, headers: { 'retry-after': '86400' } }, {}]);
+    const world = createClientWorld([{ ...rejected, headers: { 'retry-after': '86400' } }, {}]);
     const asked = telemetry(world);
     await world.clock.sleep(100);
     expect(world.ledger.blockedUntilMs(START_MS)).toBeGreaterThan(START_MS + 86_400_000);
@@ -143,7 +143,7 @@ describe('a refusal for the quota', () => {
   });
 
   test('that continues is thrown in the end', async () => {
-    const world = createClientWorld([refused], { retries: 2 });
+    const world = createClientWorld([rejected], { retries: 2 });
     expect(await faultOf(telemetry(world))).toMatchObject({ kind: 'throttled', facts: { waitMs: 120_000 } });
     expect(world.requests.length).toBe(3);
   });
@@ -181,7 +181,7 @@ test('a request that is aborted with the fault of another one has none of its ow
   const stop = new AbortController();
   const asked = world.api.telemetry(QUERY, PURPOSE, stop.signal);
   await world.clock.sleep(10);
-  const fault = new ApiFault('unauthorized', 'refused', { request: 'GET /alerts' });
+  const fault = new ApiFault('unauthorized', 'rejected', { request: 'GET /alerts' });
   stop.abort(fault);
   await expect(asked).rejects.toBe(fault);
   expect(world.ledger.bookings).toMatchObject([{ outcome: { status: null, fault: null } }]);

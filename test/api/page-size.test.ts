@@ -20,10 +20,10 @@ describe('the size of a page', () => {
     expect(createPageSize(() => planned).limitFor(null)).toBe(expected);
   });
 
-  test('is the documented default where a larger one is refused, which is retried ever less often', () => {
+  test('is the documented default where a larger one is rejected, which is retried ever less often', () => {
     const size = createPageSize(() => null);
     const smallRun = (): number => {
-      expect(size.noteRefused(FIRST, 200)).toBe(true);
+      expect(size.noteRejected(FIRST, 200)).toBe(true);
       let answers = 0;
       while (size.limitFor(null) === 50) {
         size.noteAnswered(50);
@@ -37,28 +37,28 @@ describe('the size of a page', () => {
     expect(Math.max(...runs)).toBe(2000);
   });
 
-  const refusedFrom = (size: ReturnType<typeof createPageSize>): number[] => {
+  const rejectedFrom = (size: ReturnType<typeof createPageSize>): number[] => {
     const limits: number[] = [];
     do limits.push(size.limitFor(null));
-    while (size.noteRefused(FIRST, limits.at(-1) ?? 0));
+    while (size.noteRejected(FIRST, limits.at(-1) ?? 0));
     return limits;
   };
 
   test('is soon large again where the size was not at fault', () => {
     const size = createPageSize(() => 200);
-    expect(refusedFrom(size), 'one record is refused as well').toEqual([200, 50, 25, 12, 6, 3, 1]);
-    expect(refusedFrom(size), 'nothing was answered since').toEqual([200, 50]);
+    expect(rejectedFrom(size), 'one record is rejected as well').toEqual([200, 50, 25, 12, 6, 3, 1]);
+    expect(rejectedFrom(size), 'nothing was answered since').toEqual([200, 50]);
     size.noteAnswered(200);
-    expect(refusedFrom(size)).toEqual([200, 50, 25, 12, 6, 3, 1]);
+    expect(rejectedFrom(size)).toEqual([200, 50, 25, 12, 6, 3, 1]);
   });
 
-  test('is found where pages are smaller than the default, and requested again after larger ones were refused', () => {
+  test('is found where pages are smaller than the default, and requested again after larger ones were rejected', () => {
     const size = createPageSize(() => null);
     const asked: number[] = [];
     for (let request = 0; request < 40; request += 1) {
       const limit = size.limitFor(null);
       asked.push(limit);
-      if (limit > 10) expect(size.noteRefused(FIRST, limit)).toBe(true);
+      if (limit > 10) expect(size.noteRejected(FIRST, limit)).toBe(true);
       else size.noteAnswered(limit);
     }
     expect(asked.slice(0, 5)).toEqual([200, 50, 25, 12, 6]);
@@ -69,7 +69,7 @@ describe('the size of a page', () => {
   test('never requests more than the reduced plan allows', () => {
     let planned = 200;
     const size = createPageSize(() => planned);
-    size.noteRefused(FIRST, 200);
+    size.noteRejected(FIRST, 200);
     planned = 20;
     expect(size.limitFor(null)).toBe(20);
   });

@@ -1,4 +1,4 @@
-/** The meaning of an answer of the API: pages of telemetry, devices and the account, and refused parts of them. */
+/** The meaning of an answer of the API: pages of telemetry, devices and the account, and rejected parts of them. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -61,7 +61,7 @@ describe('a telemetry page', () => {
     });
   });
 
-  test('refuses a reading of a time that no clock has reached, with the reason, and shows that there was one', () => {
+  test('rejects a reading of a time that no clock has reached, with the reason, and shows that there was one', () => {
     const at = (text: string): EpochNs => parseTimestamp(text) ?? 0n;
     const body = {
       data: [

@@ -266,13 +266,13 @@ describe('headers about the tighter window', () => {
   });
 });
 
-describe('a refusal for the day', () => {
-  const refusal = (nowMs: number, waitMs: number) => answer(nowMs, { limit: 60, remaining: 30, status: 429, waitMs });
+describe('a rejection for the day', () => {
+  const rejection = (nowMs: number, waitMs: number) => answer(nowMs, { limit: 60, remaining: 30, status: 429, waitMs });
 
   test('show what others have used where no header does: all that we have not', () => {
     const quota = quotaOf();
     for (let count = 0; count < 1000; count += 1) noteSent(quota, count * 100);
-    noteAnswer(quota, refusal(HOUR_MS, 5 * HOUR_MS));
+    noteAnswer(quota, rejection(HOUR_MS, 5 * HOUR_MS));
     expect(quotaFigures(quota, HOUR_MS).day.others).toBe(4000);
     expect(quotaFigures(quota, HOUR_MS + DAY_MS).day.spent).toBe(0);
   });
@@ -280,7 +280,7 @@ describe('a refusal for the day', () => {
   test('one for the minute shows nothing about the day', () => {
     const quota = quotaOf();
     noteSent(quota, 0);
-    noteAnswer(quota, refusal(1000, 30_000));
+    noteAnswer(quota, rejection(1000, 30_000));
     expect(quotaFigures(quota, 1000).day.others).toBeNull();
   });
 });

@@ -15,7 +15,7 @@ const HEADERS: readonly Headers[] = ['minute', 'day', 'tightest'];
 const CELLS = WINDOWS.flatMap((windows) => HEADERS.map((headers) => ({ windows, headers })));
 
 describe('alone in a workspace', () => {
-  test.each(CELLS)('provokes no refusal and uses its share: $windows windows, headers of $headers', async (cell) => {
+  test.each(CELLS)('provokes no rejection and uses its share: $windows windows, headers of $headers', async (cell) => {
     const world = createPacedWorld({ plan: { perMinute: 60, perDay: 900 }, random: seededRandom(7), ...cell });
     await world.askUntil(world.start(), DAY_MS + HOUR_MS);
     expect(world.sent.filter(({ status }) => status === 429)).toEqual([]);
@@ -31,14 +31,17 @@ describe('alone in a workspace', () => {
     expect(world.sent.length).toBeGreaterThan(48 * 58);
   });
 
-  test.each(WINDOWS)('provokes no refusal with the largest and the smallest share, in %s windows', async (windows) => {
-    for (const [share, perMinute] of [[1, 30] as const, [0.8, 1] as const]) {
-      const world = createPacedWorld({ plan: { perMinute, perDay: 1e6 }, share, random: seededRandom(5), windows });
-      await world.askUntil(world.start(), HOUR_MS);
-      expect(world.sent.filter(({ status }) => status === 429)).toEqual([]);
-      expect(world.sent.length).toBeGreaterThan(perMinute * 60 * 0.9);
-    }
-  });
+  test.each(WINDOWS)(
+    'provokes no rejection with the largest and the smallest share, in %s windows',
+    async (windows) => {
+      for (const [share, perMinute] of [[1, 30] as const, [0.8, 1] as const]) {
+        const world = createPacedWorld({ plan: { perMinute, perDay: 1e6 }, share, random: seededRandom(5), windows });
+        await world.askUntil(world.start(), HOUR_MS);
+        expect(world.sent.filter(({ status }) => status === 429)).toEqual([]);
+        expect(world.sent.length).toBeGreaterThan(perMinute * 60 * 0.9);
+      }
+    },
+  );
 });
 
 describe('beside other clients', () => {
@@ -55,10 +58,10 @@ describe('beside other clients', () => {
       }
     };
     await Promise.all([world.askUntil(world.start(), 3 * HOUR_MS), others()]);
-    const refused = world.sent.filter(({ status }) => status === 429).length;
+    const rejected = world.sent.filter(({ status }) => status === 429).length;
     // Headers of the day alone hide what others use of the minute.
-    expect(refused / 3).toBeLessThanOrEqual(12);
-    expect(world.refusedOthers.refused / world.refusedOthers.asked).toBeLessThanOrEqual(0.2);
+    expect(rejected / 3).toBeLessThanOrEqual(12);
+    expect(world.rejectedOthers.rejected / world.rejectedOthers.asked).toBeLessThanOrEqual(0.2);
   });
 
   test('sends one request per quarter of an hour while others have nearly used up the day', async () => {

@@ -68,8 +68,8 @@ describe('a wait that the server requests', () => {
     const run = world.start();
     await world.ask(run);
     const requestId = await run.limiter.acquire(LIVE, new AbortController().signal);
-    const refusal = { fault: 'throttled', limit: null, remaining: null } as const;
-    run.limiter.noteAnswered({ ...refusal, requestId, status: 429, waitMs: 1000 });
+    const rejection = { fault: 'throttled', limit: null, remaining: null } as const;
+    run.limiter.noteAnswered({ ...rejection, requestId, status: 429, waitMs: 1000 });
     const afterMs = world.truth.monoMs();
     await world.askUntil(run, afterMs + 30 * MINUTE_MS, 1);
     const sentIn = (fromMin: number, toMin: number): number =>
@@ -79,7 +79,7 @@ describe('a wait that the server requests', () => {
     expect(sentIn(20, 21)).toBeGreaterThan(44);
   });
 
-  test('grows when refusals follow each other, and several under way at once count as one', async () => {
+  test('grows when rejections follow each other, and several under way at once count as one', async () => {
     const world = createPacedWorld({ plan: { perMinute: 6000, perDay: 1e6 }, random: () => 0 });
     const run = world.start();
     await world.ask(run);
@@ -136,7 +136,7 @@ describe('before the plan is known', () => {
     expect(world.ledger.bookings.length).toBe(2);
   });
 
-  test.each(CELLS)('headers alone keep it from refusals: $windows windows, headers of $headers', async (cell) => {
+  test.each(CELLS)('headers alone keep it from rejections: $windows windows, headers of $headers', async (cell) => {
     const plan = { perMinute: 60, perDay: 10_000 };
     const world = createPacedWorld({ plan, random: seededRandom(6), known: () => null, ...cell });
     await world.askUntil(world.start(), HOUR_MS);

@@ -55,7 +55,7 @@ function tableOf<S extends string>(...states: readonly S[]): Table<S> {
 
 const DAY: Table<ThrottleState['day']['is']> = tableOf('free', 'guarded');
 const PAUSES: Table<ThrottleState['pauses']['is']> = tableOf('single', 'doubling');
-const REFUSALS: Table<ThrottleState['refusals']['is']> = tableOf('none', 'one', 'two', 'many');
+const REJECTIONS: Table<ThrottleState['rejections']['is']> = tableOf('none', 'one', 'two', 'many');
 
 test('the documented table has a row for each state and a column for each event', () => {
   const rows = documented();
@@ -66,7 +66,7 @@ test('the documented table has a row for each state and a column for each event'
 
 const days: readonly ThrottleState['day'][] = [{ is: 'free' }, { is: 'guarded' }];
 const pausings: readonly ThrottleState['pauses'][] = [{ is: 'single' }, { is: 'doubling', lastMs: 2 * MINUTE_MS }];
-const refusalRuns: readonly ThrottleState['refusals'][] = [
+const rejectionRuns: readonly ThrottleState['rejections'][] = [
   { is: 'none' },
   { is: 'one' },
   { is: 'two' },
@@ -74,7 +74,7 @@ const refusalRuns: readonly ThrottleState['refusals'][] = [
 ];
 const STATES: readonly ThrottleState[] = days.flatMap((day) =>
   pausings.flatMap((pauses) =>
-    refusalRuns.map((refusals) => ({ ...UNTHROTTLED, day, pauses, refusals, factor: 0.5, factorAtMs: NOW_MS })),
+    rejectionRuns.map((rejections) => ({ ...UNTHROTTLED, day, pauses, rejections, factor: 0.5, factorAtMs: NOW_MS })),
   ),
 );
 
@@ -87,7 +87,7 @@ const EFFECTS: Readonly<Record<Kind, (before: ThrottleState) => Partial<Throttle
   ample: () => ({}),
   scarce: ({ pauses }) => ({ pausedUntilMs: NOW_MS + (pauses.is === 'single' ? 1 : 4) * MINUTE_MS }),
   served: () => ({}),
-  rejected: () => ({ factor: 0.25, refusedAtMs: NOW_MS }),
+  rejected: () => ({ factor: 0.25, rejectedAtMs: NOW_MS }),
   'new-plan': () => ({}),
 };
 
@@ -95,22 +95,22 @@ describe('the table', () => {
   const cells = STATES.flatMap((state) => Object.values(EVENTS).map((event) => [state, event] as const));
 
   test('has a cell for every state and event', () => {
-    expect(STATES).toHaveLength(Object.keys(DAY).length * Object.keys(PAUSES).length * Object.keys(REFUSALS).length);
+    expect(STATES).toHaveLength(Object.keys(DAY).length * Object.keys(PAUSES).length * Object.keys(REJECTIONS).length);
     expect(cells).toHaveLength(16 * 9);
   });
 
   test.each(
     cells.map(
-      ([state, event]) => [state.day.is, state.pauses.is, state.refusals.is, event.kind, state, event] as const,
+      ([state, event]) => [state.day.is, state.pauses.is, state.rejections.is, event.kind, state, event] as const,
     ),
-  )('%s, %s, %s: %s', (day, pauses, refusals, kind, state, event) => {
+  )('%s, %s, %s: %s', (day, pauses, rejections, kind, state, event) => {
     const next = transition(state, event);
-    expect([next.day.is, next.pauses.is, next.refusals.is]).toEqual([
+    expect([next.day.is, next.pauses.is, next.rejections.is]).toEqual([
       DAY[day][kind],
       PAUSES[pauses][kind],
-      REFUSALS[refusals][kind],
+      REJECTIONS[rejections][kind],
     ]);
-    const { day: _day, pauses: _pauses, refusals: _refusals, ...rest } = { ...state, ...EFFECTS[kind](state) };
+    const { day: _day, pauses: _pauses, rejections: _rejections, ...rest } = { ...state, ...EFFECTS[kind](state) };
     expect(next).toMatchObject(rest);
   });
 });
@@ -145,23 +145,23 @@ describe('the states', () => {
     expect(paused.pausedUntilMs).toBe(NOW_MS + MINUTE_MS / 4);
   });
 
-  test('refusals halve the rate down to a tenth, and it recovers by a twentieth a minute', () => {
-    const refusals = Array.from({ length: 5 }, () => EVENTS.rejected);
-    expect(refusals.map((_, index) => stateAfter(...refusals.slice(0, index + 1)).factor)).toEqual([
+  test('rejections halve the rate down to a tenth, and it recovers by a twentieth a minute', () => {
+    const rejections = Array.from({ length: 5 }, () => EVENTS.rejected);
+    expect(rejections.map((_, index) => stateAfter(...rejections.slice(0, index + 1)).factor)).toEqual([
       0.5, 0.25, 0.125, 0.1, 0.1,
     ]);
     const served = (minutes: number) =>
-      stateAfter(...refusals, { kind: 'served', nowMs: NOW_MS + minutes * MINUTE_MS });
+      stateAfter(...rejections, { kind: 'served', nowMs: NOW_MS + minutes * MINUTE_MS });
     expect(served(0).factor).toBe(0.1);
     expect(served(4).factor).toBeCloseTo(0.3);
     expect(served(60).factor).toBe(1);
   });
 
-  test('a refusal for the day does not change the rate', () => {
+  test('a rejection for the day does not change the rate', () => {
     expect(stateAfter({ kind: 'rejected', nowMs: NOW_MS, waitMs: 5 * HOUR_MS }).factor).toBe(1);
   });
 
-  test('waits double from the third refusal in a row, up to a quarter of an hour', () => {
+  test('waits double from the third rejection in a row, up to a quarter of an hour', () => {
     const waits = (requestedMs: number) =>
       [1, 2, 3, 4, 5, 9].map((count) => {
         const state = stateAfter(...Array.from({ length: count }, () => EVENTS.rejected));

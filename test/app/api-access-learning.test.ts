@@ -39,7 +39,7 @@ test('nothing before the first answer', async () => {
     challengeHeaders: [],
     rateLimit: null,
     pageTaken: null,
-    pageRefused: null,
+    pageRejected: null,
   });
 });
 
@@ -72,7 +72,7 @@ test('page sizes are learnt from first pages alone', async () => {
     ['/account', 200, LIMITS],
     ['/alerts?limit=100', 500, {}],
   ]);
-  expect(learnt).toMatchObject({ pageTaken: 50, pageRefused: 200, rateLimit: 'all' });
+  expect(learnt).toMatchObject({ pageTaken: 50, pageRejected: 200, rateLimit: 'all' });
 });
 
 test('learns whether all answers, some or none have the headers of the quota', async () => {

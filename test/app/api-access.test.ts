@@ -12,7 +12,7 @@ const MINUTE = { limit: 100, budget: 80, spent: 30, others: 10 };
 const DAY = { limit: 1000, budget: 800, spent: 790, others: null };
 
 function limiterOf(changes: Partial<RateLimiterFigures> = {}): RateLimiter {
-  const figures = { minute: MINUTE, day: DAY, waitingUntilMs: null, waitingFor: null, isRefusedRepeatedly: false };
+  const figures = { minute: MINUTE, day: DAY, waitingUntilMs: null, waitingFor: null, isRejectedRepeatedly: false };
   return { figures: () => ({ ...figures, ...changes }) } as unknown as RateLimiter;
 }
 

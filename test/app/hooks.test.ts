@@ -10,11 +10,11 @@ describe('calls to parts that are created later', () => {
     const early = 'a part of the sync was called before it was created';
     expect(() => hooks.noteLimitMismatch()).toThrow(early);
     expect(() => hooks.noteDone(null, { lane: 'live', stream: 'telemetry' })).toThrow(early);
-    await expect(hooks.noteRefused(signal)).rejects.toThrow(early);
+    await expect(hooks.noteRejected(signal)).rejects.toThrow(early);
     const asked: AbortSignal[] = [];
     const checkPlan = (given: AbortSignal): Promise<void> => Promise.resolve(void asked.push(given));
     later.planned = { planning: {} as Planning, checkPlan, checkForFall: () => undefined };
-    await hooks.noteRefused(signal);
+    await hooks.noteRejected(signal);
     expect(asked).toEqual([signal]);
   });
 

@@ -83,7 +83,7 @@ function hooks(): Hooks {
     noteBooked: ({ stream }) => call('booked')(stream),
     noteDone: (fault, { stream }) => call('done')(fault, stream),
     noteLimitMismatch: call('limit mismatch'),
-    noteRefused: async () => await Promise.resolve(call('refused')()),
+    noteRejected: async () => await Promise.resolve(call('rejected')()),
     notePlanChanged: call('plan changed'),
     noteDeviceLeft: call('left'),
     nextReadingMs: () => null,
@@ -173,7 +173,7 @@ describe('the way to the API', () => {
     expect(base.outage.answeredAtMs()).toBe(clock.monoMs());
   });
 
-  test('counts a refused request, which is an answer of the service and none about its stream', async () => {
+  test('counts a rejected request, which is an answer of the service and none about its stream', async () => {
     simulator.settings.key.revoked = true;
     const { base, connection } = connect();
     await expect(connection.api.account(ACCOUNT, NEVER)).rejects.toThrow(ApiFault);
@@ -211,11 +211,11 @@ describe('the way to the API', () => {
     expect(await reported()).toBe(2);
   });
 
-  test('has the plan checked where a page is refused', async () => {
+  test('has the plan checked where a page is rejected', async () => {
     simulator.settings.plan.maxDevicesPerPage = 50;
     const { connection } = connect();
     await connection.api.devices(null, { lane: 'inventory', stream: 'devices' }, NEVER);
-    expect(calls.filter((call) => call === 'refused')).toHaveLength(1);
+    expect(calls.filter((call) => call === 'rejected')).toHaveLength(1);
   });
 
   test('uses its share of the plan', async () => {

@@ -205,7 +205,7 @@ const UNSEEN = 'unknown';
 
 /** Reports observations about undocumented behaviour, made by this check or by the process that uses the state. */
 export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage | null): void {
-  const { waitHeaders, challengeHeaders, rateLimit, pageTaken, pageRefused } = learnt;
+  const { waitHeaders, challengeHeaders, rateLimit, pageTaken, pageRejected } = learnt;
   const seen = (isSeen: boolean) => (isSeen ? notes.ok : notes.skip);
   const named = (names: readonly string[], status: number): string =>
     names.length === 0
@@ -215,11 +215,11 @@ export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage |
   seen(waitHeaders.length > 0)('wait header', named(waitHeaders, 429), facts(waitHeaders));
   seen(challengeHeaders.length > 0)('challenge header', named(challengeHeaders, 401), facts(challengeHeaders));
   noteRateLimit(notes, rateLimit);
-  const refused = pageRefused === null ? '' : `; limit=${pageRefused} was rejected once`;
+  const refused = pageRejected === null ? '' : `; limit=${pageRejected} was rejected once`;
   const taken = pageTaken === null ? UNSEEN : `limit=${pageTaken} is accepted`;
   const isCut = page !== null && page.nextCursor !== null && pageTaken !== null && page.devices.length < pageTaken;
   const cut = isCut ? `, but a page has only ${page.devices.length} records` : '';
-  seen(pageTaken !== null)('page size', `${taken}${refused}${cut}`, { accepted: pageTaken, refused: pageRefused });
+  seen(pageTaken !== null)('page size', `${taken}${refused}${cut}`, { accepted: pageTaken, refused: pageRejected });
 }
 
 const RATE_LIMIT = 'rate-limit headers';

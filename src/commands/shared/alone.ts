@@ -203,7 +203,7 @@ export interface WaitingParts {
   /** Whether the quota allows no request now. Waiting only for even spacing does not count. */
   readonly waitsForQuota: () => boolean;
   /** Whether requests are rejected for the quota repeatedly, although every wait was observed. */
-  readonly isRefusedRepeatedly: () => boolean;
+  readonly isRejectedRepeatedly: () => boolean;
 }
 
 /**
@@ -211,10 +211,10 @@ export interface WaitingParts {
  * requests again after each wait that it requested, that does not count as waiting.
  */
 export function isWaiting(
-  { context, apiState, waitsForQuota, isRefusedRepeatedly }: WaitingParts,
+  { context, apiState, waitsForQuota, isRejectedRepeatedly }: WaitingParts,
   { isQueued, lanes }: { readonly isQueued: boolean; readonly lanes: readonly RequestLane[] },
 ): boolean {
-  if (isRefusedRepeatedly()) return false;
+  if (isRejectedRepeatedly()) return false;
   if (waitsForQuota()) return true;
   return isQueued && apiState.fault === null && !lanes.some((lane) => apiState.failing.has(lane)) && context.space().ok;
 }

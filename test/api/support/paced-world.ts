@@ -46,7 +46,7 @@ export function createPacedWorld(options: WorldOptions) {
   const ledger = createMemoryLedger();
   const events: AppEvent[] = [];
   const sent: Sent[] = [];
-  const refusedOthers = { asked: 0, refused: 0 };
+  const rejectedOthers = { asked: 0, rejected: 0 };
   const settings = {
     quota: { window: windows, headers, refusals: 'free' as const },
     plan: { requestsPerMinute: plan.perMinute, requestsPerDay: plan.perDay },
@@ -72,15 +72,15 @@ export function createPacedWorld(options: WorldOptions) {
   const serve = (): { status: number; reported: WindowState; waitMs: number | null } => {
     const atMs = truth.nowMs();
     const before = quota.state(atMs);
-    const isRefused = before.minute.left < 1 || before.day.left < 1;
-    if (!isRefused) quota.spend(1, atMs);
+    const isRejected = before.minute.left < 1 || before.day.left < 1;
+    if (!isRejected) quota.spend(1, atMs);
     const { minute, day } = quota.state(atMs);
     const tighter = minute.left / minute.limit <= day.left / day.limit ? minute : day;
     const reported = headers === 'minute' ? minute : headers === 'day' ? day : tighter;
-    const waitMs = isRefused
+    const waitMs = isRejected
       ? Math.max(1, Math.ceil(Math.max(before.minute.waitMs, before.day.waitMs) / 1000)) * 1000
       : null;
-    return { status: isRefused ? 429 : 200, reported, waitMs };
+    return { status: isRejected ? 429 : 200, reported, waitMs };
   };
 
   /** One request through the gate, over a slow wire, to the server and back. */
@@ -106,7 +106,7 @@ export function createPacedWorld(options: WorldOptions) {
     settings,
     start,
     ask,
-    refusedOthers,
+    rejectedOthers,
     moveWall: (ms: number) => {
       wallOffsetMs += ms;
     },
@@ -127,8 +127,8 @@ export function createPacedWorld(options: WorldOptions) {
     spendAsOther: (count: number) => quota.spend(count, truth.nowMs()),
     /** Another client of the workspace: sends one request. */
     askAsOther: () => {
-      refusedOthers.asked += 1;
-      if (serve().status === 429) refusedOthers.refused += 1;
+      rejectedOthers.asked += 1;
+      if (serve().status === 429) rejectedOthers.rejected += 1;
     },
   };
 }

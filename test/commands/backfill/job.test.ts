@@ -29,7 +29,7 @@ function beginJob({ lastMs = Number.NEGATIVE_INFINITY }: { readonly lastMs?: num
     planning: { lastMs },
     apiState,
     waitsForQuota: () => quota.isWaiting,
-    isRefusedRepeatedly: () => false,
+    isRejectedRepeatedly: () => false,
   } as unknown as BackfillWorkParts;
   const ended: { atMs: number | null; error: unknown } = { atMs: null, error: null };
   const { end } = createBackfillWorker(parts)(argsOf({ fromMs: 0 }), new AbortController().signal, () => {});

@@ -88,7 +88,7 @@ describe('the result', () => {
 });
 
 test('missing rate-limit headers are no warning, because an operator cannot add them', () => {
-  const unseen = { waitHeaders: [], challengeHeaders: [], pageTaken: null, pageRefused: null };
+  const unseen = { waitHeaders: [], challengeHeaders: [], pageTaken: null, pageRejected: null };
   for (const [rateLimit, status] of [
     [null, 'skip'],
     ['none', 'ok'],

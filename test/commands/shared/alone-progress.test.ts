@@ -26,12 +26,12 @@ describe('work', () => {
 
   test('waits while it has requests queued and none of its lanes fails, or for quota', () => {
     const apiState = createApiState({ observe: () => {}, serverNowMs: () => 0, monoMs: () => 0 });
-    const space = { isOk: true, waitsForQuota: false, isRefusedRepeatedly: false };
+    const space = { isOk: true, waitsForQuota: false, isRejectedRepeatedly: false };
     const parts = {
       context: { space: () => (space.isOk ? { ok: true } : { ok: false, reason: 'full' }) as never },
       apiState,
       waitsForQuota: () => space.waitsForQuota,
-      isRefusedRepeatedly: () => space.isRefusedRepeatedly,
+      isRejectedRepeatedly: () => space.isRejectedRepeatedly,
     };
     const isQueued = { isQueued: true, lanes: ['backfill'] } as const;
     expect(isWaiting(parts, isQueued)).toBe(true);
@@ -47,9 +47,9 @@ describe('work', () => {
     expect(isWaiting(parts, isQueued), 'the service does not answer').toBe(false);
     space.waitsForQuota = true;
     expect(isWaiting(parts, isQueued)).toBe(true);
-    space.isRefusedRepeatedly = true;
+    space.isRejectedRepeatedly = true;
     expect(isWaiting(parts, isQueued), 'every wait was kept, and the API refuses all the same').toBe(false);
-    space.isRefusedRepeatedly = false;
+    space.isRejectedRepeatedly = false;
     space.waitsForQuota = false;
     noteWorked(apiState, 'live');
     space.isOk = false;
