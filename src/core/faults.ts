@@ -39,7 +39,7 @@ interface FaultTexts {
  * - `not-found`: 404.
  * - `bad-cursor`: 400 because of the cursor of the request.
  * - `range-too-large`: 400 `range_too_large`; `maxDays` if the message contains it.
- * - `invalid-request`: any other refusal of what was requested.
+ * - `invalid-request`: any other rejection of what was requested.
  * - `server-fault`: 5xx, or an answer that cannot be the API's (a redirect, an HTML page).
  * - `malformed`: a 200 whose body is no JSON or not the promised shape, or too large.
  */
@@ -265,18 +265,18 @@ export function internalErrorText(detail: string): string {
 const REPLACE_KEY =
   'write it into the file of api.key_file, which needs no restart (if you set api.key instead, restart Tidemark)';
 
-/** The advice on a refused key as one text for a daemon, without a full stop. */
-export function refusalText(fault: ApiFault): string {
-  const { what, remedy } = refusalAdvice(fault);
+/** The advice on a rejected key as one text for a daemon, without a full stop. */
+export function rejectionText(fault: ApiFault): string {
+  const { what, remedy } = rejectionAdvice(fault);
   return withRemedy(what, remedy);
 }
 
 /**
- * Why the key was refused, and what to do about it; neither has a full stop.
+ * Why the key was rejected, and what to do about it; neither has a full stop.
  *
  * @param useKey how to use a new key; by default as for a daemon.
  */
-export function refusalAdvice({ kind, facts }: ApiFault, useKey = REPLACE_KEY): Advice {
+export function rejectionAdvice({ kind, facts }: ApiFault, useKey = REPLACE_KEY): Advice {
   if (kind === 'unauthorized') {
     const remedy = `Check that the key is complete; if it is, create a new key ${KEYS_PAGE} and ${useKey}`;
     return { what: KEY_REJECTED, remedy };

@@ -147,7 +147,7 @@ export function createGroups(): { add(item: QuarantinedItem): void; all(): reado
 /** Replaces the varying parts of a message. */
 const GAP = '\u0000';
 
-/** How many characters of a message distinguish refusals. */
+/** How many characters of a message distinguish rejections. */
 const SHAPE_LENGTH = 400;
 
 /** The message without figures and long quotations. */

@@ -20,7 +20,7 @@ import type { StreamReport } from '../scheduler/api-state.ts';
 
 interface ReadyParts {
   readonly deliverers: readonly Pick<Deliverer, 'name' | 'blockedReason'>[];
-  readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed'>;
+  readonly streams: Pick<StreamReport, 'list' | 'problem' | 'isKeyRejected' | 'failingLong' | 'isListed'>;
   readonly space: Pick<SpaceWatch, 'status'>;
   readonly serverClock: Pick<ServerClock, 'unconfirmed' | 'fallenToMs' | 'isLocalBehind'>;
   readonly store: Pick<Store, 'devices'>;
@@ -55,7 +55,7 @@ export function readyNow(parts: ReadyParts): ReadyReport {
 
 function apiReasons({ streams }: ReadyParts): Reason[] {
   const problem = streams.problem();
-  if (problem !== null) return [[streams.isRefused() ? 'key_refused' : 'api_unreachable', `api: ${problem}`]];
+  if (problem !== null) return [[streams.isKeyRejected() ? 'key_refused' : 'api_unreachable', `api: ${problem}`]];
   const off = streams.list().find(({ name, state }) => name === 'telemetry' && state === 'off');
   return [
     ...(off === undefined ? [] : [['scope_missing', `stream telemetry: ${off.reason}`, off.name] as const]),

@@ -51,7 +51,7 @@ export interface ReportParts {
   readonly historyEta: () => HistoryEta | null;
   readonly streams: Pick<
     StreamReport,
-    'list' | 'problem' | 'isRefused' | 'failingLong' | 'isListed' | 'nextAttemptInMs'
+    'list' | 'problem' | 'isKeyRejected' | 'failingLong' | 'isListed' | 'nextAttemptInMs'
   >;
   readonly space: Pick<SpaceWatch, 'status'>;
   readonly facts: Omit<StateFacts, 'requestsOf' | 'daysOf'>;
@@ -261,7 +261,7 @@ function nextStatus(
     streams: streams.list().map(({ name, state, last_read_at }) => {
       // No stream is read before that, and all are read soon after a key is accepted. The state alone does not show
       // when.
-      if (streams.isRefused()) return { name, due_at: state === 'off' ? null : attempt_at };
+      if (streams.isKeyRejected()) return { name, due_at: state === 'off' ? null : attempt_at };
       // Each device is due at its own time. Telemetry gets the next time of the schedule.
       const fromMs = name === 'telemetry' || last_read_at === null ? nowMs : Date.parse(last_read_at);
       return { name, due_at: state === 'off' ? null : timeText(after(name, fromMs)) };
@@ -390,7 +390,7 @@ function worstProblem({
   });
   const problem = streams.problem();
   if (problem !== null) {
-    const code = streams.isRefused() ? 'key_refused' : 'api_unreachable';
+    const code = streams.isKeyRejected() ? 'key_refused' : 'api_unreachable';
     return about(code, null, `${apiProblemText(isRunning())}: ${problem}`);
   }
   const { full } = space.status();

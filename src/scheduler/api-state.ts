@@ -1,5 +1,5 @@
 /**
- * The state of the API: which streams were read, which fail or are off, and whether the key is refused.
+ * The state of the API: which streams were read, which fail or are off, and whether the key is rejected.
  *
  * The record has one writer for each fact: the functions below. They emit an event once for each change. `--once`, a
  * backfill and a job read the record; `--status`, the metrics and readiness read the `StreamReport` of it. The reason
@@ -13,7 +13,7 @@
  * | `noteRead` | read now; not failing if answered since | `stream-read`, and `stream-recovered` if it had failed |
  */
 import type { Observe } from '../core/events.ts';
-import { type ApiFault, refusalText } from '../core/faults.ts';
+import { type ApiFault, rejectionText } from '../core/faults.ts';
 import { isText, parseAs, shapeOf } from '../core/json.ts';
 import { type RequestLane, STREAMS, type Stream } from '../core/ports.ts';
 import type { StreamStatus } from '../core/status.ts';
@@ -59,7 +59,7 @@ export interface ApiState {
   /** Why the last task failed if the service did not answer at all; `null` once a task has succeeded. */
   fault: string | null;
   /** The rejection of the key or its plan; `null` while the key works. */
-  refusal: ApiFault | null;
+  rejection: ApiFault | null;
   /** Whether the key has changed since that rejection. */
   hasOtherKey: boolean;
   /** When the API is tried again after a rejection, by the monotonic clock. */
@@ -82,7 +82,7 @@ export function createApiState(parts: ApiStateParts): ApiState {
     failing: new Set(),
     failedAtMs: Number.NEGATIVE_INFINITY,
     fault: null,
-    refusal: null,
+    rejection: null,
     hasOtherKey: false,
     retryAtMs: 0,
     firstFailure: null,
@@ -141,8 +141,8 @@ export function noteRead(state: ApiState, name: Stream): void {
  *
  * @param message the failure and its remedy, for people.
  */
-export function noteRefused(state: ApiState, fault: ApiFault, message: string, waitMs: number): void {
-  state.refusal = fault;
+export function noteRejected(state: ApiState, fault: ApiFault, message: string, waitMs: number): void {
+  state.rejection = fault;
   state.hasOtherKey = false;
   state.retryAtMs = state.parts.monoMs() + waitMs;
   state.parts.observe({ type: 'key-refused', message, waitMs });
@@ -151,8 +151,8 @@ export function noteRefused(state: ApiState, fault: ApiFault, message: string, w
 
 /** Clears a rejection of the key, if there was one, and reports that. */
 export function noteAccepted(state: ApiState): void {
-  if (state.refusal === null) return;
-  state.refusal = null;
+  if (state.rejection === null) return;
+  state.rejection = null;
   state.parts.observe({ type: 'key-accepted', isOther: state.hasOtherKey });
   state.parts.problemChanged?.();
 }
@@ -188,7 +188,7 @@ export interface StreamReport {
   /** The reason why the API cannot be read; `null` if it can. */
   problem(): string | null;
   /** Whether the reason is a rejected key or plan. */
-  isRefused(): boolean;
+  isKeyRejected(): boolean;
   /** How long until the API is tried again, in ms; `null` if it does not reject the key, or no process reads it. */
   nextAttemptInMs(): number | null;
   /** Streams that have failed for so long that their stored data may be out of date, the longest first. */
@@ -211,8 +211,8 @@ const isApiProblem = shapeOf<ApiProblem>({
  *
  * @param outage how an outage of the whole API was noticed; `null` while it answers.
  */
-function apiProblem({ refusal, firstFailure }: ApiState, outage: string | null): ApiProblem | null {
-  if (refusal !== null) return { code: 'key_refused', text: refusalText(refusal) };
+function apiProblem({ rejection, firstFailure }: ApiState, outage: string | null): ApiProblem | null {
+  if (rejection !== null) return { code: 'key_refused', text: rejectionText(rejection) };
   const text = outage ?? firstFailure;
   return text === null ? null : { code: 'api_unreachable', text };
 }
@@ -235,14 +235,14 @@ export function problemFact(state: ApiState, outage: string | null): string | nu
 export function storedProblem(
   noted: string,
   streams: readonly StreamStatus[],
-): Pick<StreamReport, 'list' | 'problem' | 'isRefused' | 'nextAttemptInMs'> {
+): Pick<StreamReport, 'list' | 'problem' | 'isKeyRejected' | 'nextAttemptInMs'> {
   const problem = parseAs(noted, isApiProblem);
-  const isRefused = problem?.code === 'key_refused';
+  const isKeyRejected = problem?.code === 'key_refused';
   const list = streams.map((status) => unreadBy(problem, status));
   return {
     list: () => list,
     problem: () => problem?.text ?? null,
-    isRefused: () => isRefused,
+    isKeyRejected: () => isKeyRejected,
     nextAttemptInMs: () => null,
   };
 }
@@ -265,8 +265,8 @@ export function createStreamReport(state: ApiState, outage: () => string | null)
       return STREAMS.map((name) => unreadBy(problem, streamStatus(name, state.streams[name])));
     },
     problem: () => apiProblem(state, outage())?.text ?? null,
-    isRefused: () => state.refusal !== null,
-    nextAttemptInMs: () => (state.refusal === null ? null : Math.max(0, state.retryAtMs - state.parts.monoMs())),
+    isKeyRejected: () => state.rejection !== null,
+    nextAttemptInMs: () => (state.rejection === null ? null : Math.max(0, state.retryAtMs - state.parts.monoMs())),
     isListed: () => Number.isFinite(state.streams.devices.readAtMs) && state.streams.devices.missingScope === null,
     failingLong: () => failingLong(state),
   };

@@ -102,7 +102,7 @@ export const ONE_OFF_REST_MS = MINUTE_MS;
 const FELL_BACK_MS = 10 * SECOND_MS;
 
 /** After rejections that a plan change may explain, the account is read ahead of its schedule at most this often. */
-const REFUSAL_EVERY_MS = 10 * MINUTE_MS;
+const REJECTION_EVERY_MS = 10 * MINUTE_MS;
 
 /** For an unknown limit in the headers it is read sooner, because only the account shows which limit applies. */
 const LIMIT_EVERY_MS = MINUTE_MS;
@@ -384,7 +384,7 @@ export function noteCommitted({ goals }: Planning, page: CommittedPage): void {
  * changed.
  */
 export function noteDone(planning: Planning, fault: ApiFaultKind | null, { deviceId }: Purpose): void {
-  if (fault === 'range-too-large') rereadAccount(planning, REFUSAL_EVERY_MS);
+  if (fault === 'range-too-large') rereadAccount(planning, REJECTION_EVERY_MS);
   if (fault === null || !SILENCE.has(fault))
     endRests(planning, planning.failingDevices.noteAnswered(deviceId ?? null), 'unreachable');
 }
@@ -403,8 +403,8 @@ export function endRests(planning: Planning, deviceIds: readonly string[], reaso
 /** Records that the account shows another plan. Rejections under the old plan no longer count against devices. */
 export function notePlanChanged(planning: Planning): void {
   const reason = 'page_rejected';
-  const refused = planning.parts.context.store.gaps().filter((gap) => gap.reason === reason);
-  endRests(planning, [...new Set(refused.map(({ deviceId }) => deviceId))], reason);
+  const rejected = planning.parts.context.store.gaps().filter((gap) => gap.reason === reason);
+  endRests(planning, [...new Set(rejected.map(({ deviceId }) => deviceId))], reason);
 }
 
 /** Records that an answer has reported a limit that differs from the plan. */

@@ -14,7 +14,7 @@
  */
 import { runUnlessFull } from '../core/archive-room.ts';
 import { repeat, runUntilFirst } from '../core/async.ts';
-import { ApiFault, refusalText } from '../core/faults.ts';
+import { ApiFault, rejectionText } from '../core/faults.ts';
 import type { Stream } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
@@ -24,7 +24,7 @@ import { pollGoneDevices, syncDevices } from '../ingest/devices.ts';
 import { createEmptyChecks, createRereading, type Rereading } from '../ingest/reread.ts';
 import { learnTime } from '../ingest/server-time.ts';
 import { wantedNow } from '../ingest/wanted-range.ts';
-import { noteAccepted, noteFailed, noteRead, noteRefused, noteStreamFailed, noteWorked } from './api-state.ts';
+import { noteAccepted, noteFailed, noteRead, noteRejected, noteStreamFailed, noteWorked } from './api-state.ts';
 import { writeCoveragePoints } from './coverage-points.ts';
 import { type DispatchParts, followPlan, surviveFault, waitForRoom } from './dispatch.ts';
 import { setReread } from './planner.ts';
@@ -100,13 +100,13 @@ export async function runDaemon(parts: DaemonParts, signal: AbortSignal): Promis
 async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<never> {
   const { key, apiState, context } = parts;
   const { observe, noteWorkspaceUnknown, clock, random } = context;
-  for (let refusals = 1; ; refusals += 1) {
+  for (let rejections = 1; ; rejections += 1) {
     const { end, wasAnswered } = await runSessionToEnd(parts, signal);
-    if (wasAnswered) refusals = 1;
+    if (wasAnswered) rejections = 1;
     if (end !== 'key exchanged') {
-      const waitMs = backoffMs({ failures: refusals, policy: KEY_RETRY, random, leastMs: end.facts.waitMs ?? 0 });
+      const waitMs = backoffMs({ failures: rejections, policy: KEY_RETRY, random, leastMs: end.facts.waitMs ?? 0 });
       noteWorkspaceUnknown();
-      noteRefused(apiState, end, refusalText(end), waitMs);
+      noteRejected(apiState, end, rejectionText(end), waitMs);
       const waits = [
         async (stop: AbortSignal): Promise<unknown> => await clock.sleep(waitMs, stop),
         async (stop: AbortSignal): Promise<unknown> => await watchKey(parts, stop),
@@ -116,7 +116,7 @@ async function runSessions(parts: DaemonParts, signal: AbortSignal): Promise<nev
     if (!key.hasChanged()) continue;
     key.adopt();
     // The waits because of the previous key do not apply to this one.
-    refusals = 0;
+    rejections = 0;
     apiState.hasOtherKey = true;
     observe({ type: 'key-changed' });
   }

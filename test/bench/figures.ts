@@ -130,7 +130,7 @@ export async function firstRequestMs(program: string, dataDir: string): Promise<
   const arrived = Promise.withResolvers<number>();
   const server = createServer((request, response) => {
     arrived.resolve(performance.now());
-    // The key is refused, so the program ends by itself.
+    // The key is rejected, so the program ends by itself.
     request.resume();
     response
       .writeHead(401, { 'Content-Type': 'application/json' })

@@ -193,7 +193,7 @@ describe('a secret in the wrong place', () => {
     ['TIDEMARK_SYNC_EXCLUDE', CANARY],
     ['TIDEMARK_SYNC_INCLUDE', `hub-*, ${CANARY} ,b`],
     ['TIDEMARK_LISTEN_NAMES', `a.example.com,${CANARY}`],
-  ])('%s: the value of another key is refused and not repeated', (name, text) => {
+  ])('%s: the value of another key is rejected and not repeated', (name, text) => {
     const message = messageOf({ ...URL, ...INFLUX, TIDEMARK_API_KEY: CANARY, [name]: text });
     expect(message).toContain(`(${name}): this value contains the secret of api.key (TIDEMARK_API_KEY)`);
     expect(message).not.toContain('CANARY');

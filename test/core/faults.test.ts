@@ -6,7 +6,7 @@ import {
   faultText,
   internalErrorText,
   isExitCode,
-  refusalText,
+  rejectionText,
   TransportError,
   UserError,
 } from '../../src/core/faults.ts';
@@ -62,9 +62,9 @@ test('an internal error requests a report, with one full stop at the end of any 
   expect([internalErrorText('no row'), internalErrorText('no row.')]).toEqual([words, words]);
 });
 
-describe('a refusal of the API', () => {
-  const refusal = (kind: ApiFault['kind'], scope?: string) =>
-    refusalText(new ApiFault(kind, 'x', { request: 'GET /x', ...(scope === undefined ? {} : { scope }) }));
+describe('a rejection of the API', () => {
+  const rejection = (kind: ApiFault['kind'], scope?: string) =>
+    rejectionText(new ApiFault(kind, 'x', { request: 'GET /x', ...(scope === undefined ? {} : { scope }) }));
 
   test.each([
     [
@@ -76,8 +76,8 @@ describe('a refusal of the API', () => {
     ['scope-missing', 'alerts:read', /^the key lacks the scope alerts:read,/],
     ['scope-missing', undefined, /^the key lacks the scope devices:read,/],
   ] as const)('of the kind %s (%s) names what is missing, without a full stop', (kind, scope, words) => {
-    expect(refusal(kind, scope)).toMatch(words);
-    expect(refusal(kind, scope)).not.toMatch(/\.$/);
+    expect(rejection(kind, scope)).toMatch(words);
+    expect(rejection(kind, scope)).not.toMatch(/\.$/);
   });
 });
 

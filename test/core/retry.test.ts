@@ -52,7 +52,7 @@ describe('backoffMs', () => {
   });
 });
 
-test('faults that can pass are retried, refusals for quota wait for it, and the rest stops', () => {
+test('faults that can pass are retried, rejections for quota wait for it, and the rest stops', () => {
   expect(['unreachable', 'server-fault', 'malformed'].map((kind) => retryVerdict(kind as 'malformed'))).toEqual([
     'retry',
     'retry',
@@ -64,7 +64,7 @@ test('faults that can pass are retried, refusals for quota wait for it, and the 
     expect(retryVerdict(kind)).toBe('stop');
 });
 
-test('a listing is begun three times where its cursor is refused, and not again after any other fault', () => {
+test('a listing is begun three times where its cursor is rejected, and not again after any other fault', () => {
   const fault = (kind: 'bad-cursor' | 'malformed') => new ApiFault(kind, '', { request: 'GET /devices' });
   expect([1, 2, 3].map((starts) => isListedAgain(fault('bad-cursor'), starts))).toEqual([true, true, false]);
   expect([fault('malformed'), new Error('bad-cursor')].map((error) => isListedAgain(error, 1))).toEqual([false, false]);

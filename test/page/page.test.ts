@@ -281,7 +281,7 @@ describe('the overview', () => {
     expect((await textOf(served.url)).split(reason), 'not said above').toHaveLength(2);
   });
 
-  test('a key that is refused: polling is on hold until the next attempt, and no text says that it has stopped', async () => {
+  test('a key that is rejected: polling is on hold until the next attempt, and no text says that it has stopped', async () => {
     const standing = (attempt_at: string | null) => ({
       ...standingWith({ next: { ...REPORT.next, attempt_at } }),
       ready: { ready: false, reasons: ['refused'], codes: ['key_refused' as const], names: [null] },

@@ -117,7 +117,7 @@ try {
   await bench.proxy.resume();
   await until('all is in sync again', async () => (await toneOf(url)) === 'OK', FILLED_WITHIN_MS);
   stage.simulator.settings.key.revoked = true;
-  await until('the key is refused', async () => await says(url, /rejects the key/), FILLED_WITHIN_MS);
+  await until('the key is rejected', async () => await says(url, /rejects the key/), FILLED_WITHIN_MS);
   // The page has a lag to show then.
   await setTimeout(15_000);
   await desk('key-revoked');

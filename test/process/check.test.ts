@@ -87,7 +87,7 @@ test('beside a daemon, a key that was just written into the file is the one that
   writeFileSync(file, 'tmk_CANARYrevoked\n');
   const env = { ...ENV, TIDEMARK_API_KEY: undefined, TIDEMARK_API_KEY_FILE: file };
   const daemon = stage.start([], { env });
-  await until('the key is refused', () => daemon.stderr().includes('"event":"key-refused"'));
+  await until('the key is rejected', () => daemon.stderr().includes('"event":"key-refused"'));
   writeFileSync(file, `${KEY}\n`);
   const check = await stage.run(['--check', '--json'], { env });
   expect(check.code, check.stderr).toBe(0);
@@ -96,7 +96,7 @@ test('beside a daemon, a key that was just written into the file is the one that
   expect((await daemon.ended).code).toBe(0);
 });
 
-test('beside a daemon whose key is refused: 77', async () => {
+test('beside a daemon whose key is rejected: 77', async () => {
   await using stage = await openStage();
   const daemon = await startDaemon(stage);
   await until('something is read', () => stage.simulator.log.total > 3);

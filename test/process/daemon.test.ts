@@ -125,7 +125,7 @@ describe('the daemon as a process', () => {
     writeFileSync(passwordFile, 'pass-second\n');
     const next = 'tmk_CANARYsecond/9+8%Qq~77';
     stage.simulator.settings.key.secret = next;
-    await until('it notices that the key is refused', () => run.stderr().includes('rejects the key'));
+    await until('it notices that the key is rejected', () => run.stderr().includes('rejects the key'));
     expect(await isReady(url)).toBe(false);
     expect(run.stderr()).toMatch(/write it into the file of api\.key_file, which needs no restart/i);
     writeFileSync(keyFile, `${next}\n`);

@@ -29,7 +29,7 @@ describe('--health', () => {
   test('is 0 beside a daemon that moves, whatever else is wrong, and 1 when it has gone', async () => {
     await using stage = await openStage({ settings: { key: { secret: 'another' } } });
     const { run, port } = await openDaemon(stage);
-    await until('the key is refused', () => run.stderr().includes('key-refused'));
+    await until('the key is rejected', () => run.stderr().includes('key-refused'));
     expect(await health(`0.0.0.0:${port}`)).toMatchObject({ code: 0, stdout: 'healthy\n', stderr: '' });
     // A mistake in the configuration since the start is not the daemon's health.
     const broken = { TIDEMARK_API_SHARE: '99', TIDEMARK_INFLUX_TOKEN_FILE: '/nowhere' };

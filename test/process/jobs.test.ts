@@ -196,7 +196,7 @@ describe('--once beside a daemon', () => {
     expect(await stop(daemon)).toBe(0);
   });
 
-  test('reports the daemon’s result where the key is refused: 77', async () => {
+  test('reports the daemon’s result where the key is rejected: 77', async () => {
     await using stage = await openStage();
     const daemon = await startDaemon(stage);
     stage.simulator.settings.key.secret = 'tmk_renewed_meanwhile';

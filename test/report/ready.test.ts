@@ -21,7 +21,7 @@ function codes(
   const streams = {
     list: () => [],
     problem: () => null,
-    isRefused: () => false,
+    isKeyRejected: () => false,
     failingLong: () => [],
     isListed: () => isListed,
   };

@@ -48,7 +48,7 @@ interface Case {
   readonly etaSeconds?: number | null;
   readonly assumesFullHistory?: boolean;
   readonly problem?: string;
-  readonly isRefused?: boolean;
+  readonly isKeyRejected?: boolean;
   /** How long until an API that rejects the key is tried again. */
   readonly attemptInMs?: number;
   readonly failing?: { readonly name: 'alerts'; readonly reason: string }[];
@@ -85,7 +85,7 @@ function overviewOf({
   pending,
   ...streams
 }: Case): StatusOverview {
-  const { problem = null, isRefused = false, attemptInMs = null, failing = [] } = streams;
+  const { problem = null, isKeyRejected = false, attemptInMs = null, failing = [] } = streams;
   const every = { text: '* * * * *', next: (afterMs: number) => afterMs + MINUTE_MS };
   const settings: ReportParts['context']['settings'] = {
     history: { kind: 'age', ageMs: HOUR_MS },
@@ -121,7 +121,7 @@ function overviewOf({
         { name: 'alerts', state: 'off', reason: 'no scope', last_read_at: null },
       ],
       problem: () => problem,
-      isRefused: () => isRefused,
+      isKeyRejected: () => isKeyRejected,
       failingLong: () => failing,
       isListed: () => true,
       nextAttemptInMs: () => attemptInMs,
@@ -143,7 +143,7 @@ function overviewOf({
 }
 
 test('no stream is read before an API that rejects the key is tried again', () => {
-  const { attempt_at, streams } = overviewOf({ problem: 'no', isRefused: true, attemptInMs: 90_400 }).next;
+  const { attempt_at, streams } = overviewOf({ problem: 'no', isKeyRejected: true, attemptInMs: 90_400 }).next;
   expect(attempt_at).toBe('2026-06-15T12:01:30.4Z');
   expect(streams).toEqual([
     { name: 'telemetry', due_at: attempt_at },
@@ -254,7 +254,7 @@ describe('the sentence', () => {
   });
 
   test.each<[Case, string, object]>([
-    [{ problem: 'no key', isRefused: true }, 'The API cannot be read: no key', { code: 'key_refused', name: null }],
+    [{ problem: 'no key', isKeyRejected: true }, 'The API cannot be read: no key', { code: 'key_refused', name: null }],
     [{ problem: 'no connection' }, 'The API cannot be read: no connection', { code: 'api_unreachable', name: null }],
     [
       { problem: 'no connection', isRunning: false },
@@ -321,7 +321,7 @@ describe('a job', () => {
     const progress = { ...PROGRESS, requests_per_minute: 210 };
     const [backfill, replay] = overviewOf({
       problem: 'the API rejects the key',
-      isRefused: true,
+      isKeyRejected: true,
       jobs: [
         { ...BACKFILL, progress },
         { ...BACKFILL, kind: 'replay', progress },

@@ -17,7 +17,7 @@ import {
   noteAnswered,
   noteOff,
   noteRead,
-  noteRefused,
+  noteRejected,
   noteStreamFailed,
   problemFact,
   storedProblem,
@@ -57,7 +57,7 @@ describe('the reason why the API is not read', () => {
     expect(report.problem()).toBeNull();
   });
 
-  test('is an outage while it lasts, and a refused key until the devices are answered, or it is taken', () => {
+  test('is an outage while it lasts, and a rejected key until the devices are answered, or it is taken', () => {
     const { state, report, outage, countOf } = life();
     outage.message = 'down';
     expect(report.problem()).toBe('down');
@@ -75,30 +75,33 @@ describe('the reason why the API is not read', () => {
     noteRead(state, 'alerts');
     outage.message = null;
     expect(report.list().find(({ name }) => name === 'telemetry')?.state).toBe('on');
-    noteRefused(state, REFUSED, 'no', 1000);
+    noteRejected(state, REFUSED, 'no', 1000);
     noteAnswered(state, 'account');
-    expect([report.isRefused(), report.problem()]).toEqual([true, expect.stringContaining('the API rejects the key')]);
+    expect([report.isKeyRejected(), report.problem()]).toEqual([
+      true,
+      expect.stringContaining('the API rejects the key'),
+    ]);
     expect(report.nextAttemptInMs()).toBe(1000);
     // Streams that were read before are read no more: no stream is called on.
     expect(report.list().map(({ state }) => state)).toEqual(['failing', 'failing', 'failing', 'failing']);
     noteAnswered(state, 'devices');
     expect(report.list().find(({ name }) => name === 'devices')?.state).toBe('on');
-    expect([report.isRefused(), report.problem(), report.nextAttemptInMs()]).toEqual([false, null, null]);
-    noteRefused(state, REFUSED, 'no', 1000);
+    expect([report.isKeyRejected(), report.problem(), report.nextAttemptInMs()]).toEqual([false, null, null]);
+    noteRejected(state, REFUSED, 'no', 1000);
     // The list may fail for a reason of its own.
     noteAccepted(state);
     noteAccepted(state);
-    expect(report.isRefused()).toBe(false);
+    expect(report.isKeyRejected()).toBe(false);
     expect([countOf('key-refused'), countOf('key-accepted')]).toEqual([2, 2]);
   });
 });
 
-test('the accepted key is another one only where it has changed since the last refusal', () => {
+test('the accepted key is another one only where it has changed since the last rejection', () => {
   const { state, accepted } = life();
-  noteRefused(state, REFUSED, 'no', 1000);
+  noteRejected(state, REFUSED, 'no', 1000);
   state.hasOtherKey = true;
   noteAccepted(state);
-  noteRefused(state, REFUSED, 'no', 1000);
+  noteRejected(state, REFUSED, 'no', 1000);
   noteAccepted(state);
   expect(accepted()).toEqual([true, false]);
 });
@@ -106,8 +109,8 @@ test('the accepted key is another one only where it has changed since the last r
 describe('the reason why the API is not read', () => {
   const streams = [{ name: 'alerts', state: 'on', reason: null, last_read_at: null }] as const;
   const read = (noted: string) => {
-    const { problem, isRefused, list } = storedProblem(noted, streams);
-    return [problem(), isRefused(), list()[0]?.state];
+    const { problem, isKeyRejected, list } = storedProblem(noted, streams);
+    return [problem(), isKeyRejected(), list()[0]?.state];
   };
 
   test.each(['{', '{}', '{"code":"on_fire","text":"x"}'])('is unknown where another version has stored %s', (noted) => {
@@ -134,7 +137,7 @@ describe('the reason why the API is not read', () => {
     outage.noteAnswered(null);
     expect(stored()).toEqual([null, false, 'on']);
     outage.note(new ApiFault('unreachable', 'no answer', { request: 'GET /account' }));
-    noteRefused(state, REFUSED, 'no', 1000);
+    noteRejected(state, REFUSED, 'no', 1000);
     expect(stored(), 'the key comes first').toEqual([live.problem(), true, 'failing']);
     outage.noteAnswered(null);
     noteAccepted(state);

@@ -84,7 +84,7 @@ async function live({
 }
 
 const fault = (kind: ApiFaultKind, message: string): ApiFault => new ApiFault(kind, message, { request: 'GET /x' });
-const REFUSED = fault('unauthorized', 'refused');
+const REJECTED = fault('unauthorized', 'rejected');
 
 test('a rest is reported when nothing is due, and not while there is more to begin', async () => {
   const { reportedRests } = await live({ concurrency: 1, scripts: [{ ms: 50 }, { ms: 50 }, { ms: 50 }], stopMs: 200 });
@@ -94,14 +94,14 @@ test('a rest is reported when nothing is due, and not while there is more to beg
 describe('a task that ends the session', () => {
   test('aborts the tasks beside it, and they return no result', async () => {
     const { error, endedMs, log, underWay } = await live({
-      scripts: [{ ms: MINUTE_MS }, { ms: 50, error: REFUSED }, { ms: MINUTE_MS }],
+      scripts: [{ ms: MINUTE_MS }, { ms: 50, error: REJECTED }, { ms: MINUTE_MS }],
     });
-    expect({ error, endedMs, underWay }).toEqual({ error: 'refused', endedMs: 50, underWay: [0, 1, 2] });
-    expect(log.slice(3)).toEqual(['0 aborted 50: refused', '2 aborted 50: refused', 'rests 50']);
+    expect({ error, endedMs, underWay }).toEqual({ error: 'rejected', endedMs: 50, underWay: [0, 1, 2] });
+    expect(log.slice(3)).toEqual(['0 aborted 50: rejected', '2 aborted 50: rejected', 'rests 50']);
   });
 
   test.each<[string, ApiFaultKind | null]>([
-    ['a refused key', 'unauthorized'],
+    ['a rejected key', 'unauthorized'],
     ['a plan without access', 'no-api-access'],
     ['a missing scope of the devices', 'scope-missing'],
     ['a bug', null],
@@ -112,42 +112,42 @@ describe('a task that ends the session', () => {
   });
 
   test.each<[string, Partial<Life>, number]>([
-    ['the state is full', { fullFromMs: 10, scripts: [{ ms: 50, error: REFUSED }, { ms: 20 }] }, 50],
+    ['the state is full', { fullFromMs: 10, scripts: [{ ms: 50, error: REJECTED }, { ms: 20 }] }, 50],
     ['no request may be sent', { turnMs: 30 * SECOND_MS }, 30 * SECOND_MS + 50],
     ['all places are taken', { concurrency: 1 }, 50],
     ['nothing is due', {}, 50],
   ])('ends the loop at once while %s', async (_what, more, endedMs) => {
-    const life = await live({ scripts: [{ ms: 50, error: REFUSED }], ...more });
-    expect([life.error, life.endedMs]).toEqual(['refused', endedMs]);
+    const life = await live({ scripts: [{ ms: 50, error: REJECTED }], ...more });
+    expect([life.error, life.endedMs]).toEqual(['rejected', endedMs]);
   });
 
   test('lets no other task begin, even in the moment of the failure', async () => {
     const { log } = await live({
       turnMs: 10,
       isTurnSure: true,
-      scripts: [{ ms: 30 }, { ms: 10, error: REFUSED }, { ms: 50 }],
+      scripts: [{ ms: 30 }, { ms: 10, error: REJECTED }, { ms: 50 }],
     });
-    expect(log).toEqual(['0 begins 10', '1 begins 20', '0 aborted 30: refused', 'rests 30']);
+    expect(log).toEqual(['0 begins 10', '1 begins 20', '0 aborted 30: rejected', 'rests 30']);
   });
 
   test('ends an outage that is waited for', async () => {
     const { error, endedMs } = await live({
       scripts: [
         { ms: 10, error: fault('unreachable', 'nobody there') },
-        { ms: 50, error: REFUSED },
+        { ms: 50, error: REJECTED },
       ],
     });
-    expect([error, endedMs]).toEqual(['refused', 50]);
+    expect([error, endedMs]).toEqual(['rejected', 50]);
   });
 
   test('wins where it is the first of several', async () => {
     const late = fault('no-api-access', 'late');
     const scripts = [
       { ms: 50, error: late },
-      { ms: 40, error: REFUSED },
+      { ms: 40, error: REJECTED },
       { ms: 60, error: new TypeError('a bug') },
     ];
-    expect((await live({ scripts })).error).toBe('refused');
+    expect((await live({ scripts })).error).toBe('rejected');
   });
 });
 
@@ -165,7 +165,7 @@ describe('the outer signal', () => {
   });
 
   test('wins over a task that fails later', async () => {
-    const life = await live({ scripts: [{ ms: 200, error: REFUSED }], stopMs: 100 });
+    const life = await live({ scripts: [{ ms: 200, error: REJECTED }], stopMs: 100 });
     expect(life.error).toBe('stopped');
   });
 });

@@ -248,7 +248,7 @@ describe.runIf(influxdAvailable())('a job beside the daemon', () => {
     expect(all[0]?.tookMs).toBeLessThan(12 * MINUTE_MS);
   });
 
-  test('reports a refused key to its follower, and the daemon waits', async () => {
+  test('reports a rejected key to its follower, and the daemon waits', async () => {
     using rig = await rigOf();
     rig.simulator.settings.key.secret = 'another';
     const api = { url: 'http://simulator.test/external/v1', key: () => 'refused', share: 0.8, concurrency: 4 };

@@ -18,7 +18,7 @@ describe('after a failure', () => {
     for (const deviceId of ['bad', 'good']) world.storeUpTo(deviceId, 0);
     return world;
   };
-  const fateOf = (fate: 'failed' | 'refused') => (decision: Decision) =>
+  const fateOf = (fate: 'failed' | 'rejected') => (decision: Decision) =>
     'deviceId' in decision && decision.deviceId === 'bad' ? fate : 'answered';
 
   test('of one device, that device rests at doubling intervals, and the others are polled as before', () => {
@@ -34,7 +34,7 @@ describe('after a failure', () => {
   });
 
   test('for lack of quota, nothing changes', () => {
-    const made = pair().run({ fromMs: 0, untilMs: 10 * MINUTE_MS, fate: fateOf('refused'), everyMs: 10 * SECOND_MS });
+    const made = pair().run({ fromMs: 0, untilMs: 10 * MINUTE_MS, fate: fateOf('rejected'), everyMs: 10 * SECOND_MS });
     expect(countOf(made, 'bad'), 'it is tried again with the next turn').toBeGreaterThan(30);
   });
 
@@ -49,7 +49,7 @@ describe('after a failure', () => {
       untilMs: 10 * MINUTE_MS,
       // As the daemon goes by it: where nobody is answered, one tries now and then.
       everyMs: 30 * SECOND_MS,
-      fate: ({ kind, lane }) => (kind === failing || lane === failing ? 'refused' : 'answered'),
+      fate: ({ kind, lane }) => (kind === failing || lane === failing ? 'rejected' : 'answered'),
     });
     const streams = made.map(({ decision }) => purposeOf(decision).stream);
     const failed = failing === 'live' ? 'telemetry' : failing;

@@ -48,8 +48,8 @@ export function evenDevice(deviceId: string, { intervalMs, untilMs = Infinity, s
   };
 }
 
-/** The result of a request: answered, refused for lack of quota, or failed by a fault of its own. */
-export type Fate = 'answered' | 'refused' | 'failed';
+/** The result of a request: answered, rejected for lack of quota, or failed by a fault of its own. */
+export type Fate = 'answered' | 'rejected' | 'failed';
 
 export interface Made {
   readonly atMs: number;

@@ -299,7 +299,7 @@ test('a rest is stored and wakes its waiter; `null` removes it', async () => {
 describe('a doubt about the plan', () => {
   test.each([
     [
-      'a refused range',
+      'a rejected range',
       (planning: Planning) => noteDone(planning, 'range-too-large', { lane: 'live', stream: 'telemetry' }),
       10,
     ],

@@ -1,6 +1,6 @@
 /**
  * How a session begins and ends: what is read first, what is tried again, and what a person has to act on. From session
- * to session: what the daemon does after a refused key, and how another key ends the wait.
+ * to session: what the daemon does after a rejected key, and how another key ends the wait.
  */
 import { describe, expect, test } from 'vitest';
 import { ApiFault, type ApiFaultKind, UserError } from '../../src/core/faults.ts';
@@ -127,7 +127,7 @@ describe('the session of a one-off', () => {
   });
 });
 
-const REFUSED = new ApiFault('unauthorized', 'refused', { request: 'GET /account' });
+const REJECTED = new ApiFault('unauthorized', 'rejected', { request: 'GET /account' });
 
 /** A daemon that runs so long. `keyFromMs`: when there is another key. */
 async function runSessions(
@@ -159,23 +159,23 @@ async function runSessions(
     (reason: unknown) => reason,
   );
   const accounts = log.filter((line) => line.startsWith('account'));
-  return { error, log, accounts, looks, checkedMs, endedMs: clock.monoMs(), refusal: parts.apiState.refusal };
+  return { error, log, accounts, looks, checkedMs, endedMs: clock.monoMs(), rejection: parts.apiState.rejection };
 }
 
 describe('from session to session', () => {
-  test('a refused key is tried again after a wait, and another key at once when it is noticed', async () => {
-    const waited = await runSessions({ fails: { account: [REFUSED] } }, { forMs: 5 * MINUTE_MS });
+  test('a rejected key is tried again after a wait, and another key at once when it is noticed', async () => {
+    const waited = await runSessions({ fails: { account: [REJECTED] } }, { forMs: 5 * MINUTE_MS });
     expect(waited.accounts.length).toBeGreaterThan(1);
     expect(Number(waited.accounts[1]?.split(' ')[1])).toBeGreaterThanOrEqual(30);
-    const exchanged = await runSessions({ fails: { account: [REFUSED] } }, { keyFromMs: 3000 });
+    const exchanged = await runSessions({ fails: { account: [REJECTED] } }, { keyFromMs: 3000 });
     expect(exchanged.log.slice(0, 3)).toEqual(['account 0', 'another key 10', 'account 10']);
   });
 
-  test('the refusal is kept while it lasts, and gone once a session has started', async () => {
-    const refused = await runSessions({ fails: { account: Array.from({ length: 50 }, () => REFUSED) } });
-    expect([refused.error, refused.refusal]).toEqual([null, REFUSED]);
-    const accepted = await runSessions({ fails: { account: [REFUSED] } }, { keyFromMs: 3000 });
-    expect([accepted.error, accepted.refusal]).toEqual([null, null]);
+  test('the rejection is kept while it lasts, and gone once a session has started', async () => {
+    const rejected = await runSessions({ fails: { account: Array.from({ length: 50 }, () => REJECTED) } });
+    expect([rejected.error, rejected.rejection]).toEqual([null, REJECTED]);
+    const accepted = await runSessions({ fails: { account: [REJECTED] } }, { keyFromMs: 3000 });
+    expect([accepted.error, accepted.rejection]).toEqual([null, null]);
   });
 
   test('another key ends a session that works: the next one begins with the account', async () => {
@@ -191,7 +191,7 @@ describe('from session to session', () => {
   });
 
   test('the key file is checked at most every ten seconds, however many sessions end', async () => {
-    const fails = { account: Array.from({ length: 50 }, () => REFUSED) };
+    const fails = { account: Array.from({ length: 50 }, () => REJECTED) };
     const { accounts, checkedMs } = await runSessions({ fails }, { forMs: 10 * MINUTE_MS });
     expect(accounts.length).toBeGreaterThan(3);
     const pauses = checkedMs.slice(1).map((atMs, index) => atMs - (checkedMs[index] ?? 0));

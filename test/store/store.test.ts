@@ -41,7 +41,7 @@ describe('a state and its workspace', () => {
     expect(() => state.store.pinWorkspace({ apiId: 'ws', tag: 'mine' })).not.toThrow();
   });
 
-  test('another workspace behind the key is refused with exit 1, and nothing is written', () => {
+  test('another workspace behind the key is rejected with exit 1, and nothing is written', () => {
     using state = scratchStore();
     state.store.pinWorkspace({ apiId: 'ws', tag: 'ws' });
     const before = facts(state);

@@ -146,7 +146,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     expect(life.lastReport.streams.find(({ name }) => name === 'alerts')).toMatchObject({ state: 'on' });
   });
 
-  test('holds while the key is refused, and continues with the one that its file has then', async () => {
+  test('holds while the key is rejected, and continues with the one that its file has then', async () => {
     using rig = await rigOf();
     const { settings } = rig.simulator;
     const file = keyFile(settings.key.secret);
@@ -190,7 +190,7 @@ describe.runIf(influxdAvailable())('the daemon', () => {
     await expectExact(rig);
   });
 
-  test('a new key that is refused is tried again within a minute, whatever the key before', async () => {
+  test('a new key that is rejected is tried again within a minute, whatever the key before', async () => {
     using rig = await rigOf({ historyMs: HOUR_MS });
     const { settings } = rig.simulator;
     const file = keyFile(settings.key.secret);

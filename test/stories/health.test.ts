@@ -52,7 +52,7 @@ describe.runIf(influxdAvailable())('the health of a daemon', () => {
       /^(last_day_missing)?$/,
     ],
     ['the API is down', {}, always({ kind: 'reset', when: 'before-headers' }), /^(api_unreachable)/],
-    ['the key is refused', { settings: { key: { secret: 'x', revoked: true } } as object }, null, /^(key_refused|)/],
+    ['the key is rejected', { settings: { key: { secret: 'x', revoked: true } } as object }, null, /^(key_refused|)/],
   ])('is good while %s', async (_what, options, faults, codes) => {
     using rig = await rigOf(options);
     if (faults !== null) rig.simulator.faults = faults;

@@ -21,7 +21,7 @@ import type { JobWorker } from '../../scheduler/jobs.ts';
 import { hasStarted, setGoal } from '../../scheduler/planning.ts';
 import { OUTCOME_EXIT_CODES, waitUntilListed } from '../shared/alone.ts';
 import { backfillView } from './progress.ts';
-import { type BackfillRun, type BackfillWorkParts, createBackfillRun, throwIfRefused } from './run.ts';
+import { type BackfillRun, type BackfillWorkParts, createBackfillRun, throwIfRejected } from './run.ts';
 
 /** The worker for `runJobs`; one job at a time. */
 export function createBackfillWorker(parts: BackfillWorkParts): JobWorker {
@@ -110,7 +110,7 @@ function alreadyReadTo(context: SyncContext, backfill: Backfill): EpochNs | null
 async function waitUntilStarted(parts: BackfillWorkParts, signal: AbortSignal): Promise<WantedRange> {
   const { context, planning, apiState } = parts;
   const findStart = (): WantedRange | null => {
-    throwIfRefused(apiState);
+    throwIfRejected(apiState);
     return hasStarted(planning) ? wantedNow(context) : null;
   };
   const what = `The daemon has not been able to read the account and the device list for ${STALLED_AFTER}`;

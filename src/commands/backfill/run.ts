@@ -31,7 +31,7 @@ import {
   type WaitingParts,
   waitUntilListed,
 } from '../shared/alone.ts';
-import { refusalOf } from '../shared/command.ts';
+import { rejectionOf } from '../shared/command.ts';
 import {
   type BackfillView,
   backfillEta,
@@ -131,7 +131,7 @@ async function waitUntilClosed(
     seen.view = view;
     const outcome = backfillOutcome(view, backfill);
     if (outcome !== null) return outcome;
-    throwIfRefused(apiState);
+    throwIfRejected(apiState);
     const waits = isWaiting(parts, { isQueued: view.openFor.has(PENDING), lanes: ['backfill'] });
     if (watch.record({ left: view.leftMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     updateEstimate(estimate);
@@ -165,8 +165,8 @@ function backfillOutcome({ openFor }: BackfillView, { args }: Backfill): Outcome
 }
 
 /** Throws UserError (exit 77) if the key cannot be used. */
-export function throwIfRefused({ refusal, streams }: ApiState): void {
-  if (refusal !== null) throw refusalOf(refusal);
+export function throwIfRejected({ rejection, streams }: ApiState): void {
+  if (rejection !== null) throw rejectionOf(rejection);
   const { missingScope } = streams.telemetry;
   if (missingScope === null) return;
   const { what, remedy } = scopeAdvice(missingScope);

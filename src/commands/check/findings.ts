@@ -215,11 +215,11 @@ export function noteLearnt(notes: CheckNotes, learnt: Learnt, page: DevicePage |
   seen(waitHeaders.length > 0)('wait header', named(waitHeaders, 429), facts(waitHeaders));
   seen(challengeHeaders.length > 0)('challenge header', named(challengeHeaders, 401), facts(challengeHeaders));
   noteRateLimit(notes, rateLimit);
-  const refused = pageRejected === null ? '' : `; limit=${pageRejected} was rejected once`;
+  const rejected = pageRejected === null ? '' : `; limit=${pageRejected} was rejected once`;
   const taken = pageTaken === null ? UNSEEN : `limit=${pageTaken} is accepted`;
   const isCut = page !== null && page.nextCursor !== null && pageTaken !== null && page.devices.length < pageTaken;
   const cut = isCut ? `, but a page has only ${page.devices.length} records` : '';
-  seen(pageTaken !== null)('page size', `${taken}${refused}${cut}`, { accepted: pageTaken, refused: pageRejected });
+  seen(pageTaken !== null)('page size', `${taken}${rejected}${cut}`, { accepted: pageTaken, refused: pageRejected });
 }
 
 const RATE_LIMIT = 'rate-limit headers';
@@ -265,7 +265,7 @@ const noteOddAnswer: ReportFault = (notes, scope, { what }) => {
 
 const OTHER_REMEDY = 'If the sync works, ignore this: it uses other parameters. Otherwise please report this message.';
 
-const noteRefused: ReportFault = (notes, scope, fault) => {
+const noteRejected: ReportFault = (notes, scope, fault) => {
   const message = `granted, but the API rejected the request: ${fault.what}`;
   notes.warn(scope, { message, remedy: remedyOf(fault, OTHER_REMEDY) });
 };
@@ -303,9 +303,9 @@ const FAULT_REPORTS: Readonly<Record<ApiFaultKind, ReportFault>> = {
     }),
   'server-fault': noteOddAnswer,
   malformed: noteOddAnswer,
-  'bad-cursor': noteRefused,
-  'range-too-large': noteRefused,
-  'invalid-request': noteRefused,
+  'bad-cursor': noteRejected,
+  'range-too-large': noteRejected,
+  'invalid-request': noteRejected,
 };
 
 /** Adds a line for a fault of the API, with the next step for its kind. */

@@ -30,7 +30,7 @@ import { withQuestions } from '../../app/with-sync.ts';
 import type { InitCommand } from '../../cli/command.ts';
 import { DEFAULT_FILE } from '../../config/sources.ts';
 import { apiUrl, history, InvalidText, listen as pageAddress } from '../../config/values.ts';
-import { type Advice, ApiFault, codeOf, type RequestError, refusalAdvice, UserError } from '../../core/faults.ts';
+import { type Advice, ApiFault, codeOf, type RequestError, rejectionAdvice, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
 import { capitalized, counted, plainText, shellText } from '../../core/text.ts';
 import { nsToMs } from '../../core/time.ts';
@@ -270,7 +270,7 @@ function untriedKey(init: Init, fault: ApiFault): UserError {
   if (fault.kind !== 'unauthorized' && fault.kind !== 'no-api-access')
     return apiError(init, 'The request for the account failed', fault);
   const useKey = init.prompter.isTerminal ? 'enter it here' : 'give its file by --api-key-file';
-  const { what, remedy } = refusalAdvice(fault, useKey);
+  const { what, remedy } = rejectionAdvice(fault, useKey);
   return new UserError(capitalized(what), `${remedy}.`, 77);
 }
 

@@ -15,7 +15,7 @@ import type { ApiState } from '../../scheduler/api-state.ts';
 import { JOB_CHECK_MS, type JobWork } from '../../scheduler/jobs.ts';
 import { hasStarted, requestStream, setGoal } from '../../scheduler/planning.ts';
 import { type Outcome, outcomeAfterDelivery } from '../shared/alone.ts';
-import { refusalOf } from '../shared/command.ts';
+import { rejectionOf } from '../shared/command.ts';
 import { type OnceSummary, onceProgress, summarize } from './result.ts';
 import {
   advanceRun,
@@ -79,7 +79,7 @@ async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Pr
   const state = createRunState(context);
   let hasRequested = false;
   const step = (): Outcome | null => {
-    if (apiState.refusal !== null) throw refusalOf(apiState.refusal);
+    if (apiState.rejection !== null) throw rejectionOf(apiState.rejection);
     if (!hasRequested && hasStarted(planning)) {
       hasRequested = true;
       requestStream(planning, 'account', isOff(apiState, 'account'));

@@ -19,7 +19,7 @@ import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext } from '../../ingest/context.ts';
 import type { ApiState } from '../../scheduler/api-state.ts';
 import { runOneOff } from '../../scheduler/session.ts';
-import { refusalOf } from './command.ts';
+import { rejectionOf } from './command.ts';
 
 const DELIVERY_CHECK_MS = SECOND_MS / 5;
 
@@ -70,7 +70,7 @@ export async function runOneOffSession(...[parts, start, signal]: Parameters<typ
   try {
     return await runOneOff(parts, start, signal);
   } catch (error) {
-    throw error instanceof ApiFault ? refusalOf(error) : error;
+    throw error instanceof ApiFault ? rejectionOf(error) : error;
   }
 }
 

@@ -11,7 +11,7 @@ import {
   type ApiFault,
   endsSession,
   findMissingScope,
-  refusalAdvice,
+  rejectionAdvice,
   UserError,
 } from '../../core/faults.ts';
 import type { Account } from '../../core/records.ts';
@@ -73,14 +73,14 @@ function idsByName(known: readonly NamedDevice[], text: string): readonly string
 }
 
 /** Converts a fault that ends a session to the error of a one-off command (exit 77). */
-export function refusalOf(fault: ApiFault): UserError {
-  const { what, remedy } = refusalAdvice(fault, 'write it into the file of api.key_file (or set api.key)');
+export function rejectionOf(fault: ApiFault): UserError {
+  const { what, remedy } = rejectionAdvice(fault, 'write it into the file of api.key_file (or set api.key)');
   return new UserError(fault.kind === 'no-api-access' ? capitalized(what) : `api.key: ${what}`, `${remedy}.`, 77);
 }
 
-/** The error of a command whose request failed: a refusal of the key, or exit 3 with `again` as the last step. */
+/** The error of a command whose request failed: a rejection of the key, or exit 3 with `again` as the last step. */
 export function failureOf(fault: ApiFault, problem: string, again: string): UserError {
-  if (endsSession(fault)) return refusalOf(fault);
+  if (endsSession(fault)) return rejectionOf(fault);
   const remedy = fault.remedyText();
   return new UserError(`${problem}: ${fault.what}`, remedy === null ? again : `${remedy}. ${again}`, 3);
 }

@@ -27,7 +27,7 @@ import { rereadRange } from '../../ingest/reread.ts';
 import type { JobWorker } from '../../scheduler/jobs.ts';
 import { openVerifyState } from '../../store/views/verify.ts';
 import { waitUntilDelivered } from '../shared/alone.ts';
-import { refusalOf } from '../shared/command.ts';
+import { rejectionOf } from '../shared/command.ts';
 import { sampleOutcome, verifyExit } from './result.ts';
 import { compareSample } from './sample.ts';
 
@@ -142,7 +142,7 @@ async function readAgain(
       if (isRead) counts.read += 1;
     } catch (error) {
       if (!(error instanceof ApiFault)) throw error;
-      if (endsSession(error)) throw refusalOf(error);
+      if (endsSession(error)) throw rejectionOf(error);
       return error.message;
     }
     done.ranges += 1;

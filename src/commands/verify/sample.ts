@@ -32,7 +32,7 @@ import type { SyncContext } from '../../ingest/context.ts';
 import { createLearntWindows, windowRules } from '../../ingest/fetch-page.ts';
 import { rereadRange } from '../../ingest/reread.ts';
 import { planEdge } from '../../ingest/window-limits.ts';
-import { refusalOf } from '../shared/command.ts';
+import { rejectionOf } from '../shared/command.ts';
 import type { RangeDifference, SampleVerdict } from './result.ts';
 
 interface SampleParts {
@@ -110,7 +110,7 @@ async function auditOrReason(parts: SampleParts, audit: Audit, signal: AbortSign
   } catch (error) {
     if (signal.aborted) return 'interrupted';
     if (!(error instanceof ApiFault)) throw error;
-    if (endsSession(error)) throw refusalOf(error);
+    if (endsSession(error)) throw rejectionOf(error);
     return error.message;
   }
 }

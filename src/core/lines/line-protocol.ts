@@ -7,8 +7,8 @@
  * always gives the same bytes, and two observations of one name belong to one series.
  *
  * Measurements, tag keys and field keys are fixed. Anything that a device reports becomes a value, never a name, so a
- * sensor called `time` is not lost, cannot make a database refuse a line, and cannot collide with a tag. No tag key is
- * also a field key, because InfluxDB 3 refuses that.
+ * sensor called `time` is not lost, cannot make a database reject a line, and cannot collide with a tag. No tag key is
+ * also a field key, because InfluxDB 3 rejects that.
  */
 
 import { hash64 } from '../hash.ts';

@@ -431,7 +431,7 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     await expectThere(rig, NOW_MS - 5 * DAY_MS, NOW_MS + 10 * DAY_MS);
   });
 
-  test('reports a refused key and an unknown device to its follower', async () => {
+  test('reports a rejected key and an unknown device to its follower', async () => {
     using rig = await rigOf();
     const life = await live(rig, MINUTE_MS, {
       meanwhile: async () => {

@@ -10,7 +10,7 @@ import type { BackfillWorkParts } from '../../../src/commands/backfill/run.ts';
 import { ApiFault, UserError } from '../../../src/core/faults.ts';
 import type { BackfillArgs } from '../../../src/core/state/job-args.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
-import { createApiState, noteFailed, noteRefused } from '../../../src/scheduler/api-state.ts';
+import { createApiState, noteFailed, noteRejected } from '../../../src/scheduler/api-state.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
 import { argsOf } from './support.ts';
 
@@ -65,9 +65,9 @@ test('a job fails after ten minutes where the lists were read but the time of th
   expect(Math.round(Number(ended.atMs) / MINUTE_MS)).toBe(10);
 });
 
-test('a job fails at once where the key is refused', async () => {
+test('a job fails at once where the key is rejected', async () => {
   const { clock, apiState, ended } = beginJob();
-  noteRefused(apiState, fault('unauthorized'), 'refused', MINUTE_MS);
+  noteRejected(apiState, fault('unauthorized'), 'refused', MINUTE_MS);
   await clock.sleep(MINUTE_MS);
   expect(ended.error).toMatchObject({ exitCode: 77 });
 });

@@ -176,7 +176,7 @@ describe('scopes', () => {
   });
 });
 
-describe('a key or a plan that is refused', () => {
+describe('a key or a plan that is rejected', () => {
   test('another key: 77, one request, the scopes are not tried', async () => {
     await using stage = await openStage();
     const report = await stage.report({ TIDEMARK_API_KEY: 'tmk_CANARYanother' });

@@ -35,7 +35,7 @@ async function codesOf(
   return [code, daemon.code];
 }
 
-test('0 where a daemon waits: the API and the database are down, or the key is refused', async () => {
+test('0 where a daemon waits: the API and the database are down, or the key is rejected', async () => {
   await using stage = await openStage();
   const down = {
     TIDEMARK_API_URL: 'http://127.0.0.1:1/external/v1',

@@ -554,7 +554,7 @@ describe('on a terminal', () => {
     expect(code, stderr).toBe(0);
   });
 
-  test('a token that is the API key is refused in words of the answers, and another one is taken', async () => {
+  test('a token that is the API key is rejected in words of the answers, and another one is taken', async () => {
     const directory = place();
     const { url, written } = await acceptingInflux();
     const flags = ['--api-url', api.url, '--api-key-file', '-', '--influx-url', url, '--influx-bucket', 'b'];

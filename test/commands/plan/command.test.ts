@@ -492,7 +492,7 @@ describe('mistakes', () => {
   });
 
   test.each([
-    ['a key that is refused', { key: { revoked: true } }, 77, /the API rejects the key/],
+    ['a key that is rejected', { key: { revoked: true } }, 77, /the API rejects the key/],
     ['a plan without the API', { plan: { apiAccess: false } }, 77, /API access/],
     ['no devices:read', { key: { scopes: ['account:read'] } }, 77, /lacks the scope devices:read/],
   ])('%s: exit %#', async (_, settings, exitCode, words) => {

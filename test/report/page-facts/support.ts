@@ -75,7 +75,7 @@ export function pagePartsOf(
     streams: {
       list: () => [],
       problem: () => null,
-      isRefused: () => false,
+      isKeyRejected: () => false,
       failingLong: () => [],
       isListed: () => true,
       nextAttemptInMs: () => null,
