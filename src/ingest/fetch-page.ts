@@ -16,11 +16,11 @@ import { type PageRequest, SLACK_NS } from './page-request.ts';
 import {
   FIRST_LEAD_NS,
   isDeviceGone,
-  learnFromRefusal,
+  learnFromRejection,
   type NotFound,
   showsAnyAge,
   type WindowKnowledge,
-  type WindowRefusal,
+  type WindowRejection,
   type WindowRules,
   windowLimits,
 } from './window-limits.ts';
@@ -33,7 +33,7 @@ const SERVED_BEYOND = 'served_beyond_days';
  * The fact with the plan's days, the days beyond which a request was rejected for its age, and the time of the
  * rejection in ms, as a JSON list.
  */
-const REFUSED_BEYOND = 'refused_beyond_days';
+const REJECTED_BEYOND = 'refused_beyond_days';
 /**
  * The fact with the days that the last rejection of a range has named, and its time in ms, as a JSON list. It replaces
  * the plan if the account is not read. It does not show that an age is rejected: the width may have been the cause.
@@ -41,7 +41,7 @@ const REFUSED_BEYOND = 'refused_beyond_days';
 const NAMED_DAYS = 'named_max_days';
 
 /** How long a rejection counts. After that, one request finds out again, because the service may have been at fault. */
-const REFUSAL_COUNTS_MS = DAY_MS;
+const REJECTION_COUNTS_MS = DAY_MS;
 
 /** The facts that answers have shown about the service's windows, and the state that stores some of them. */
 interface LearntWindows extends Pick<SyncContext, 'store' | 'serverClock'> {
@@ -72,7 +72,7 @@ export function windowRules({ store, serverClock, learntWidth, leadNs, bothBound
     leadNs,
     bothBounds,
     servedBeyondDays: served === null ? null : Number(served),
-    refusedBeyond: refusedBeyond(store.fact(REFUSED_BEYOND), serverClock.nowMs()),
+    rejectedBeyond: rejectedBeyond(store.fact(REJECTED_BEYOND), serverClock.nowMs()),
     planDays: knownPlanDays(store, serverClock.nowMs()),
     nowNs: msToNs(serverClock.nowMs()),
     latestNs: msToNs(serverClock.latestPresentMs()),
@@ -96,27 +96,27 @@ function noteNamedDays({ store, serverClock }: LearntWindows, { kind, facts }: A
   store.saveFact(NAMED_DAYS, JSON.stringify([facts.maxDays, serverClock.nowMs()]));
 }
 
-/** The days of the plan, and when a refusal named them. */
+/** The days of the plan, and when a rejection named them. */
 const isNamedDays = shapeOf<readonly [days: number, atMs: EpochMs]>([isNumber, isNumber]);
 
 /** The days of the plan and of the rejected age, and when it was rejected; `null` if the age is doubted. */
-const isRefusedAge = shapeOf<readonly [planDays: number | null, days: number, atMs: EpochMs | undefined]>([
+const isRejectedAge = shapeOf<readonly [planDays: number | null, days: number, atMs: EpochMs | undefined]>([
   orNull(isNumber),
   isNumber,
   // The state of an older version has no time.
   orNone(isNumber),
 ]);
 
-function refusedBeyond(fact: string | null, nowMs: EpochMs): WindowKnowledge['refusedBeyond'] {
-  const refused = parseAs(fact, isRefusedAge);
-  if (refused === null) return null;
-  const [planDays, days, atMs = 0] = refused;
+function rejectedBeyond(fact: string | null, nowMs: EpochMs): WindowKnowledge['rejectedBeyond'] {
+  const rejected = parseAs(fact, isRejectedAge);
+  if (rejected === null) return null;
+  const [planDays, days, atMs = 0] = rejected;
   return isRecent(atMs, nowMs) ? { planDays, days } : null;
 }
 
 /** Whether a rejection still counts. A rejection from the future was recorded by a clock that was ahead. */
-function isRecent(refusedAtMs: EpochMs, nowMs: EpochMs): boolean {
-  return Math.abs(nowMs - refusedAtMs) < REFUSAL_COUNTS_MS;
+function isRecent(rejectedAtMs: EpochMs, nowMs: EpochMs): boolean {
+  return Math.abs(nowMs - rejectedAtMs) < REJECTION_COUNTS_MS;
 }
 
 /**
@@ -124,11 +124,11 @@ function isRecent(refusedAtMs: EpochMs, nowMs: EpochMs): boolean {
  * start of a process, so that one request finds out again.
  */
 export function forgetDoubtfulAge({ store }: Pick<SyncContext, 'store'>): void {
-  const refused = parseAs(store.fact(REFUSED_BEYOND), isRefusedAge);
-  if (refused === null) return;
-  const [planDays, days, atMs = 0] = refused;
+  const rejected = parseAs(store.fact(REJECTED_BEYOND), isRejectedAge);
+  if (rejected === null) return;
+  const [planDays, days, atMs = 0] = rejected;
   const isDoubtful = planDays !== null && days < planDays && atMs > 0;
-  if (isDoubtful) store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days]));
+  if (isDoubtful) store.saveFact(REJECTED_BEYOND, JSON.stringify([planDays, days]));
 }
 
 /** Stores what a rejection has shown about windows. */
@@ -138,9 +138,9 @@ function saveLimits(learnt: LearntWindows, limits: Partial<WindowKnowledge>): vo
     if (!learnt.bothBounds) store.saveFact(BOTH_BOUNDS, 'yes');
     learnt.bothBounds = true;
   }
-  if (limits.refusedBeyond != null) {
-    const { planDays, days } = limits.refusedBeyond;
-    store.saveFact(REFUSED_BEYOND, JSON.stringify([planDays, days, learnt.serverClock.nowMs()]));
+  if (limits.rejectedBeyond != null) {
+    const { planDays, days } = limits.rejectedBeyond;
+    store.saveFact(REJECTED_BEYOND, JSON.stringify([planDays, days, learnt.serverClock.nowMs()]));
   }
   learnt.leadNs = limits.leadNs ?? learnt.leadNs;
   if (limits.learntWidth == null) return;
@@ -185,7 +185,7 @@ export interface FetchParts {
   readonly windows: LearntWindows;
 }
 
-type PageAnswer = { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> } | WindowRefusal;
+type PageAnswer = { readonly kind: 'page'; readonly reply: Reply<TelemetryPage> } | WindowRejection;
 
 /**
  * Requests a page.
@@ -210,9 +210,9 @@ export async function fetchPage(
     if (!(error instanceof ApiFault)) throw error;
     if (error.kind === 'not-found') return { kind: noteNotFound(windows, deviceId) };
     noteNamedDays(windows, error);
-    const { refusal, learnt } = learnFromRefusal(windowRules(windows), error, request);
+    const { rejection, learnt } = learnFromRejection(windowRules(windows), error, request);
     saveLimits(windows, learnt);
-    return refusal;
+    return rejection;
   }
 }
 
@@ -259,8 +259,8 @@ async function fetchWidest(
     } catch (error) {
       if (!(error instanceof ApiFault) || error.kind !== 'range-too-large') throw error;
       noteNamedDays(windows, error);
-      const { refusal, learnt } = learnFromRefusal(windowRules(windows), error, { after, before });
-      if (refusal.kind !== 'changed') throw error;
+      const { rejection, learnt } = learnFromRejection(windowRules(windows), error, { after, before });
+      if (rejection.kind !== 'changed') throw error;
       saveLimits(windows, learnt);
     }
   }

@@ -42,7 +42,7 @@ import {
   TRIES,
 } from './rejected-answers.ts';
 import { lateReadingsFrom } from './wanted-range.ts';
-import { servedFrom, visibleFrom, type WindowRefusal, windowLimits } from './window-limits.ts';
+import { servedFrom, visibleFrom, type WindowRejection, windowLimits } from './window-limits.ts';
 
 /** How many empty pages in a row may name a next one before the scan gives up. */
 const MAX_EMPTY_PAGES = 10;
@@ -179,7 +179,7 @@ export async function scanGap(
     if (pages > PAGES_AT_ONCE && !whole.result.extendsCoverage) await task.waitUntilTurn?.(signal);
     const answer = await fetchPage(scan, { request: next, lane: scan.task.lane }, signal);
     next =
-      answer.kind === 'page' ? await handlePage(scan, next, answer.reply, signal) : handleRefusal(scan, next, answer);
+      answer.kind === 'page' ? await handlePage(scan, next, answer.reply, signal) : handleRejection(scan, next, answer);
   }
   return next === 'gone' ? 'gone' : 'to its end';
 }
@@ -418,7 +418,7 @@ function noteShown({ store }: SyncContext, deviceId: string, readings: readonly 
 }
 
 /** Decides the next request after a rejection. */
-function handleRefusal(scan: GapScan, request: PageRequest, answer: WindowRefusal): Next {
+function handleRejection(scan: GapScan, request: PageRequest, answer: WindowRejection): Next {
   const { context, task } = scan;
   const { deviceId } = task;
   switch (answer.kind) {

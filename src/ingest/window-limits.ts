@@ -32,7 +32,7 @@ export interface WindowKnowledge {
   /** The width that was left after a rejection; `null` before one. */
   readonly learntWidth: { readonly planDays: number | null; readonly widthNs: bigint } | null;
   /** The age that a rejection has named; `null` before one. */
-  readonly refusedBeyond: { readonly planDays: number | null; readonly days: number } | null;
+  readonly rejectedBeyond: { readonly planDays: number | null; readonly days: number } | null;
   /** The plan's figure under which older readings were served anyway; `null` before that. */
   readonly servedBeyondDays: number | null;
   /** The time that a request for old readings has to arrive; {@link FIRST_LEAD_NS} until that was too short. */
@@ -63,8 +63,8 @@ export function windowLimits({ learntWidth, planDays, nowNs, bothBounds }: Windo
 
 /** Returns how far back a window may reach without being rejected; `null`: any age, as far as is known. */
 export function servedFrom(rules: WindowRules): EpochNs | null {
-  const { refusedBeyond, planDays, leadNs } = rules;
-  return refusedBeyond?.planDays === planDays ? ageEdge(rules, refusedBeyond.days) + leadNs : null;
+  const { rejectedBeyond, planDays, leadNs } = rules;
+  return rejectedBeyond?.planDays === planDays ? ageEdge(rules, rejectedBeyond.days) + leadNs : null;
 }
 
 /** Returns the time from which readings are surely shown; `null`: readings of any age. */
@@ -91,7 +91,7 @@ export function showsAnyAge(rules: WindowRules, readings: readonly Reading[]): b
 }
 
 /** Why a request returned no page, if the reason concerns this request or this device alone. */
-export type WindowRefusal =
+export type WindowRejection =
   /** The window rules have changed: the request has to be made again by the new ones. */
   | { readonly kind: 'changed' }
   /** The request reaches further back than the service serves any client. */
@@ -105,7 +105,7 @@ export type WindowRefusal =
 
 /** A rejection, and what it shows about windows. */
 interface LearntLimits {
-  readonly refusal: WindowRefusal;
+  readonly rejection: WindowRejection;
   readonly learnt: Partial<WindowKnowledge>;
 }
 
@@ -114,11 +114,11 @@ type Bounds = Pick<PageRequest, 'after' | 'before'>;
 /**
  * Reads a fault other than 404.
  *
- * @returns the refusal and what it shows.
+ * @returns the rejection and what it shows.
  * @throws ApiFault the same fault, if it concerns neither the request nor its device.
  */
-export function learnFromRefusal(rules: WindowRules, fault: ApiFault, request: Bounds): LearntLimits {
-  const odd: LearntLimits = { refusal: { kind: 'odd', reason: fault.message }, learnt: {} };
+export function learnFromRejection(rules: WindowRules, fault: ApiFault, request: Bounds): LearntLimits {
+  const odd: LearntLimits = { rejection: { kind: 'odd', reason: fault.message }, learnt: {} };
   switch (fault.kind) {
     case 'range-too-large':
       return narrow(rules, request, fault.facts.maxDays ?? null) ?? odd;
@@ -133,7 +133,7 @@ export function learnFromRefusal(rules: WindowRules, fault: ApiFault, request: B
 }
 
 function changed(learnt: Partial<WindowKnowledge>): LearntLimits {
-  return { refusal: { kind: 'changed' }, learnt };
+  return { rejection: { kind: 'changed' }, learnt };
 }
 
 /**
@@ -143,30 +143,30 @@ function changed(learnt: Partial<WindowKnowledge>): LearntLimits {
  */
 function narrow(rules: WindowRules, { after, before }: Bounds, maxDays: number | null): LearntLimits | null {
   const { learntWidth, planDays, leadNs, nowNs } = rules;
-  const refusedNs = (before ?? nowNs) - after;
+  const rejectedNs = (before ?? nowNs) - after;
   const days = maxDays ?? planDays;
   // The age is the cause if the plan allows the width, and the far end is older than the limit.
-  if (days !== null && refusedNs <= daysNs(days) && after < ageEdge(rules, days) + leadNs) return tooOld(rules, days);
+  if (days !== null && rejectedNs <= daysNs(days) && after < ageEdge(rules, days) + leadNs) return tooOld(rules, days);
   // A service whose clock is ahead measures a range without an end up to its own present.
-  if (days !== null && before === null && refusedNs <= daysNs(days)) return changed({ bothBounds: true });
+  if (days !== null && before === null && rejectedNs <= daysNs(days)) return changed({ bothBounds: true });
   // A request for another device may have learned it while this request was under way.
-  if (learntWidth?.planDays === planDays && learntWidth.widthNs < refusedNs) return changed({});
-  if (refusedNs <= NARROWEST_NS) {
+  if (learntWidth?.planDays === planDays && learntWidth.widthNs < rejectedNs) return changed({});
+  if (rejectedNs <= NARROWEST_NS) {
     // No plan allows less width. If the plan is unknown, the age in whole days is at least the plan's figure.
     const ageDays = Number((nowNs - after) / DAY_NS);
     return days === null && ageDays > 0 ? tooOld(rules, ageDays) : null;
   }
   const named = maxWidthNs(maxDays);
-  const halved = maxNs(refusedNs / 2n, NARROWEST_NS);
-  return changed({ learntWidth: { planDays, widthNs: named !== null && named < refusedNs ? named : halved } });
+  const halved = maxNs(rejectedNs / 2n, NARROWEST_NS);
+  return changed({ learntWidth: { planDays, widthNs: named !== null && named < rejectedNs ? named : halved } });
 }
 
 /** Returns `null` if the age cannot be the cause. */
-function tooOld({ planDays, refusedBeyond, leadNs }: WindowRules, days: number): LearntLimits | null {
-  const isKnown = refusedBeyond?.planDays === planDays && refusedBeyond.days === days;
+function tooOld({ planDays, rejectedBeyond, leadNs }: WindowRules, days: number): LearntLimits | null {
+  const isKnown = rejectedBeyond?.planDays === planDays && rejectedBeyond.days === days;
   if (isKnown && leadNs >= LONGEST_LEAD_NS) return null;
-  const learnt = isKnown ? { leadNs: minNs(leadNs * 2n, LONGEST_LEAD_NS) } : { refusedBeyond: { planDays, days } };
-  return { refusal: { kind: 'too-old' }, learnt };
+  const learnt = isKnown ? { leadNs: minNs(leadNs * 2n, LONGEST_LEAD_NS) } : { rejectedBeyond: { planDays, days } };
+  return { rejection: { kind: 'too-old' }, learnt };
 }
 
 /** A 404 about a device: when it came, and how many answers about devices had come by then. */

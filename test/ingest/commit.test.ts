@@ -208,7 +208,7 @@ describe('a state that has changed since the page was judged', () => {
     expect(linesOf()).toHaveLength(2);
   });
 
-  test('again and again refuses the complete page: nothing is archived, covered or reported', () => {
+  test('again and again rejects the complete page: nothing is archived, covered or reported', () => {
     interfering(5);
     expect(() => commitJudged(context, pageOf([reading(200), reading(300)]))).toThrow(StaleStateError);
     expect([linesOf(), coveredOf(), events, calls]).toEqual([[], [], [], []]);

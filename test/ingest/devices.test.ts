@@ -16,20 +16,20 @@ interface Served {
   readonly page: (nth: number) => readonly Partial<DeviceRecord>[];
   /** After how many pages the list ends. */
   readonly pages?: number;
-  /** How many requests with a cursor are refused for it. */
-  readonly refused?: number;
+  /** How many requests with a cursor are rejected for it. */
+  readonly rejected?: number;
 }
 
-async function listed({ counted, page, pages = Number.POSITIVE_INFINITY, refused = 0 }: Served) {
+async function listed({ counted, page, pages = Number.POSITIVE_INFINITY, rejected = 0 }: Served) {
   let requests = 0;
-  let refusals = 0;
+  let rejections = 0;
   const context = {
     api: {
       devices: async (cursor: string | null) => {
         requests += 1;
-        if (cursor !== null && refusals < refused) {
-          refusals += 1;
-          throw new ApiFault('bad-cursor', 'the cursor is refused', { request: 'GET /devices' });
+        if (cursor !== null && rejections < rejected) {
+          rejections += 1;
+          throw new ApiFault('bad-cursor', 'the cursor is rejected', { request: 'GET /devices' });
         }
         const devices = page(requests).map((record) => ({ tags: [], ...record }));
         const nextCursor = requests < pages ? `page-${requests}` : null;
@@ -63,12 +63,12 @@ test.each([
 test.each<[number, number, number | string]>([
   [1, 4, 2],
   [2, 6, 2],
-  [3, 6, 'the cursor is refused'],
+  [3, 6, 'the cursor is rejected'],
 ])(
-  'a list whose cursor is refused %i times is read again from its beginning, twice at most',
-  async (refused, requests, end) => {
+  'a list whose cursor is rejected %i times is read again from its beginning, twice at most',
+  async (rejected, requests, end) => {
     const page = (nth: number): Partial<DeviceRecord>[] => ids(nth, 1);
-    expect(await listed({ counted: 3, page, pages: 2 * refused + 2, refused })).toEqual({ requests, end });
+    expect(await listed({ counted: 3, page, pages: 2 * rejected + 2, rejected })).toEqual({ requests, end });
   },
 );
 

@@ -42,7 +42,7 @@ describe('a service in an outage', () => {
     expect(reported).toHaveLength(2);
   });
 
-  test('is not a refusal for the quota, however often', () => {
+  test('is not a rejection for the quota, however often', () => {
     const { reported, fails, answers } = rig();
     for (let time = 0; time < 5; time += 1) fails('throttled');
     answers(null);

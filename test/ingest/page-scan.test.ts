@@ -1,5 +1,5 @@
 /**
- * Answers that are odd, refused or false, with the complete program: every available reading is stored, only stored
+ * Answers that are odd, rejected or false, with the complete program: every available reading is stored, only stored
  * ranges are covered, and each gap has a name.
  */
 import { describe, expect, test } from 'vitest';

@@ -7,7 +7,7 @@ import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_NS, msToNs, SECOND_NS } from '
 import { createLearntWindows, type FetchParts, fetchPage, peek, windowRules } from '../../src/ingest/fetch-page.ts';
 import { type PageRequest, requestFor } from '../../src/ingest/page-request.ts';
 import {
-  learnFromRefusal,
+  learnFromRejection,
   showsAnyAge,
   visibleFrom,
   type WindowRules,
@@ -18,7 +18,7 @@ const NOW_MS = 1000 * DAY_MS;
 const CLOCK = { nowMs: () => NOW_MS, latestPresentMs: () => NOW_MS + 2, passedMs: () => NOW_MS - 1 };
 const NEVER = new AbortController().signal;
 
-/** A service that refuses windows wider than `maxDays`, and otherwise serves no readings. */
+/** A service that rejects windows wider than `maxDays`, and otherwise serves no readings. */
 function rig(clock: { passedMs: () => number | null } = CLOCK) {
   const service = { planDays: 30 as number | null, maxDays: null as number | null };
   const facts = new Map<string, string>();
@@ -49,15 +49,15 @@ function rig(clock: { passedMs: () => number | null } = CLOCK) {
   return { service, facts, windows, ask, spanDays };
 }
 
-test.each(['', '[1]', '["30",20]', '{}'])('a refused age that another version has stored as %j is ignored', (fact) => {
+test.each(['', '[1]', '["30",20]', '{}'])('a rejected age that another version has stored as %j is ignored', (fact) => {
   const { facts, windows } = rig();
   facts.set('refused_beyond_days', JSON.stringify([30, 20, NOW_MS]));
-  expect(windowRules(windows).refusedBeyond).toEqual({ planDays: 30, days: 20 });
+  expect(windowRules(windows).rejectedBeyond).toEqual({ planDays: 30, days: 20 });
   facts.set('refused_beyond_days', fact);
-  expect(windowRules(windows).refusedBeyond).toBeNull();
+  expect(windowRules(windows).rejectedBeyond).toBeNull();
 });
 
-describe('the width that a refusal has left', () => {
+describe('the width that a rejection has left', () => {
   test('holds while the plan stays', async () => {
     const { service, ask, spanDays } = rig();
     expect(spanDays()).toBe(29);
@@ -80,7 +80,7 @@ describe('the width that a refusal has left', () => {
     expect(spanDays()).toBe(29);
   });
 
-  test('is forgotten once the server’s time is known, where it was not: its age may have been refused', async () => {
+  test('is forgotten once the server’s time is known, where it was not: its age may have been rejected', async () => {
     const clock = { passedMs: (): number | null => null };
     const { service, ask, spanDays } = rig(clock);
     service.maxDays = 7;
@@ -100,7 +100,7 @@ describe('while the server’s time is not sure', () => {
   const at = (ageNs: bigint) => [{ recordedAt: msToNs(NOW_MS) - ageNs, values: [] }];
   const rules = (now: Partial<Pick<WindowRules, 'nowNs' | 'latestNs' | 'passedNs'>>): WindowRules => ({
     learntWidth: null,
-    refusedBeyond: null,
+    rejectedBeyond: null,
     servedBeyondDays: null,
     leadNs: 0n,
     bothBounds: false,
@@ -129,11 +129,11 @@ describe('while the server’s time is not sure', () => {
   });
 });
 
-describe('a range that is refused although it is as narrow as can be', () => {
+describe('a range that is rejected although it is as narrow as can be', () => {
   const nowNs = msToNs(NOW_MS);
   const unknown: WindowRules = {
     learntWidth: null,
-    refusedBeyond: null,
+    rejectedBeyond: null,
     servedBeyondDays: null,
     leadNs: 10n * SECOND_NS,
     bothBounds: false,
@@ -142,46 +142,46 @@ describe('a range that is refused although it is as narrow as can be', () => {
     latestNs: nowNs,
     passedNs: nowNs,
   };
-  const refusal = (rules: WindowRules, ageNs: bigint) => {
+  const rejection = (rules: WindowRules, ageNs: bigint) => {
     const after = nowNs - ageNs;
     const fault = new ApiFault('range-too-large', '', { request: '' });
-    return learnFromRefusal(rules, fault, { after, before: after + HOUR_NS });
+    return learnFromRejection(rules, fault, { after, before: after + HOUR_NS });
   };
 
   test('is too old where the plan is unknown: no plan is narrower', () => {
-    const { refusal: why, learnt } = refusal(unknown, 3n * DAY_NS + 11n * MINUTE_NS);
+    const { rejection: why, learnt } = rejection(unknown, 3n * DAY_NS + 11n * MINUTE_NS);
     expect(why.kind).toBe('too-old');
-    expect(learnt).toEqual({ refusedBeyond: { planDays: null, days: 3 } });
-    const after = refusal({ ...unknown, ...learnt }, 3n * DAY_NS + 1n);
+    expect(learnt).toEqual({ rejectedBeyond: { planDays: null, days: 3 } });
+    const after = rejection({ ...unknown, ...learnt }, 3n * DAY_NS + 1n);
     expect(after, 'the same age again: a request takes its time').toMatchObject({
       learnt: { leadNs: 20n * SECOND_NS },
     });
   });
 
   test('is requested with an end where it had none, and the plan allows it: the clock of the service may be ahead', () => {
-    const refused = (ageNs: bigint, before: bigint | null) => {
+    const rejected = (ageNs: bigint, before: bigint | null) => {
       const fault = new ApiFault('range-too-large', '', { request: '' });
-      return learnFromRefusal({ ...unknown, planDays: 7 }, fault, { after: nowNs - ageNs, before }).learnt;
+      return learnFromRejection({ ...unknown, planDays: 7 }, fault, { after: nowNs - ageNs, before }).learnt;
     };
-    expect(refused(2n * HOUR_NS, null)).toEqual({ bothBounds: true });
-    expect(refused(8n * DAY_NS, null)).toEqual({ learntWidth: { planDays: 7, widthNs: 4n * DAY_NS } });
-    expect(refused(2n * HOUR_NS, nowNs)).toEqual({ learntWidth: { planDays: 7, widthNs: HOUR_NS } });
+    expect(rejected(2n * HOUR_NS, null)).toEqual({ bothBounds: true });
+    expect(rejected(8n * DAY_NS, null)).toEqual({ learntWidth: { planDays: 7, widthNs: 4n * DAY_NS } });
+    expect(rejected(2n * HOUR_NS, nowNs)).toEqual({ learntWidth: { planDays: 7, widthNs: HOUR_NS } });
   });
 
-  test('is odd where it is younger than the refused age by more than an hour', () => {
-    const learnt = { refusedBeyond: { planDays: null, days: 2 }, leadNs: HOUR_NS };
-    const { refusal: why } = refusal({ ...unknown, ...learnt }, 2n * DAY_NS + HOUR_NS / 2n);
+  test('is odd where it is younger than the rejected age by more than an hour', () => {
+    const learnt = { rejectedBeyond: { planDays: null, days: 2 }, leadNs: HOUR_NS };
+    const { rejection: why } = rejection({ ...unknown, ...learnt }, 2n * DAY_NS + HOUR_NS / 2n);
     expect(why.kind).toBe('odd');
   });
 
   test('is odd where it is of the last day, or the plan allows it', () => {
-    expect(refusal(unknown, DAY_NS - 1n).refusal.kind).toBe('odd');
-    expect(refusal({ ...unknown, planDays: 30 }, 3n * DAY_NS).refusal.kind).toBe('odd');
+    expect(rejection(unknown, DAY_NS - 1n).rejection.kind).toBe('odd');
+    expect(rejection({ ...unknown, planDays: 30 }, 3n * DAY_NS).rejection.kind).toBe('odd');
   });
 });
 
 describe('the newest page of a device', () => {
-  /** A service without a known plan that refuses requests without bounds, and wide windows. */
+  /** A service without a known plan that rejects requests without bounds, and wide windows. */
   async function widthsAsked(mostDays: number): Promise<number[]> {
     const widths: number[] = [];
     const telemetry = ({ after, before }: { after: bigint | null; before: bigint | null }) => {

@@ -436,7 +436,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an age that a smaller plan rejected still rejected at the next start',
-    caughtBy: ['refusedForAWhile'],
+    caughtBy: ['rejectedForAWhile'],
     edits: [
       {
         file: 'ingest/page-scan.ts',
@@ -458,7 +458,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'days that a rejection alone has named forgotten',
-    caughtBy: ['daysOfARefusal'],
+    caughtBy: ['daysOfARejection'],
     edits: [
       {
         file: 'ingest/fetch-page.ts',
@@ -473,8 +473,8 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'ingest/window-limits.ts',
-        find: 'if (days !== null && before === null && refusedNs <= daysNs(days))',
-        replace: 'if (days === null && before === null && refusedNs <= daysNs(7))',
+        find: 'if (days !== null && before === null && rejectedNs <= daysNs(days))',
+        replace: 'if (days === null && before === null && rejectedNs <= daysNs(7))',
       },
     ],
   },

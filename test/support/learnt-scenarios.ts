@@ -1,5 +1,5 @@
 /**
- * Safety scenarios about what answers show beside readings: the days of the plan, refused ranges, how late readings come,
+ * Safety scenarios about what answers show beside readings: the days of the plan, rejected ranges, how late readings come,
  * whether a device was ever seen. Part of `scenarios.ts`.
  */
 
@@ -30,8 +30,8 @@ function unlessComplete({ summary: { exit_code, gaps } }: Life): string[] {
   return exit_code === 0 && gaps.length === 0 ? [] : [`exit ${exit_code}: ${JSON.stringify(gaps)}`];
 }
 
-/** The plan shrinks for a while and an age is refused; the account, which shows that it has grown, is not read meanwhile. */
-export const refusedForAWhile: Scenario = async (bench, program) => {
+/** The plan shrinks for a while and an age is rejected; the account, which shows that it has grown, is not read meanwhile. */
+export const rejectedForAWhile: Scenario = async (bench, program) => {
   const settings: RigOptions['settings'] = { plan: { historyMaxDays: 30 }, bounds: { age: 'refused' } };
   using rig = await rigFor(bench, program, { everyMs: 10 * MINUTE_MS, historyMs: 9 * DAY_MS, settings });
   const { plan } = rig.simulator.settings;
@@ -40,15 +40,15 @@ export const refusedForAWhile: Scenario = async (bench, program) => {
     return path.endsWith('/account') && plan.historyMaxDays === 3 ? { kind: 'server-error' } : null;
   };
   const { summary } = await rig.once();
-  const isRefused = summary.gaps.some(({ reason }) => reason === 'beyond_plan');
+  const isRejected = summary.gaps.some(({ reason }) => reason === 'beyond_plan');
   rig.simulator.faults = null;
   plan.historyMaxDays = 30;
   await rig.clock.sleep(HOUR_MS);
-  return [...(isRefused ? [] : ['no age was refused']), ...unlessComplete(await rig.once())];
+  return [...(isRejected ? [] : ['no age was rejected']), ...unlessComplete(await rig.once())];
 };
 
-/** The key may not read the account: how far back the plan shows readings is known from a refusal alone. */
-export const daysOfARefusal: Scenario = async (bench, program) => {
+/** The key may not read the account: how far back the plan shows readings is known from a rejection alone. */
+export const daysOfARejection: Scenario = async (bench, program) => {
   const settings: RigOptions['settings'] = {
     plan: { historyMaxDays: 3 },
     bounds: { age: 'empty' },

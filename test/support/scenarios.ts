@@ -35,14 +35,14 @@ import { lateInTheirHour } from './hour-scenarios.ts';
 import { allHistoryThroughAnOutage } from './job-scenarios.ts';
 import { complaints } from './judge.ts';
 import {
-  daysOfARefusal,
+  daysOfARejection,
   emptyAndNeverSeen,
   endsCountedAhead,
   hubBeginsUnseen,
   hubNeverSeen,
   hubWithoutReadings,
   lateUnderAClockBehind,
-  refusedForAWhile,
+  rejectedForAWhile,
 } from './learnt-scenarios.ts';
 import {
   countEffects,
@@ -402,8 +402,8 @@ export const SCENARIOS = {
   emptyNextToEach,
   emptyOnceMore,
   emptyAndNeverSeen,
-  refusedForAWhile,
-  daysOfARefusal,
+  rejectedForAWhile,
+  daysOfARejection,
   endsCountedAhead,
   lateUnderAClockBehind,
   hubNeverSeen,
