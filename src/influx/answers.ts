@@ -1,9 +1,9 @@
 /**
  * Decides what a database's answer to a write means: a total function from status, headers and body to a `WriteAnswer`.
  *
- * Only 204 counts as written. Lines count as refused only if an InfluxDB itself names the data as the cause. Any answer
- * that the function does not know keeps the lines. Servers differ (InfluxDB 1.8, 2, 3, the clouds, VictoriaMetrics,
- * proxies in between); the patterns below cover all their known answers.
+ * Only 204 counts as written. Lines count as rejected only if an InfluxDB itself names the data as the cause. Any
+ * answer that the function does not know keeps the lines. Servers differ (InfluxDB 1.8, 2, 3, the clouds,
+ * VictoriaMetrics, proxies in between); the patterns below cover all their known answers.
  */
 import { type ConnectionProblem, connectionProblem } from '../core/faults.ts';
 import { isRecord, parseJson } from '../core/json.ts';
@@ -38,7 +38,7 @@ const QUOTES_DATA =
   /unable to parse|partial write|line protocol|field type conflict|column type|points? rejected|dropped \d+ points|retention policy|invalid field name|invalid tag key|max key length|max-series-per-database|max-values-per-tag|exceed number of columns/i;
 
 /**
- * Words with which an InfluxDB reports, with the same status, that the server is at fault and would refuse any line.
+ * Words with which an InfluxDB reports, with the same status, that the server is at fault and would reject any line.
  */
 const DESCRIBES_SERVER =
   /no space left|disk quota|read-only file ?system|input\/output error|i\/o error|too many open files|cannot allocate|permission denied|object store|engine is closed|shard (?:is )?(?:closed|disabled)|cache-max-memory-size|timeout|timed out|unavailable|shutting down|\b(?:wal|persister|catalog|compactor|query engine)\b/i;
@@ -51,7 +51,7 @@ const NAMES_FUTURE = /retention policy upper bound/i;
 /** Words that can only mean a field or column of another type. InfluxDB 3 has no other words for it at this path. */
 const NAMES_CONFLICT = /field type conflict|invalid column type|column type|parsing for line protocol failed/i;
 
-/** The complete answer of InfluxDB 3 about a refused line, at the path of version 2. */
+/** The complete answer of InfluxDB 3 about a rejected line, at the path of version 2. */
 const NAMES_NO_REASON = /parsing for line protocol failed/i;
 
 /** The number of dropped points: `dropped=3` (1.8), `dropped 3 points outside retention policy` (2). */
@@ -105,7 +105,7 @@ export function readAnswer(
     return { kind: 'blocked', message, hint: KIND_HINT(settings) };
   // Older clouds of InfluxDB answered 201 if they accepted only some of the lines.
   if (status === 400 || status === 422 || (status === 201 && server.influxdb))
-    return readRefusal(status, server, { message, shown, settings });
+    return readRejection(status, server, { message, shown, settings });
   if (status >= 200 && status < 400) return { kind: 'blocked', message, hint: URL_HINT(settings) };
   if (status === 413) return { kind: 'too-large', message };
   if (RETRY_STATUS.has(status) || status < 200 || status >= 500) {
@@ -128,7 +128,7 @@ function isInfluxDb({ status, headers }: ServerAnswer, message: ServerMessage): 
 /**
  * Reads a 400 or 422. It may mean lines at fault, a server at fault, or a proxy that did not understand the request.
  */
-function readRefusal(
+function readRejection(
   status: number,
   server: ServerMessage,
   { message, shown, settings }: { readonly message: string; readonly shown: string; readonly settings: SettingNames },
@@ -201,7 +201,7 @@ function hintFor(status: number, message: ServerMessage): Hint {
   }
 }
 
-/** The message in the body of a refusal. */
+/** The message in the body of a rejection. */
 interface ServerMessage {
   readonly text: string;
   /** Whether the body has the shape of an InfluxDB error: `error`, or `code` and `message`. */

@@ -98,9 +98,9 @@ const SHORTEST_NS = 10n * MINUTE_NS;
 type ReadRange = (range: Interval) => Promise<ReadProblem | null>;
 
 /**
- * Creates a function that reads a range in one query, until a database refuses that because of its number of files.
- * Then it reads in steps of a day, which are halved each time the database refuses. The step that was found also
- * applies to the following ranges.
+ * Creates a function that reads a range in one query, until a database rejects that for its number of files. Then it
+ * reads in steps of a day, which are halved each time the database rejects one. The step that was found also applies to
+ * the following ranges.
  */
 function createSteps(): (range: Interval, read: ReadRange) => Promise<ReadProblem | null> {
   let stepNs: bigint | null = null;
@@ -109,7 +109,7 @@ function createSteps(): (range: Interval, read: ReadRange) => Promise<ReadProble
     while (at < to) {
       const step = { from: at, to: endOfStep(at, to, stepNs) };
       const problem = await read(step);
-      // A query is refused before its first row, so no row is read twice.
+      // A query is rejected before its first row, so no row is read twice.
       if (problem === null) at = step.to;
       else {
         stepNs = shorterStep(step, problem);
@@ -139,9 +139,9 @@ const SHORTEST_MINUTES = Number(SHORTEST_NS / MINUTE_NS);
 const LONGEST_MINUTES = 100 * 365 * DAY_MINUTES;
 
 /**
- * Reads all times in one query, until a database refuses that because of its number of files. Then it reads backwards
- * from the present, in ranges that are halved when the database refuses and doubled when it answers. Each query has a
- * range, because without one InfluxDB 3 reads only the last 24 hours.
+ * Reads all times in one query, until a database rejects that for its number of files. Then it reads backwards
+ * from the present, in ranges that are halved when the database rejects one and doubled when it answers. Each query
+ * has a range, because without one InfluxDB 3 reads only the last 24 hours.
  *
  * @param isEnough returns whether the ranges further back need not be read
  */
@@ -154,13 +154,13 @@ async function readBack(
   let [back, step] = [0, DAY_MINUTES];
   while (back < LONGEST_MINUTES && !isEnough()) {
     const until = back === 0 ? '' : ` AND time < now() - ${back}m`;
-    const refusal = await read(`time >= now() - ${back + step}m${until}`);
-    if (refusal === null) {
+    const rejection = await read(`time >= now() - ${back + step}m${until}`);
+    if (rejection === null) {
       back += step;
       step = Math.min(2 * step, LONGEST_MINUTES);
-    } else if (refusal.isTooWide === true && step > SHORTEST_MINUTES) {
+    } else if (rejection.isTooWide === true && step > SHORTEST_MINUTES) {
       step = Math.max(Math.floor(step / 2), SHORTEST_MINUTES);
-    } else return refusal;
+    } else return rejection;
   }
   return null;
 }

@@ -5,7 +5,8 @@
  * The check is a write like all later ones, with the configured token and no other right; without a point unless one is
  * given. Every InfluxDB since 1.4 names its build in each answer. VictoriaMetrics names its host, or identifies itself
  * as InfluxDB 1.8.0 without a build, which no real InfluxDB does (seen with InfluxDB 1.6.7 and VictoriaMetrics 1.79.5).
- * The database may refuse further facts (version, retention, deduplication): then they are unknown, which is no fault.
+ * The database may reject queries for further facts (version, retention, deduplication): then they are unknown, which
+ * is no fault.
  */
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { DestinationFacts, KindAnswer, UnknownServer, WriteAnswer } from '../core/ports.ts';

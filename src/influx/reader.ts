@@ -55,7 +55,7 @@ export function createReader(options: InfluxSinkOptions & { readonly basic: bool
     signal.throwIfAborted();
     try {
       const answer = await answerTo(begin, `${base}${path}`, { agent, headers, signal, timeoutMs });
-      if (answer.statusCode !== 200) return await readRefusal(answer, { conceal, settings: influx });
+      if (answer.statusCode !== 200) return await readProblem(answer, { conceal, settings: influx });
       return await handOn(answer, take);
     } catch (error) {
       signal.throwIfAborted();
@@ -116,7 +116,7 @@ const TOO_LONG: ReadProblem = {
 };
 
 /** The message of the server, and the remedy. */
-async function readRefusal(
+async function readProblem(
   answer: IncomingMessage,
   { conceal, settings }: { readonly conceal: Conceal; readonly settings: SettingNames },
 ): Promise<ReadProblem> {

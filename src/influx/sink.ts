@@ -63,7 +63,7 @@ export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKi
     async write(lines, signal) {
       const result = await send(`${lines.join('\n')}\n`, signal);
       return lines.length === 1 && result.kind === 'rejected' && result.isUnexplained
-        ? await withReason(client, { bucket: options.bucket, line: lines[0] ?? '', refusal: result }, signal)
+        ? await withReason(client, { bucket: options.bucket, line: lines[0] ?? '', rejection: result }, signal)
         : result;
     },
   };
@@ -72,20 +72,20 @@ export function createInfluxSink(options: InfluxSinkOptions, kind: DestinationKi
 type Rejection = Extract<WriteAnswer, { readonly kind: 'rejected' }>;
 
 /**
- * Sends a line that an InfluxDB 3 refused once more, to its own path, whose answer names the column and the reason.
- * This changes only the words of the refusal, not its meaning.
+ * Sends a line that an InfluxDB 3 rejected once more, to its own path, whose answer names the column and the reason.
+ * This changes only the words of the rejection, not its meaning.
  */
 async function withReason(
   client: DatabaseClient,
-  { bucket, line, refusal }: { readonly bucket: string; readonly line: string; readonly refusal: Rejection },
+  { bucket, line, rejection }: { readonly bucket: string; readonly line: string; readonly rejection: Rejection },
   signal: AbortSignal,
 ): Promise<Rejection> {
   const path = `/api/v3/write_lp?${new URLSearchParams({ db: bucket, precision: 'nanosecond' })}`;
   const answer = await client.request({ method: 'POST', path, body: `${line}\n` }, signal);
-  if ('kind' in answer) return refusal;
+  if ('kind' in answer) return rejection;
   const result = client.read(answer, signal);
-  if (result.kind !== 'rejected') return refusal;
-  const { isUnexplained: _, ...explained } = refusal;
+  if (result.kind !== 'rejected') return rejection;
+  const { isUnexplained: _, ...explained } = rejection;
   return { ...explained, message: result.message };
 }
 
@@ -157,7 +157,7 @@ interface Access {
   token: string;
   connection: Send;
   /** Whether the database rejected the token of the last request. */
-  isRefused: boolean;
+  isTokenRejected: boolean;
 }
 
 /** The characters that a header may contain. */
@@ -173,7 +173,7 @@ function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
   const basic = kind === 'victoriametrics';
   const connect = options.connect ?? ((own: string): Send => createConnection({ url, token: own, basic, ca, proxies }));
   const concealers = [concealing(token)];
-  return { connect, renewToken, concealers, token, connection: connect(token), isRefused: false };
+  return { connect, renewToken, concealers, token, connection: connect(token), isTokenRejected: false };
 }
 
 /**
@@ -181,9 +181,9 @@ function openAccess(options: InfluxSinkOptions, kind: DestinationKind): Access {
  * a new connection.
  */
 async function send(access: Access, call: DatabaseCall, signal: AbortSignal): Promise<ServerAnswer> {
-  if (access.isRefused) renew(access);
+  if (access.isTokenRejected) renew(access);
   const answer = await access.connection(call, signal);
-  access.isRefused = answer.status === 401 || answer.status === 403;
+  access.isTokenRejected = answer.status === 401 || answer.status === 403;
   return answer;
 }
 

@@ -99,7 +99,7 @@ describe('400 and 422', () => {
         message: 'failed to parse line protocol: errors encountered on line(s)',
       }),
     ],
-  ])('refused: %s', (_name, status, body) => {
+  ])('rejected: %s', (_name, status, body) => {
     expect(read(status, body)).toMatchObject({ kind: 'rejected', retention: false });
   });
 
@@ -119,7 +119,7 @@ describe('400 and 422', () => {
         'partial write: dropped 2 points outside retention policy of duration 1h0m0s - oldest point telemetry,device_id=wal,sensor=timeout at 1970-01-01T00:00:00Z dropped because',
       ),
     ],
-  ])('refused for its age: %i %s', (status, body) => {
+  ])('rejected for its age: %i %s', (status, body) => {
     expect(read(status, body)).toMatchObject({ kind: 'rejected', retention: true });
   });
 
@@ -181,7 +181,7 @@ describe('400 and 422', () => {
     expect(read(422, v2('unprocessable entity', 'points outside retention policy'))).not.toHaveProperty('dropped');
   });
 
-  test('the name of a device does not turn a refusal into a fault of the server', () => {
+  test('the name of a device does not turn a rejection into a fault of the server', () => {
     const named = "unable to parse 'telemetry,device_id=wal,sensor=no\\ space\\ left value=x 1': invalid number";
     expect(read(400, v1(`partial write: ${named} dropped=0`)).kind).toBe('rejected');
     expect(
@@ -261,7 +261,7 @@ describe('problems that a person has to fix', () => {
 });
 
 describe('later', () => {
-  test('a refusal for an unknown reason is marked, as it may need a person', () => {
+  test('a rejection for an unknown reason is marked, as it may need a person', () => {
     expect(read(400, v1('something new'))).toMatchObject({
       kind: 'later',
       unknown: { status: 400, message: 'something new' },

@@ -39,7 +39,7 @@ test.each(ANSWERS.writes)('the recorded answer to a write: $case', ({ status, me
 });
 
 describe('the findings of a probe', () => {
-  test('a database that is there: an empty write is refused for being empty, so the token is right', async () => {
+  test('a database that is there: an empty write is rejected for being empty, so the token is right', async () => {
     await using server = await startInfluxdb3({ databases: ['home'] });
     expect(await probe(server, 'home')).toMatchObject({
       kind: 'influxdb',
@@ -56,7 +56,7 @@ describe('the findings of a probe', () => {
     expect([...server.databases]).toEqual(['home']);
   });
 
-  test('one that it cannot create: the sixth of Core, or a name that it refuses', async () => {
+  test('one that it cannot create: the sixth of Core, or a name that it rejects', async () => {
     await using server = await startInfluxdb3({ databases: FIVE });
     const cannot = 'this InfluxDB 3 has no database "f" and cannot create one: it has 5 databases, and Core allows 5';
     expect(await probe(server, 'f')).toMatchObject({
@@ -131,7 +131,7 @@ test.each(['write', 'writeText'] as const)(
   },
 );
 
-describe('a line that is refused', () => {
+describe('a line that is rejected', () => {
   const write = async (server: Influxdb3, lines: readonly string[]) =>
     await createInfluxSink(optionsOf(server, 'home')).write(lines, never);
 
@@ -198,7 +198,7 @@ describe('reading past the file limit', () => {
     ]);
   });
 
-  test('a server that refuses also the shortest range is a refusal with a hint, not an outage, and ends', async () => {
+  test('a server that rejects also the shortest range is a rejection with a hint, not an outage, and ends', async () => {
     await using server = await startInfluxdb3({ databases: ['home'], minutes: [5], mostFiles: 0 });
     const { problem } = await read(server, 0n, DAY_NS);
     expect(problem).toMatchObject({
@@ -245,7 +245,7 @@ describe('the devices that a database has', () => {
     expect(server.asked.length).toBeLessThan(600);
   });
 
-  test('a server that refuses also the shortest range is a refusal, and ends', async () => {
+  test('a server that rejects also the shortest range is a rejection, and ends', async () => {
     const [devices, hasAny] = await devicesOf(old(1), 0);
     expect([devices, hasAny]).toMatchObject([
       { kind: 'rejected', isTooWide: true },

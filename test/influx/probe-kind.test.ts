@@ -61,7 +61,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     await influxd?.close();
   });
 
-  test('is known by its own answers, also where it refuses the request', async () => {
+  test('is known by its own answers, also where it rejects the request', async () => {
     expect(await request(influxd.url)).toEqual(INFLUXDB);
   });
 
@@ -138,7 +138,7 @@ describe('servers that are no database, or do not answer', () => {
   });
 
   test.each([400, 405, 422])(
-    'a server that refuses an empty write (%i) is probed with its other endpoint',
+    'a server that rejects an empty write (%i) is probed with its other endpoint',
     async (status) => {
       let asked = 0;
       const url = await serve((request, response) => {

@@ -1,4 +1,4 @@
-/** Reads over a real socket: lines as they arrive, what a refusal means, and what ends the reading. */
+/** Reads over a real socket: lines as they arrive, what a rejection means, and what ends the reading. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -107,8 +107,8 @@ describe('the token', () => {
   });
 });
 
-describe('a refusal', () => {
-  const refusedWith = async (status: number, body: string): Promise<ReadProblem | null> => {
+describe('a rejection', () => {
+  const rejectedWith = async (status: number, body: string): Promise<ReadProblem | null> => {
     const url = await serve((response) => response.writeHead(status).end(body));
     const { lines, problem } = await readAll(url);
     expect(lines).toEqual([]);
@@ -121,15 +121,15 @@ describe('a refusal', () => {
     [404, 'not here', 'HTTP 404: not here', /DBRP mapping/],
     [400, '', 'HTTP 400', /^influx\.url: the server does not accept queries/],
   ])('with %i has a remedy', async (status, body, message, hint) => {
-    expect(await refusedWith(status, body)).toEqual({ kind: 'rejected', message, hint: expect.stringMatching(hint) });
+    expect(await rejectedWith(status, body)).toEqual({ kind: 'rejected', message, hint: expect.stringMatching(hint) });
   });
 
   test.each([408, 429, 500, 503])('with %i is temporary', async (status) => {
-    expect(await refusedWith(status, '')).toEqual({ kind: 'down', message: `HTTP ${status}`, hint: '' });
+    expect(await rejectedWith(status, '')).toEqual({ kind: 'down', message: `HTTP ${status}`, hint: '' });
   });
 
   test('for too many files is no outage, but leads to a shorter range', async () => {
-    const problem = await refusedWith(500, '{"error":"Query would exceed file limit of 432"}');
+    const problem = await rejectedWith(500, '{"error":"Query would exceed file limit of 432"}');
     expect(problem).toMatchObject({
       kind: 'rejected',
       isTooWide: true,
@@ -140,7 +140,7 @@ describe('a refusal', () => {
   });
 
   test('is shown without the token, and not at any length', async () => {
-    const problem = await refusedWith(400, `${TOKEN} ${encodeURIComponent(TOKEN)} ${'x'.repeat(100_000)}`);
+    const problem = await rejectedWith(400, `${TOKEN} ${encodeURIComponent(TOKEN)} ${'x'.repeat(100_000)}`);
     expect(problem?.message).toContain('[secret]');
     expect(problem?.message).not.toContain(TOKEN);
     expect(problem?.message.length).toBeLessThan(250);

@@ -342,7 +342,7 @@ describe('the token', () => {
     expect(answer).toMatchObject({ message: 'HTTP 401: wrong password [secret] for user joe' });
   });
 
-  test('is read again while it is refused, and only then; the next request carries the new one', async () => {
+  test('is read again while it is rejected, and only then; the next request carries the new one', async () => {
     const NEXT = 'the-next-token-987654';
     const { url, seen } = await serve((response, { headers }) =>
       headers.authorization === `Token ${NEXT}`
