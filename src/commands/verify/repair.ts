@@ -257,8 +257,9 @@ export function createResender({ destination, state, clock, batchLines }: Resend
       let done = 0;
       while (done < lines.length) {
         const batch = lines.slice(done, done + batchSize.lines());
-        const { resolution } = await sendBatch({ store, clock, controls }, destination, { lines: batch }, signal);
-        const { resolved, rejected, blocked, tooLarge } = resolution;
+        const sent = await sendBatch({ store, clock, controls }, destination, { lines: batch }, signal);
+        controls.remember(sent.controls);
+        const { resolved, rejected, blocked, tooLarge } = sent.resolution;
         batchSize.noteSent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
         done += resolved;
         refused.lines += rejected.length;
