@@ -9,6 +9,8 @@
  * line with these fields but another line, only the lines with these fields are rejected, readings included; the other
  * lines continue. Lines that a database calls too old are found by their time (`too-old.ts`). Sending a line twice does
  * no harm, so nothing is stored between calls.
+ *
+ * Here an answer *refuses* the lines of a request, of which most may be good, and the search *rejects* a single line.
  */
 import { kindOf } from '../core/lines/line-reader.ts';
 import type { Sink } from '../core/ports.ts';
