@@ -253,7 +253,7 @@ async function answerSafely(serving: Serving, request: IncomingMessage, isGone: 
   const { options, makePage, makeMetrics } = serving;
   try {
     const url = request.url ?? '';
-    const atOnce = findRefusal(request, options) ?? healthAt(url, options);
+    const atOnce = findRejection(request, options) ?? healthAt(url, options);
     if (atOnce !== null) return encodeAnswer(atOnce);
     const make = splitAt(url, '?')[0] === '/metrics' ? makeMetrics : makePage;
     const client = { key: sharedKey(url), isGone };
@@ -302,7 +302,7 @@ function sharedKey(url: string): string | null {
 const BY_ANY_NAME: ReadonlySet<string> = new Set(['/healthz', '/metrics']);
 
 /** Why a request is rejected; `null` if it is not. */
-function findRefusal(request: IncomingMessage, options: StatusServerOptions): Served | null {
+function findRejection(request: IncomingMessage, options: StatusServerOptions): Served | null {
   const { method, url = '', headers, headersDistinct } = request;
   if (method !== 'GET' && method !== 'HEAD') return servedJson(405, { error: 'Only GET and HEAD are allowed.' });
   if ((headersDistinct['host']?.length ?? 0) > 1)

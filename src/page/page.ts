@@ -104,10 +104,10 @@ ${eventsSection(facts.events(), now)}
 async function devicePage(parts: StatusPageParts, params: URLSearchParams): Promise<Served> {
   const { overview, facts } = parts;
   const id = params.get('id') ?? '';
-  if (id === '') return refusal(parts, 400, 'The device id is missing: use /device?id=…');
+  if (id === '') return errorPage(parts, 400, 'The device id is missing: use /device?id=…');
   const period = readPeriod(params);
   const page = await facts.device(id, PERIODS[period]);
-  if (page === null) return refusal(parts, 404, 'There is no device with this id.');
+  if (page === null) return errorPage(parts, 404, 'There is no device with this id.');
   const { device } = page;
   return servePage(200, {
     ...pageFrame(parts, overview()),
@@ -119,7 +119,7 @@ async function devicePage(parts: StatusPageParts, params: URLSearchParams): Prom
   });
 }
 
-function refusal(parts: StatusPageParts, status: number, text: string): Served {
+function errorPage(parts: StatusPageParts, status: number, text: string): Served {
   const main: Html = html`<section class="standing busy"><h1>${status === 404 ? 'Not found' : 'Bad request'}</h1><p class="summary">${text}</p><p><a href="/#devices">All devices</a></p></section>`;
   return servePage(status, { ...pageFrame(parts, parts.overview()), title: text, here: null, main, isLive: false });
 }

@@ -69,7 +69,7 @@ describe('points other than readings, sent again before missing points are remov
     let lines = 0;
     return {
       sent,
-      refused: () => ({ lines, tooOld: 0, message: lines === 0 ? null : 'too old' }),
+      rejections: () => ({ lines, tooOld: 0, message: lines === 0 ? null : 'too old' }),
       send: (all) => {
         sent.push(...all);
         const answers = all.map(take);

@@ -66,8 +66,8 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     edits: [
       {
         file: 'observe/server.ts',
-        find: 'const atOnce = findRefusal(request, options) ?? healthAt(url, options);',
-        replace: 'const atOnce = findRefusal(request, options);',
+        find: 'const atOnce = findRejection(request, options) ?? healthAt(url, options);',
+        replace: 'const atOnce = findRejection(request, options);',
       },
       {
         file: 'observe/server.ts',

@@ -274,9 +274,9 @@ function byDestination(items: readonly QuarantinedItem[]): Map<number, Quarantin
   return by;
 }
 
-function addUp(outcome: Mutable<DestinationOutcome>, { accepted, refused, beyond, blocked }: LinesRetried): void {
+function addUp(outcome: Mutable<DestinationOutcome>, { accepted, rejected, beyond, blocked }: LinesRetried): void {
   outcome.accepted += accepted;
-  outcome.refused += refused;
+  outcome.refused += rejected;
   outcome.beyond_retention += beyond;
   outcome.blocked_reason = blocked;
 }

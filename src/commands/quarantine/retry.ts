@@ -3,7 +3,7 @@
  * parses quarantined records of the API again with this version.
  *
  * Promise: a line leaves the quarantine only if it is accepted or certainly older than the destination keeps. A line
- * that is refused again stays, with the new message. If the destination does not answer, nothing changes.
+ * that is rejected again stays, with the new message. If the destination does not answer, nothing changes.
  *
  * A reading that can be parsed now is committed like any other, and leaves the quarantine. No request is sent to the
  * API. A record that was shortened cannot be retried. Devices and alerts come with every listing, so they need no
@@ -28,7 +28,7 @@ import type { SyncContext } from '../../ingest/context.ts';
 /** The result for one destination. */
 export interface LinesRetried {
   accepted: number;
-  refused: number;
+  rejected: number;
   beyond: number;
   /** Why the rest was not tried; `null` if all lines were. */
   blocked: string | null;
@@ -51,7 +51,7 @@ export async function retryLines(
   items: readonly QuarantinedItem[],
   signal: AbortSignal,
 ): Promise<LinesRetried> {
-  const sum: LinesRetried = { accepted: 0, refused: 0, beyond: 0, blocked: null };
+  const sum: LinesRetried = { accepted: 0, rejected: 0, beyond: 0, blocked: null };
   let left = items;
   while (left.length > 0 && sum.blocked === null) {
     const resolved = await retrySome(parts, left, { sum, signal });
@@ -89,7 +89,7 @@ async function retrySome(
   });
   store.quarantine.resolve({ destinationId: destination.id, ...outcome, missing, atMs: clock.nowMs() });
   sum.accepted += outcome.accepted.length;
-  sum.refused += outcome.rejected.length;
+  sum.rejected += outcome.rejected.length;
   sum.beyond += outcome.beyond.length;
   if (blocked !== null) sum.blocked = blockText(blocked);
   return resolved;

@@ -217,9 +217,9 @@ function destination(
         ? 'no point to deliver yet'
         : `every point delivered${missing.length === 0 ? '' : ' but those below'}`
       : `${plural(pending_points, 'point')} wait${waits}`;
-  const refused = quarantined === 0 ? '' : `; ${count(quarantined)} in quarantine (tidemark --quarantine${flag})`;
+  const inQuarantine = quarantined === 0 ? '' : `; ${count(quarantined)} in quarantine (tidemark --quarantine${flag})`;
   return [
-    row(label, `${many ? `${name}: ` : ''}${pending}${refused}`),
+    row(label, `${many ? `${name}: ` : ''}${pending}${inQuarantine}`),
     ...(blocked_reason === null
       ? []
       : [row('', `${running ? 'blocked' : 'blocked at the last attempt'}: ${plainText(blocked_reason, 300)}`)]),

@@ -51,7 +51,7 @@ export interface Resender {
    * The points that the destination has rejected so far: how many, how many of these only for their age, and the last
    * message.
    */
-  refused(): { readonly lines: number; readonly tooOld: number; readonly message: string | null };
+  rejections(): { readonly lines: number; readonly tooOld: number; readonly message: string | null };
 }
 
 /** How often a day is compared again because the state has changed in the meantime. */
@@ -142,8 +142,8 @@ async function examineRanges(parts: Comparison, work: DayWork, signal: AbortSign
     if (problem !== null) return problem;
     const lines = examination.resend.splice(0);
     if (resender === null || lines.length === 0) continue;
-    const refusal = await resender.send(lines, signal);
-    if (refusal !== null) return refusal;
+    const unsent = await resender.send(lines, signal);
+    if (unsent !== null) return unsent;
     work.sent += lines.length;
   }
   return null;

@@ -80,13 +80,13 @@ function ageFacts(
   search: { readonly beganMs: EpochMs; readonly isWhole: boolean; readonly isDone: boolean },
 ): AgeFacts {
   const { source, clock, state, destination, resender } = comparison;
-  const refused = resender?.refused() ?? null;
+  const rejections = resender?.rejections() ?? null;
   return {
     // VictoriaMetrics reports its retention.
     isSearched: search.isDone && source.kind === 'influxdb',
     beganMs: search.beganMs,
     endedMs: clock.nowMs(),
-    isResent: refused !== null && refused.lines === refused.tooOld,
+    isResent: rejections !== null && rejections.lines === rejections.tooOld,
     isWhole: search.isWhole,
     earlier: state.retentionEstimate(destination.id),
     missing: (deviceId, range) => state.missing(destination.id, deviceId, range),

@@ -63,7 +63,7 @@ export async function repairDestination(
   let { problem, hidden } = first;
   let fetched = 0;
   const verdict = (toFetch: FetchCost | null): DestinationVerdict =>
-    verifyVerdict(source, { tally, problem, unknown, hidden }, { fetched, refused: resender.refused(), toFetch });
+    verifyVerdict(source, { tally, problem, unknown, hidden }, { fetched, rejections: resender.rejections(), toFetch });
   if (problem !== null) return verdict(null);
   const before = sumTally(tally);
   const deviceIds = [...new Set(before.cleared.map(({ deviceId }) => deviceId))];
@@ -250,9 +250,9 @@ export function createResender({ destination, state, clock, batchLines }: Resend
   const store = { movedTo: state.movedTo, devices: () => [], newestLines: () => [] };
   const controls = createControlLines();
   const batchSize = createBatchSize(batchLines);
-  const refused = { lines: 0, tooOld: 0, message: null as string | null };
+  const rejections = { lines: 0, tooOld: 0, message: null as string | null };
   return {
-    refused: () => ({ ...refused }),
+    rejections: () => ({ ...rejections }),
     send: async (lines, signal) => {
       let done = 0;
       while (done < lines.length) {
@@ -262,9 +262,9 @@ export function createResender({ destination, state, clock, batchLines }: Resend
         const { resolved, rejected, blocked, tooLarge } = sent.resolution;
         batchSize.noteSent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
         done += resolved;
-        refused.lines += rejected.length;
-        refused.tooOld += rejected.filter(({ retention }) => retention).length;
-        refused.message = rejected.at(-1)?.message ?? refused.message;
+        rejections.lines += rejected.length;
+        rejections.tooOld += rejected.filter(({ retention }) => retention).length;
+        rejections.message = rejected.at(-1)?.message ?? rejections.message;
         if (blocked !== null) return { kind: 'down', message: blocked.message, hint: blocked.hint };
       }
       return null;
@@ -310,10 +310,10 @@ export async function resendOthers(
   const taken: PointsText[] = [];
   try {
     for (const range of found) {
-      const before = parts.resender.refused().lines;
+      const before = parts.resender.rejections().lines;
       const problem = await resendRange(parts, range, signal);
       if (problem !== null) return { found: taken, problem };
-      if (parts.resender.refused().lines === before) taken.push(range);
+      if (parts.resender.rejections().lines === before) taken.push(range);
     }
   } catch (error) {
     if (!signal.aborted) throw error;

@@ -205,7 +205,7 @@ export function sumTally({ byDevice }: Tally): Omit<DeviceTally, 'differing'> & 
 /** The result of `--repair`, apart from the lines sent from the archive, and the points that are left to fetch. */
 interface Repaired {
   readonly fetched: number;
-  readonly refused: { readonly lines: number; readonly message: string | null };
+  readonly rejections: { readonly lines: number; readonly message: string | null };
   readonly toFetch: FetchCost | null;
 }
 
@@ -213,7 +213,7 @@ interface Repaired {
 export function verifyVerdict(
   { name, kind }: Pick<DestinationVerdict, 'name' | 'kind'>,
   { tally, problem, unknown, hidden }: Compared,
-  { fetched = 0, refused = { lines: 0, message: null }, toFetch = null }: Partial<Repaired> = {},
+  { fetched = 0, rejections = { lines: 0, message: null }, toFetch = null }: Partial<Repaired> = {},
 ): DestinationVerdict {
   const { findings, days, partly, archived, repaired, differing } = sumTally(tally);
   const { not_in_archive: _, ...counts } = findings;
@@ -230,8 +230,8 @@ export function verifyVerdict(
     ...counts,
     repaired,
     fetched,
-    rejected_again: refused.lines,
-    refusal: refused.message,
+    rejected_again: rejections.lines,
+    refusal: rejections.message,
     to_fetch: toFetch,
     hidden_before: hidden.before === null ? null : formatExact(hidden.before),
     unknown_devices: unknown,

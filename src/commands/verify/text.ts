@@ -57,11 +57,11 @@ function sentence({ outcome, reason, ...found }: DestinationVerdict): string {
   return outcome === 'unfinished' ? `not finished: ${reason}. Result so far: ${message}` : message;
 }
 
-function repairedLines({ repaired, fetched, rejected_again: refused, refusal }: DestinationVerdict): string[] {
+function repairedLines({ repaired, fetched, rejected_again: rejected, refusal }: DestinationVerdict): string[] {
   return [
     ...(repaired === 0 ? [] : [`  repaired: ${counted(repaired, 'point')} sent again from the archive`]),
     ...(fetched === 0 ? [] : [`  repaired: ${counted(fetched, 'point')} requested again from the API`]),
-    ...(refused === 0 ? [] : [`  rejected again: ${counted(refused, 'point')}: ${plainText(refusal ?? '', 200)}`]),
+    ...(rejected === 0 ? [] : [`  rejected again: ${counted(rejected, 'point')}: ${plainText(refusal ?? '', 200)}`]),
   ];
 }
 

@@ -166,8 +166,8 @@ function createRangeReader(db: Database.Database, workspaceTag: string): VerifyS
         if (includes(gone, written)) lines.push({ line, isAcknowledged: true });
       }
       const series = encodeSeries('telemetry', [['device_id', identityTag(deviceId)]]);
-      const refused = quarantined.all(destinationId, `${series},`, `${series}-`).filter(isWithin);
-      return { lines, quarantined: refused, cleared: gone };
+      const rejected = quarantined.all(destinationId, `${series},`, `${series}-`).filter(isWithin);
+      return { lines, quarantined: rejected, cleared: gone };
     })();
 }
 

@@ -46,7 +46,7 @@ describe('lines of the quarantine that are sent again', () => {
   test('leave it where they are accepted', async () => {
     using state = quarantined(2, 5);
     const { outcome, left } = await retry(state, () => ACCEPTED);
-    expect(outcome).toEqual({ accepted: 2, refused: 0, beyond: 0, blocked: null });
+    expect(outcome).toEqual({ accepted: 2, rejected: 0, beyond: 0, blocked: null });
     expect(left).toEqual([]);
   });
 
@@ -55,7 +55,7 @@ describe('lines of the quarantine that are sent again', () => {
     const { outcome, left } = await retry(state, (sent) =>
       sent.includes(line(5)) ? { kind: 'rejected', message: 'second', retention: false } : ACCEPTED,
     );
-    expect(outcome).toEqual({ accepted: 2, refused: 1, beyond: 0, blocked: null });
+    expect(outcome).toEqual({ accepted: 2, rejected: 1, beyond: 0, blocked: null });
     expect(left).toEqual([[line(5), expect.stringContaining('second')]]);
   });
 
@@ -69,7 +69,7 @@ describe('lines of the quarantine that are sent again', () => {
   ])('all stay as they are where the destination %s', async (_what, answer, words) => {
     using state = quarantined(2, 5);
     const { outcome, left } = await retry(state, () => answer);
-    expect(outcome).toEqual({ accepted: 0, refused: 0, beyond: 0, blocked: expect.stringMatching(words) });
+    expect(outcome).toEqual({ accepted: 0, rejected: 0, beyond: 0, blocked: expect.stringMatching(words) });
     expect(left).toEqual([
       [line(2), 'first'],
       [line(5), 'first'],
@@ -127,7 +127,7 @@ describe('lines of the quarantine that are sent again', () => {
     const { outcome } = await retry(state, () => {
       throw new Error('asked');
     });
-    expect(outcome).toEqual({ accepted: 0, refused: 0, beyond: 0, blocked: null });
+    expect(outcome).toEqual({ accepted: 0, rejected: 0, beyond: 0, blocked: null });
   });
 });
 

@@ -70,7 +70,7 @@ describe('points that were missing at a destination and were found there', () =>
 describe('sending again', () => {
   const lineOf = (value: number, second: number): string =>
     `telemetry,device_id=d,sensor=s value=${value} ${second}000000000`;
-  /** A database that refuses negative values, and requests of more than `most` lines. */
+  /** A database that rejects negative values, and requests of more than `most` lines. */
   const resenderTo = (most = 1000) => {
     const sizes: number[] = [];
     const sink: Sink = {
@@ -91,17 +91,17 @@ describe('sending again', () => {
   const never = new AbortController().signal;
   const lines = (count: number, value: number): string[] => Array.from({ length: count }, (_, at) => lineOf(value, at));
 
-  test('lines that are all refused are rejected, as others like them were accepted before', async () => {
+  test('lines that are all rejected are counted, as others like them were accepted before', async () => {
     const resender = resenderTo();
     expect(await resender.send(lines(8, 1), never)).toBeNull();
     expect(await resender.send(lines(8, -1), never)).toBeNull();
-    expect(resender.refused()).toEqual({ lines: 8, tooOld: 0, message: 'HTTP 400: bad' });
+    expect(resender.rejections()).toEqual({ lines: 8, tooOld: 0, message: 'HTTP 400: bad' });
   });
 
   test('where nothing was ever accepted, the destination is blocked, and nothing counts as rejected', async () => {
     const resender = resenderTo();
     expect(await resender.send(lines(8, -1), never)).toMatchObject({ kind: 'down', message: 'HTTP 400: bad' });
-    expect(resender.refused().lines).toBe(0);
+    expect(resender.rejections().lines).toBe(0);
   });
 
   test('batches are smaller after one that was too large', async () => {

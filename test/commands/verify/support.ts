@@ -110,7 +110,7 @@ export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = 
       { range, onProgress: options.onProgress ?? (() => {}) },
       signal,
     );
-    const verdict = verifyVerdict(source, compared, resender === null ? {} : { refused: resender.refused() });
+    const verdict = verifyVerdict(source, compared, resender === null ? {} : { rejections: resender.rejections() });
     return {
       verdict,
       sums: sumTally(compared.tally),
