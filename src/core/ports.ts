@@ -218,7 +218,8 @@ export interface PackedText {
 
 /** The answer of a database to the question for its kind. */
 export type KindAnswer =
-  | { readonly kind: 'known'; readonly server: DestinationKind }
+  /** With `isAssumed`, nothing in the answer names the server. */
+  | { readonly kind: 'known'; readonly server: DestinationKind; readonly isAssumed?: true }
   | Extract<WriteAnswer, { readonly kind: 'blocked' | 'later' }>;
 
 /** A database whose kind is not known yet. */

@@ -101,6 +101,8 @@ export function readAnswer(
   const shown = plainText(conceal(server.text), 180);
   const message = serverAnswerText(status, shown);
   if (status === 204) return { kind: 'accepted' };
+  const tooOld = readTooOld(answer, message);
+  if (tooOld !== null) return tooOld;
   if (kind === 'victoriametrics' && isInfluxDb(answer, server))
     return { kind: 'blocked', message, hint: KIND_HINT(settings) };
   // Older clouds of InfluxDB answered 201 if they accepted only some of the lines.
@@ -111,8 +113,6 @@ export function readAnswer(
   if (RETRY_STATUS.has(status) || status < 200 || status >= 500) {
     return { kind: 'later', message, waitMs: readWaitMs(answer.headers), status };
   }
-  const old = oldVersion(answer);
-  if (old !== null) return { kind: 'blocked', message: `InfluxDB ${old} is too old (${message})`, hint: OLD_HINT };
   return { kind: 'blocked', message, hint: hintFor(status, server)(settings) };
 }
 
@@ -173,13 +173,21 @@ const REQUEST_HINTS: readonly (readonly [RegExp, Hint])[] = [
   [/namespace name|database name .*invalid/i, NAME_HINT],
 ];
 
-/** The version of an InfluxDB that is too old. Such a server has no path for these writes, and names its version. */
-function oldVersion({ status, headers }: ServerAnswer): string | null {
-  if (status !== 404) return null;
-  return /^v?(1\.[0-7]\.[\w.~-]{1,30})$/.exec(first(headers['x-influxdb-version']) ?? '')?.[1] ?? null;
+/**
+ * Reads the answer of an InfluxDB that is too old: it has no path for this request, and names its version.
+ *
+ * @param message the shown text of the answer
+ * @returns `null` for any other answer
+ */
+export function readTooOld(
+  { status, headers }: ServerAnswer,
+  message = serverAnswerText(status, ''),
+): Extract<WriteAnswer, { readonly kind: 'blocked' }> | null {
+  const version = /^v?(1\.[0-7]\.[\w.~-]{1,30})$/.exec(first(headers['x-influxdb-version']) ?? '')?.[1];
+  if (status !== 404 || version === undefined) return null;
+  const hint = 'Tidemark needs InfluxDB 1.8 or later: upgrade it';
+  return { kind: 'blocked', message: `InfluxDB ${version} is too old (${message})`, hint };
 }
-
-const OLD_HINT = 'Tidemark needs InfluxDB 1.8 or later: upgrade it';
 
 function hintFor(status: number, message: ServerMessage): Hint {
   switch (status) {

@@ -11,7 +11,7 @@
 import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { DestinationFacts, KindAnswer, UnknownServer, WriteAnswer } from '../core/ports.ts';
 import { plainText } from '../core/text.ts';
-import { FULL_HINT, NAME_HINT, type ServerAnswer } from './answers.ts';
+import { FULL_HINT, NAME_HINT, readTooOld, type ServerAnswer } from './answers.ts';
 import { readBucketRetention, readDatabases, readFlags, readRetentionPolicies, type ServerFacts } from './facts.ts';
 import {
   createDatabaseClient,
@@ -71,12 +71,14 @@ export async function requestKind(options: InfluxSinkOptions, signal: AbortSigna
 async function requestBuild(client: DatabaseClient, signal: AbortSignal): Promise<KindAnswer> {
   const answer = await client.request({ method: 'GET', path: '/api/v1/status/buildinfo', body: '' }, signal);
   if ('kind' in answer) return answer;
-  const marked = readMarks(answer);
-  if (marked !== null) return marked;
+  const shown = readTooOld(answer) ?? readMarks(answer);
+  if (shown !== null) return shown;
   const result = client.read(answer, signal);
   if (result.kind === 'later' && answer.status !== 400) return result;
   const isPrometheus = answer.status === 200 && /^\s*\{\s*"status"\s*:\s*"success"/.test(answer.body);
-  return { kind: 'known', server: isPrometheus ? 'victoriametrics' : 'influxdb' };
+  return isPrometheus
+    ? { kind: 'known', server: 'victoriametrics' }
+    : { kind: 'known', server: 'influxdb', isAssumed: true };
 }
 
 interface ProbeOptions extends InfluxSinkOptions {

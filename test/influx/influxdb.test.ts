@@ -53,10 +53,13 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
   const sinkFor = (into: string, token = TOKEN, timeoutMs = 10_000): Sink =>
     createInfluxSink({ name: 'influx', url: proxy.url, token: new Secret(token), org: 'o', bucket: into, timeoutMs });
 
-  test('is detected as no VictoriaMetrics', async () => {
+  test('is detected as too old where a VictoriaMetrics is expected', async () => {
     const place = { name: 'influx', url: influxd.url, token: null, org: '', bucket: '', timeoutMs: 10_000 };
     const answer = await createInfluxSink(place, 'victoriametrics').write([line(1, 1)], never);
-    expect(answer).toMatchObject({ kind: 'blocked', hint: expect.stringMatching(/^influx\.kind: /) });
+    expect(answer).toMatchObject({
+      kind: 'blocked',
+      message: expect.stringMatching(/^InfluxDB 1\.6\.7\S* is too old/),
+    });
   });
 
   const stored = async (): Promise<(readonly [bigint, unknown])[]> => {

@@ -242,9 +242,7 @@ export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = fa
     requireBaseUrl(init, url, isFirst);
     const answered = await obtainKind(init, api, { url, isElsewhere, isFirst });
     const isVictoria = answered === 'victoriametrics';
-    const bucket = isVictoria
-      ? ''
-      : await typed(command.influxBucket, 'Bucket, or database/retention-policy (empty for VictoriaMetrics): ');
+    const bucket = isVictoria ? '' : await typed(command.influxBucket, bucketQuestion(answered));
     const kind = kindToWrite(init, { url, bucket, answered });
     const org =
       kind === 'victoriametrics'
@@ -255,9 +253,7 @@ export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = fa
   });
 }
 
-/**
- * The kind from a flag or from the database itself; `unreachable` if it does not answer, `null` if neither shows it.
- */
+/** The kind that a flag or the database shows; `unreachable` if it does not answer, `null` if neither shows it. */
 type ShownKind = DestinationKind | 'unreachable' | null;
 
 /** Determines the kind. @throws UserError (exit 1) if the database cannot be reached, unless it is elsewhere */
@@ -287,11 +283,11 @@ async function obtainKind(
  * @throws UserError (exit 2) if nothing shows it
  */
 function kindToWrite(
-  { prompter, print }: Init,
+  { command, prompter, print }: Init,
   { url, bucket, answered: shown }: { readonly url: string; readonly bucket: string; readonly answered: ShownKind },
 ): DestinationKind | null {
-  if (bucket !== '') return shown === 'influxdb' ? shown : null;
-  if (shown === 'influxdb') throw new UserError('--influx-bucket is required for InfluxDB.', null, 2);
+  if (bucket !== '') return command.influxKind === 'influxdb' ? 'influxdb' : null;
+  if (shown === 'influxdb') throw new UserError('InfluxDB requires a bucket (--influx-bucket).', null, 2);
   if (shown === 'victoriametrics' || prompter.isTerminal) return 'victoriametrics';
   if (shown === 'unreachable' && isVictoriaPort(url)) {
     print(
@@ -313,11 +309,13 @@ function createTyped({ prompter }: Init, isFirst: boolean) {
     (isFirst ? given : null) ?? (prompter.isTerminal ? await prompter.prompt(question) : '');
 }
 
-function withoutText(isElsewhere: boolean): string {
-  return isElsewhere
+const bucketQuestion = (shown: ShownKind): string =>
+  `Bucket, or database/retention-policy${shown === 'influxdb' ? '' : ' (empty for VictoriaMetrics)'}: `;
+
+const withoutText = (isElsewhere: boolean): string =>
+  isElsewhere
     ? '(empty: that of the Kustomize base; none: only the archive)'
     : '(empty: no database, only the archive)';
-}
 
 /** The value of `--influx-url` for no database. */
 const NO_DATABASE = 'none';
@@ -355,19 +353,20 @@ function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void 
   throw inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting);
 }
 
-/** Detects the kind of a database, without a token. */
+/** Detects the kind of a database, without a token. @throws UserError (exit 1) if it is too old */
 async function detectKind(
   init: Init,
   api: TriedApi,
   url: string,
-): Promise<'victoriametrics' | null | { readonly message: string; readonly hint?: string }> {
+): Promise<DestinationKind | null | { readonly message: string; readonly hint?: string }> {
   // The bucket is not known yet; the kind does not depend on it.
   const { influx, proxies } = loadTriedConfig(init, api, { url, bucket: 'unknown', org: '', kind: null, token: null });
   if (influx === null) return null;
   const options = { ...influx, name: 'influx', settings: ownNames(init).influx, ca: influx.ca ?? undefined, proxies };
   const answer = await requestKind(options, init.ports.signal);
-  if (answer.kind === 'later' && answer.status === undefined) return answer;
-  return answer.kind === 'known' && answer.server === 'victoriametrics' ? 'victoriametrics' : null;
+  if (answer.kind === 'blocked') throw notAccepted(answer);
+  if (answer.kind === 'later') return answer.status === undefined ? answer : null;
+  return answer.isAssumed === true ? null : answer.server;
 }
 
 /**

@@ -105,7 +105,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
       }),
     },
   ];
-  const secretPaths = written.map(({ path }) => path).filter((path) => path !== file);
+  const secretPaths = written.flatMap(({ path, text }) => (path === file || readable(path) === text ? [] : [path]));
   await requireNew(init, secretPaths);
   writeFiles(written);
   const option = command.configFile === null ? '' : ` --config ${shellText(file)}`;

@@ -399,7 +399,7 @@ test('an InfluxDB needs a bucket', async () => {
   const without = await init(place(), flags, { env: { TIDEMARK_API_KEY: KEY } });
   expect([without.code, without.stderr]).toEqual([
     2,
-    expect.stringContaining('--influx-bucket is required for InfluxDB.'),
+    expect.stringContaining('InfluxDB requires a bucket (--influx-bucket).'),
   ]);
   const given = await init(place(), [...flags, '--influx-bucket', 'home'], { env: { TIDEMARK_API_KEY: KEY } });
   expect(given.code, given.stderr).toBe(0);
@@ -409,7 +409,10 @@ test('without a bucket, the database has to show that it is VictoriaMetrics', as
   const { url: influx } = await acceptingInflux();
   const env = { TIDEMARK_API_KEY: KEY };
   const directory = place();
-  const refused = await init(directory, ['--api-url', api.url, '--influx-url', influx], { env });
+  const named = await init(directory, ['--api-url', api.url, '--influx-url', influx], { env });
+  expect([named.code, named.stderr.split('\n').at(-1)]).toEqual([2, 'InfluxDB requires a bucket (--influx-bucket).']);
+  const nameless = await nameless204();
+  const refused = await init(directory, ['--api-url', api.url, '--influx-url', nameless], { env });
   expect([refused.code, refused.stderr.split('\n').at(-1)]).toEqual([
     2,
     'The kind of the database is unknown: it does not answer like VictoriaMetrics. Give --influx-bucket NAME for InfluxDB (1.8 or later), or --influx-kind victoriametrics.',
@@ -479,6 +482,14 @@ test('the token is tried on a VictoriaMetrics, too', async () => {
   expect(accepted.code, accepted.stderr).toBe(0);
   expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toContain('kind: "victoriametrics"');
 });
+
+/** A server that accepts everything and does not say what it is. */
+async function nameless204(): Promise<string> {
+  const server = createServer((_request, response) => response.writeHead(204).end());
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
 
 /** An InfluxDB 2 that accepts every write, and the credentials of all requests to it. */
 async function acceptingInflux(): Promise<{ readonly url: string; readonly written: string[] }> {
@@ -673,5 +684,37 @@ describe('on a terminal', () => {
       ),
     ]);
     expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toBe('mine');
+  });
+
+  test('learns at once that an InfluxDB is too old, and is prompted for a bucket until there is one', async () => {
+    const old = createServer((_request, response) =>
+      response.writeHead(404, { 'x-influxdb-build': 'OSS', 'x-influxdb-version': '1.6.7' }).end(),
+    );
+    await new Promise<void>((resolve) => void old.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void old.close());
+    const tooOld = `http://127.0.0.1:${(old.address() as AddressInfo).port}`;
+    const { url } = await acceptingInflux();
+    const answers = [api.url, KEY, tooOld, url, '', url, 'home', '', '', '30d'];
+    const { code, stderr } = await init(place(), [], { answers });
+    expect(code, stderr).toBe(0);
+    const order = [
+      'InfluxDB 1.6.7 is too old',
+      'InfluxDB requires a bucket',
+      'Token, or user:password',
+      'accepts points',
+    ];
+    const at = order.map((text) => stderr.indexOf(text));
+    expect([at.every((each) => each > 0), at]).toEqual([true, at.toSorted((a, b) => a - b)]);
+    expect(stderr).not.toContain('empty for VictoriaMetrics');
+  });
+
+  test('replaces a secret file without a question if it has the same secret', async () => {
+    const directory = place();
+    expect((await init(directory, [], { answers: [api.url, KEY, '', '30d'] })).code).toBe(0);
+    const answers = ['y', api.url, KEY, '', '90d'];
+    const { code, stderr } = await init(directory, [], { answers });
+    expect(code, stderr).toBe(0);
+    expect(stderr.match(/Replace\?/g)).toHaveLength(1);
+    expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toContain('history: "90d"');
   });
 });
