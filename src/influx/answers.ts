@@ -101,7 +101,7 @@ export function readAnswer(
   const shown = plainText(conceal(server.text), 180);
   const message = serverAnswerText(status, shown);
   if (status === 204) return { kind: 'accepted' };
-  const tooOld = readTooOld(answer, message);
+  const tooOld = readTooOld(answer);
   if (tooOld !== null) return tooOld;
   if (kind === 'victoriametrics' && isInfluxDb(answer, server))
     return { kind: 'blocked', message, hint: KIND_HINT(settings) };
@@ -176,17 +176,16 @@ const REQUEST_HINTS: readonly (readonly [RegExp, Hint])[] = [
 /**
  * Reads the answer of an InfluxDB that is too old: it has no path for this request, and names its version.
  *
- * @param message the shown text of the answer
  * @returns `null` for any other answer
  */
-export function readTooOld(
-  { status, headers }: ServerAnswer,
-  message = serverAnswerText(status, ''),
-): Extract<WriteAnswer, { readonly kind: 'blocked' }> | null {
+export function readTooOld({
+  status,
+  headers,
+}: ServerAnswer): Extract<WriteAnswer, { readonly kind: 'blocked' }> | null {
   const version = /^v?(1\.[0-7]\.[\w.~-]{1,30})$/.exec(first(headers['x-influxdb-version']) ?? '')?.[1];
   if (status !== 404 || version === undefined) return null;
   const hint = 'Tidemark needs InfluxDB 1.8 or later: upgrade it';
-  return { kind: 'blocked', message: `InfluxDB ${version} is too old (${message})`, hint };
+  return { kind: 'blocked', message: serverAnswerText(status, `InfluxDB ${version} is too old`), hint };
 }
 
 function hintFor(status: number, message: ServerMessage): Hint {

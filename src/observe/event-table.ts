@@ -326,8 +326,8 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
   'initial-sync-done': info(
     ({ devices, withGaps, points }) =>
       withGaps === 0
-        ? `Sync complete: all ${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, no gaps`
-        : `Initial sync complete: ${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, ${grouped(withGaps)} with gaps; the status page shows the reasons`,
+        ? `Sync complete: all ${counted(devices, 'device')}, no gaps, ${counted(points, 'telemetry point')} in the archive`
+        : `Initial sync complete: ${counted(devices, 'device')}, ${grouped(withGaps)} with gaps, ${counted(points, 'telemetry point')} in the archive; the status page shows the reasons`,
     {
       fields: ({ points, pending, statusPage }) => ({ points, points_to_deliver: pending, status_page: statusPage }),
       pattern: '…',

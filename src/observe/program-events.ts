@@ -26,11 +26,13 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   'run-ended': {
     level: { any: ['info', 'warn'], choose: ({ exitCode }) => (exitCode === 0 ? 'info' : 'warn') },
     message: ({ exitCode, isAllRead, outcome, devices, points, gaps }) => {
-      const left = gaps === 0 ? 'no gaps' : counted(gaps, 'gap');
+      // A sync that ended early may have found no gap because it did not come to look.
+      const none = exitCode === 0 ? 'no gaps, ' : '';
+      const left = gaps === 0 ? none : `${counted(gaps, 'gap')}, `;
       const sums =
         devices === 0
           ? 'no device is known'
-          : `${counted(devices, 'device')}, ${counted(points, 'telemetry point')}, ${left}`;
+          : `${counted(devices, 'device')}, ${left}${counted(points, 'telemetry point')} in the archive`;
       const reason = outcome === 'gaps_remain' ? 'gaps remain that cannot be closed' : outcome;
       if (exitCode !== 0) return `Sync incomplete: ${reason} (${sums})`;
       return `Sync complete${isAllRead ? '' : ' for the streams that the key may read'}: ${sums}`;

@@ -327,7 +327,7 @@ export function progressParts(facts: ProgressFacts, remainingMs: number | null):
       ? [pointsDelivered > 0 ? `${grouped(pointsPending)} waiting` : `${counted(pointsPending, 'point')} waiting`]
       : []),
     `${devicesDone}/${devicesTotal} devices complete`,
-    `${grouped(facts.requests)} requests`,
+    counted(facts.requests, 'request'),
   ];
   if (head.length > 0) return { head, shortHead: [...covered, ...short], rest };
   return { head: rest.slice(0, 1), shortHead: rest.slice(0, 1), rest: rest.slice(1) };

@@ -50,7 +50,7 @@ test('an InfluxDB that is too old is named, with what to do', () => {
   const answer = { status: 404, headers: { 'x-influxdb-version': '1.6.7~rc0' }, body: '404 page not found' };
   expect(readAnswer(answer, (text) => text)).toMatchObject({
     kind: 'blocked',
-    message: 'InfluxDB 1.6.7~rc0 is too old (HTTP 404: 404 page not found)',
+    message: 'HTTP 404: InfluxDB 1.6.7~rc0 is too old',
     hint: 'Tidemark needs InfluxDB 1.8 or later: upgrade it',
   });
   const newer = readAnswer({ ...answer, headers: { 'x-influxdb-version': '1.8.10' } }, (text) => text);

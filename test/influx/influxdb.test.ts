@@ -58,7 +58,7 @@ describe.runIf(influxdAvailable())('a real InfluxDB', () => {
     const answer = await createInfluxSink(place, 'victoriametrics').write([line(1, 1)], never);
     expect(answer).toMatchObject({
       kind: 'blocked',
-      message: expect.stringMatching(/^InfluxDB 1\.6\.7\S* is too old/),
+      message: expect.stringMatching(/^HTTP 404: InfluxDB 1\.6\.7\S* is too old$/),
     });
   });
 

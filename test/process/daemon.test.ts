@@ -61,7 +61,7 @@ describe('the daemon as a process', () => {
     expect(fills).toMatchObject([
       {
         level: 'info',
-        msg: expect.stringMatching(/^Sync complete: all 3 devices, [\d,]+ telemetry points, no gaps$/),
+        msg: expect.stringMatching(/^Sync complete: all 3 devices, no gaps, [\d,]+ telemetry points in the archive$/),
         status_page: url,
       },
     ]);

@@ -6,7 +6,7 @@ import { CLOSED_BY_NONE, determineCoverage, gapText, missingText, wantedPart } f
 import { type ExitCode, isExitCode } from '../../core/faults.ts';
 import { areRecords, isRecord } from '../../core/json.ts';
 import type { DestinationStatus, ProgressReport, StatusGap, StatusReport } from '../../core/status.ts';
-import { progressEta } from '../../core/text.ts';
+import { counted, progressEta } from '../../core/text.ts';
 import { parseTimestamp } from '../../core/time.ts';
 import type { Deliverer } from '../../delivery/deliver.ts';
 import type { SyncContext, WantedRange } from '../../ingest/context.ts';
@@ -107,7 +107,7 @@ export function reportEnd(summary: OnceSummary, { write }: Logger): void {
   for (const { name, pending_points, blocked_reason } of summary.destinations) {
     if (pending_points === 0) continue;
     reportMissing(
-      `${pending_points} points wait in the archive for ${name}: ${blocked_reason ?? 'not delivered yet'}; run the command again`,
+      `${counted(pending_points, 'point')} ${pending_points === 1 ? 'waits' : 'wait'} in the archive for ${name}: ${blocked_reason ?? 'not delivered yet'}; run the command again`,
     );
   }
   for (const destination of summary.destinations) {
@@ -116,7 +116,7 @@ export function reportEnd(summary: OnceSummary, { write }: Logger): void {
   if (streams_off.length > 0) reportMissing(`not read, because the key lacks the scope: ${streams_off.join(', ')}`);
   const leftOut = gaps.length - missed.length;
   if (leftOut > 0) {
-    const message = `${leftOut} devices are left out by sync.include and sync.exclude`;
+    const message = `sync.include and sync.exclude leave out ${counted(leftOut, 'device')}`;
     write({ type: 'run-incomplete', message, isWanted: true });
   }
   for (const { device_id, from, to, reason } of missed.slice(0, GAPS_LISTED)) {

@@ -34,7 +34,9 @@ function head(report: DeviceReport, { row, wrap }: Layout): string {
   const standing = syncStateText(report);
   const lag = lag_seconds === null || lag_seconds === 0 ? '' : `lag ${duration(lag_seconds)}`;
   const behind = covered.length === 0 ? 'nothing is stored yet' : lag;
-  const details = [deviceStateText(shownState(report)), behind].filter((text) => text !== '').join(', ');
+  // A device that is not polled is not "live", whatever it was at its last poll.
+  const state = !report.polled && report.state === 'live' ? '' : deviceStateText(shownState(report));
+  const details = [state, behind].filter((text) => text !== '').join(', ');
   const life = [
     listed.online === null ? null : listed.online ? 'online' : 'offline',
     listed.presence,
@@ -45,7 +47,7 @@ function head(report: DeviceReport, { row, wrap }: Layout): string {
     .join(', ');
   return [
     wrap(`${nameText(device_id, 40)}${name}, as of ${formatTime(generated_at)}`, 0),
-    wrap(`${capitalized([standing, details].filter((text) => text !== null).join(': '))}.`, 0),
+    wrap(`${capitalized([standing, details].filter((text) => text !== null && text !== '').join(': '))}.`, 0),
     ...reasons.map((reason) => wrap(`  ${plainText(reason, 500)}`, 2)),
     '\n',
     row(

@@ -38,21 +38,23 @@ function linesOf(changes: Partial<OnceSummary>): string[] {
 
 describe('the end of --once', () => {
   test('is one line where all is complete', () => {
-    expect(linesOf({})).toEqual(['info: Sync complete: 3 devices, 12 telemetry points, no gaps']);
+    expect(linesOf({})).toEqual(['info: Sync complete: 3 devices, no gaps, 12 telemetry points in the archive']);
   });
 
   test('shows how it ended, and counts the missed gaps, not those that were left out on purpose', () => {
     const gap = { device_id: 'd', from: 'a', to: 'b', reason: 'unreachable' };
     const left = { ...gap, reason: 'excluded' };
-    expect(linesOf({ gaps: [left] }).at(0)).toBe('info: Sync complete: 3 devices, 12 telemetry points, no gaps');
+    expect(linesOf({ gaps: [left] }).at(0)).toBe(
+      'info: Sync complete: 3 devices, no gaps, 12 telemetry points in the archive',
+    );
     expect(linesOf({ outcome: 'stalled', exit_code: 3, gaps: [gap, left], devices: 1 }).at(0)).toBe(
-      'warn: Sync incomplete: stalled (1 device, 12 telemetry points, 1 gap)',
+      'warn: Sync incomplete: stalled (1 device, 1 gap, 12 telemetry points in the archive)',
     );
     expect(linesOf({ outcome: 'gaps_remain', exit_code: 1, gaps: [gap] }).at(0)).toBe(
-      'warn: Sync incomplete: gaps remain that cannot be closed (3 devices, 12 telemetry points, 1 gap)',
+      'warn: Sync incomplete: gaps remain that cannot be closed (3 devices, 1 gap, 12 telemetry points in the archive)',
     );
     expect(linesOf({ streams_off: ['alerts'] }).at(0)).toBe(
-      'info: Sync complete for the streams that the key may read: 3 devices, 12 telemetry points, no gaps',
+      'info: Sync complete for the streams that the key may read: 3 devices, no gaps, 12 telemetry points in the archive',
     );
   });
 
@@ -67,7 +69,7 @@ describe('the end of --once', () => {
     const missing = [lack, { ...lack, reason: 'skipped_destination' }, { ...lack, reason: 'cleared' }] as const;
     const range = '(from 2026-01-01T00:00:00Z to 2026-02-01T00:00:00.5Z)';
     expect(linesOf({ destinations: [{ ...DESTINATION, missing }] })).toEqual([
-      'info: Sync complete: 3 devices, 12 telemetry points, no gaps',
+      'info: Sync complete: 3 devices, no gaps, 12 telemetry points in the archive',
       `warn: 12,345 points of 2 devices missing in influx: beyond its retention ${range}; once the database keeps points for longer, tidemark --replay --destination influx sends those that the archive still has`,
       `warn: 12,345 points of 2 devices missing in influx: it had accepted nothing for longer than archive.retention ${range}; tidemark --verify --repair --destination influx sends them`,
       `warn: 12,345 points of 2 devices missing in influx: the archive had removed them ${range}; tidemark --verify --repair --destination influx requests them again from the API`,

@@ -150,7 +150,7 @@ describe.runIf(influxdAvailable())('status', () => {
     const device = deviceOf(config, rig.clock, 'often');
     expect(device).toMatchObject({ fresh: true, polled: false, reasons: [`The API cannot be read: ${problem}.`] });
     expect(unwrapped(textOf(config, rig.clock, 'often'))).toContain(
-      `Not polled now: live. The API cannot be read: ${problem}. `,
+      `Not polled now. The API cannot be read: ${problem}. `,
     );
     daemon.close();
     expect(unwrapped(textOf(config, rig.clock))).toContain(
