@@ -131,7 +131,9 @@ async function startTasks(parts: Running, { underWay, signal, start }: WorkGroup
     await outage.waitUntilOver(signal, pulse.beat);
     await parts.waitUntilTurn(signal);
     signal.throwIfAborted();
-    const next = takeDecision(planning.planner, advancePlanning(planning));
+    // This may replace the planner.
+    const nowMs = advancePlanning(planning);
+    const next = takeDecision(planning.planner, nowMs);
     setRest(planning, next.kind === 'rest' ? next : null);
     if (next.kind === 'rest') {
       await waitUntilDue(parts, next, signal);
