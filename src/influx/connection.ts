@@ -150,12 +150,12 @@ export function openAgent(base: string, { ca, proxies }: Pick<ConnectionOptions,
 }
 
 /**
- * Origin and path, without the parts that the client cannot handle: query, fragment, credentials, and `/api/v2` at the
- * end.
+ * Origin and path, without the parts that the client cannot handle: query, fragment and credentials, and without the
+ * path of a write at the end: `/api/v2`, `/api/v2/write` or `/write`.
  */
 export function clientUrl(url: string): string {
   const { origin, pathname } = new URL(url);
-  return origin + pathname.replace(/\/+$/, '').replace(/\/api\/v2(?:\/write)?$/, '');
+  return origin + pathname.replace(/\/+$/, '').replace(/(?:\/api\/v2)?(?:\/write)?$/, '');
 }
 
 type HttpSend = (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void) => ClientRequest;

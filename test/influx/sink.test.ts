@@ -117,10 +117,10 @@ describe('the request', () => {
 
   test('accepts a URL that already names the API, and sends no token where there is none', async () => {
     const { url, seen } = await serve((response) => response.writeHead(204).end());
-    for (const form of [`${url}/api/v2`, `${url}/api/v2/`, `${url}/api/v2/write`, `${url}/`]) {
+    for (const form of [`${url}/api/v2`, `${url}/api/v2/`, `${url}/api/v2/write`, `${url}/`, `${url}/write`]) {
       expect(await sinkAt(form, { token: null }).write(LINES, never)).toEqual({ kind: 'accepted' });
     }
-    expect(seen.map(({ url: path }) => new URL(path, url).pathname)).toEqual(Array(4).fill('/api/v2/write'));
+    expect(seen.map(({ url: path }) => new URL(path, url).pathname)).toEqual(Array(5).fill('/api/v2/write'));
     expect(seen[0]?.headers.authorization).toBeUndefined();
   });
 

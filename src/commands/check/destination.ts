@@ -197,7 +197,7 @@ function noteWrite(
       });
       return;
     case 'later':
-      noteLater(notes, to, write);
+      noteLater(notes, to, { ...write, isPoint });
       return;
     case 'rejected':
     case 'too-large':
@@ -232,7 +232,7 @@ function noteMissing(notes: CheckNotes, { name, bucket }: CheckedDestination, wr
 function noteLater(
   notes: CheckNotes,
   { name }: CheckedDestination,
-  { message: reason, hint = '', status }: WriteAnswer & { kind: 'later' },
+  { message: reason, hint = '', status, isPoint }: WriteAnswer & { kind: 'later'; isPoint: boolean },
 ): void {
   const message = plainText(reason, 300);
   if (status === undefined) {
@@ -244,7 +244,8 @@ function noteLater(
     return;
   }
   notes.ok('reachable', 'the database answers');
-  if (status === 400 || status === 422) {
+  const isUnclear = status === 400 || status === 422;
+  if (isUnclear && !isPoint) {
     const remedy =
       'Run --check --write-probe: it writes a real point, which shows whether the database accepts points.';
     notes.warn('write', {
@@ -254,8 +255,10 @@ function noteLater(
     return;
   }
   notes.fail('write', {
-    message,
-    remedy: 'The database is overloaded or has a problem: check its log and run --check again.',
+    message: isUnclear ? `the database rejects a point (measurement tidemark_probe): ${message}` : message,
+    remedy: isUnclear
+      ? `Check that ${configKey(name, 'url')} is the base address of the database, and check its log.`
+      : 'The database is overloaded or has a problem: check its log and run --check again.',
   });
 }
 

@@ -98,7 +98,8 @@ export function reportEnd(summary: OnceSummary, { write }: Logger): void {
     outcome,
     exitCode: exit_code,
     isAllRead: streams_off.length === 0,
-    devices,
+    // An excluded device has one gap, for all of its time.
+    devices: devices - (gaps.length - missed.length),
     points: points_archived,
     gaps: missed.length,
   });

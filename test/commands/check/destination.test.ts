@@ -116,6 +116,23 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
     expect(bad(await destination(stage, env()))).toEqual([]);
   });
 
+  test('at an address that refuses an empty write, and a point for a reason that nothing explains', async () => {
+    await using stage = await openStage();
+    try {
+      proxy.setFaults(() => ({ kind: 'answer', status: 400, body: 'unsupported path requested' }));
+      const unclear = await destination(stage, env());
+      expect(line(unclear, 'write')).toMatchObject({ status: 'warn', remedy: expect.stringMatching(/--write-probe/) });
+      const refused = await destination(stage, env(), ['--write-probe']);
+      expect(line(refused, 'write')).toMatchObject({
+        status: 'fail',
+        message: expect.stringMatching(/^the database rejects a point .*unsupported path requested/),
+        remedy: 'Check that influx.url is the base address of the database, and check its log.',
+      });
+    } finally {
+      proxy.setFaults(null);
+    }
+  });
+
   test('its own address, where nothing accepts writes of version 2', async () => {
     await using stage = await openStage();
     const report = await destination(stage, { TIDEMARK_INFLUX_URL: influxd.url, TIDEMARK_INFLUX_BUCKET: 'b' });

@@ -45,9 +45,9 @@ describe('the end of --once', () => {
     const gap = { device_id: 'd', from: 'a', to: 'b', reason: 'unreachable' };
     const left = { ...gap, reason: 'excluded' };
     expect(linesOf({ gaps: [left] }).at(0)).toBe(
-      'info: Sync complete: 3 devices, no gaps, 12 telemetry points in the archive',
+      'info: Sync complete: 2 devices, no gaps, 12 telemetry points in the archive',
     );
-    expect(linesOf({ outcome: 'stalled', exit_code: 3, gaps: [gap, left], devices: 1 }).at(0)).toBe(
+    expect(linesOf({ outcome: 'stalled', exit_code: 3, gaps: [gap, left], devices: 2 }).at(0)).toBe(
       'warn: Sync incomplete: stalled (1 device, 1 gap, 12 telemetry points in the archive)',
     );
     expect(linesOf({ outcome: 'gaps_remain', exit_code: 1, gaps: [gap] }).at(0)).toBe(
