@@ -39,19 +39,19 @@ export function pageText({ kind, deviceId, records, nextCursor }: SimPage, seed:
   return objectText(decorate(members, `page ${kind} ${deviceId}`, { seed, surprises: settings.surprises, required }));
 }
 
-/** The body of a refusal: a single member `error`, and further members that depend on its code. */
-export function refusalJson(refusal: Refusal, seed: Seed, settings: SimSettings): string {
+/** The body of a rejection: a single member `error`, and further members that depend on its code. */
+export function rejectionJson(rejection: Rejection, seed: Seed, settings: SimSettings): string {
   const members: Member[] = [
-    ['code', JSON.stringify(refusal.code)],
-    ['message', JSON.stringify(refusal.message)],
+    ['code', JSON.stringify(rejection.code)],
+    ['message', JSON.stringify(rejection.message)],
   ];
-  if (refusal.requiredScope !== null) members.push(['required_scope', JSON.stringify(refusal.requiredScope)]);
+  if (rejection.requiredScope !== null) members.push(['required_scope', JSON.stringify(rejection.requiredScope)]);
   const { historyMaxDays } = settings.plan;
-  if (settings.codes.withMaxDays.includes(refusal.code) && historyMaxDays !== null) {
+  if (settings.codes.withMaxDays.includes(rejection.code) && historyMaxDays !== null) {
     members.push(['max_days', String(historyMaxDays)]);
   }
   const required = members.map(([name]) => name);
-  const decorated = decorate(members, `error ${refusal.code}`, { seed, surprises: settings.surprises, required });
+  const decorated = decorate(members, `error ${rejection.code}`, { seed, surprises: settings.surprises, required });
   return objectText([['error', objectText(decorated)]]);
 }
 
@@ -71,8 +71,8 @@ export function quotaHeaders({ minute, day }: SimQuotaState, settings: SimSettin
   return { 'X-RateLimit-Limit': String(limit), 'X-RateLimit-Remaining': String(left) };
 }
 
-/** The headers that belong to a refusal: the challenge of 401, the wait of 429, the methods of 405. */
-export function refusalHeaders(status: number, waitMs: number, { headerNames }: SimSettings): Record<string, string> {
+/** The headers that belong to a rejection: the challenge of 401, the wait of 429, the methods of 405. */
+export function rejectionHeaders(status: number, waitMs: number, { headerNames }: SimSettings): Record<string, string> {
   if (status === 401) return { [headerNames.challenge]: 'Bearer' };
   if (status === 429) return { [headerNames.wait]: String(Math.max(1, Math.ceil(waitMs / 1000))) };
   return status === 405 ? { Allow: 'GET' } : {};
@@ -234,9 +234,9 @@ export function accountText({ workspaceId, name, plan, devices, openAlerts }: Ac
   return objectText(decorate(members, 'account', { ...how, required: ['workspace_id', 'plan'] }));
 }
 
-/** A request that the API refuses (API document, "Errors"). */
-export class Refusal extends Error {
-  override readonly name = 'Refusal';
+/** A request that the API rejects (API document, "Errors"). */
+export class Rejection extends Error {
+  override readonly name = 'Rejection';
   readonly status: number;
   readonly code: string;
   readonly requiredScope: string | null;
@@ -250,11 +250,11 @@ export class Refusal extends Error {
 }
 
 /** 400. The message begins with the name of the parameter at fault (for cursors: docs/api.md, Pagination). */
-export function invalidRequest(parameter: string, complaint: string): Refusal {
-  return new Refusal(400, 'invalid_request', `${parameter} ${complaint}`);
+export function invalidRequest(parameter: string, complaint: string): Rejection {
+  return new Rejection(400, 'invalid_request', `${parameter} ${complaint}`);
 }
 
 /** 404. The answer is the same for a resource that never existed and for one of another workspace. */
-export function notFound(settings: SimSettings): Refusal {
-  return new Refusal(404, settings.codes.notFound, 'No such resource.');
+export function notFound(settings: SimSettings): Rejection {
+  return new Rejection(404, settings.codes.notFound, 'No such resource.');
 }

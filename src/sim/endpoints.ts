@@ -27,7 +27,7 @@ import {
   deviceJson,
   invalidRequest,
   notFound,
-  Refusal,
+  Rejection,
   type SimPage,
 } from './answers.ts';
 import type { ApiScope, BoundShape, SimSettings } from './settings.ts';
@@ -67,7 +67,7 @@ function decodePath(path: string): string[] {
 /**
  * Answers an endpoint.
  *
- * @throws Refusal
+ * @throws Rejection
  */
 export function answerEndpoint(endpoint: Endpoint, call: Call): SimPage {
   const how: Decoration = { seed: call.world.seed, surprises: call.settings.surprises };
@@ -228,7 +228,7 @@ function readPaging(call: Call, kind: CursorKind, deviceId = ''): { limit: numbe
 function checkParameters({ query, settings }: Call, known: readonly string[]): void {
   for (const name of new Set(query.keys())) {
     if (!known.includes(name)) {
-      if (settings.paging.unknownParameters === 'refused')
+      if (settings.paging.unknownParameters === 'rejected')
         throw invalidRequest(name, 'is not a parameter of this endpoint.');
     } else if (query.getAll(name).length > 1) throw invalidRequest(name, 'must be given once.');
   }
@@ -291,7 +291,7 @@ interface TelemetryWindow {
 }
 
 /**
- * Determines the window of a request. @throws Refusal if the bounds cannot be read, are too far apart or are not
+ * Determines the window of a request. @throws Rejection if the bounds cannot be read, are too far apart or are not
  * allowed.
  */
 function resolveWindow(query: URLSearchParams, settings: SimSettings, nowMs: EpochMs): TelemetryWindow {
@@ -299,15 +299,16 @@ function resolveWindow(query: URLSearchParams, settings: SimSettings, nowMs: Epo
   const afterNs = readBound('after', query, bounds.formats);
   const beforeNs = readBound('before', query, bounds.formats);
   const shape = boundShape(afterNs, beforeNs);
-  if (bounds.refusedShapes.includes(shape)) throw invalidRequest(shape, 'is not a supported combination of bounds.');
+  if (bounds.rejectedShapes.includes(shape)) throw invalidRequest(shape, 'is not a supported combination of bounds.');
   const nowNs = msToNs(nowMs);
   const endNs = beforeNs ?? nowNs;
   const widestNs = plan.historyMaxDays === null ? null : BigInt(plan.historyMaxDays) * DAY_NS;
   const beginNs = afterNs ?? (widestNs === null ? 0n : endNs - widestNs);
-  if (beginNs > endNs && bounds.reversed === 'refused') throw invalidRequest('after', 'must not be later than before.');
+  if (beginNs > endNs && bounds.reversed === 'rejected')
+    throw invalidRequest('after', 'must not be later than before.');
   if (widestNs !== null && endNs - beginNs > widestNs) throw rangeTooLarge(plan.historyMaxDays);
   const oldestNs = widestNs === null ? 0n : nowNs - widestNs;
-  if (bounds.age === 'refused' && beginNs < oldestNs) throw rangeTooLarge(plan.historyMaxDays);
+  if (bounds.age === 'rejected' && beginNs < oldestNs) throw rangeTooLarge(plan.historyMaxDays);
   const fromNs = afterNs === null ? beginNs : lowest(afterNs, bounds);
   return {
     fromNs: bounds.age === 'empty' ? maxNs(fromNs, oldestNs) : fromNs,
@@ -320,8 +321,8 @@ function boundShape(afterNs: EpochNs | null, beforeNs: EpochNs | null): BoundSha
   return beforeNs === null ? 'after' : 'both';
 }
 
-function rangeTooLarge(days: number | null): Refusal {
-  return new Refusal(400, 'range_too_large', `The time range is too wide: the plan allows ${days} days.`);
+function rangeTooLarge(days: number | null): Rejection {
+  return new Rejection(400, 'range_too_large', `The time range is too wide: the plan allows ${days} days.`);
 }
 
 const FORMATS: Record<SimSettings['bounds']['formats'], RegExp> = {

@@ -25,15 +25,15 @@ export interface SimSettings {
     /** Any RFC 3339, only with `Z`, or only with `Z` and without a fraction. */
     formats: 'any' | 'utc' | 'utc-seconds';
     /** The answer if `after` is later than `before`. */
-    reversed: 'empty' | 'refused';
+    reversed: 'empty' | 'rejected';
     /** Combinations of bounds that are rejected with `invalid_request`. */
-    refusedShapes: BoundShape[];
+    rejectedShapes: BoundShape[];
     /** Readings older than `historyMaxDays`: served, never served, or a request that includes them is rejected. */
-    age: 'unlimited' | 'empty' | 'refused';
+    age: 'unlimited' | 'empty' | 'rejected';
   };
   paging: {
     /** `limit` outside 1 to 200 ("not shown"). */
-    limitOutside: 'refused' | 'clamped';
+    limitOutside: 'rejected' | 'clamped';
     /** Whether parameters that differ from those of the first page make a cursor invalid (docs/api.md, Pagination). */
     cursorParameters: 'checked' | 'ignored';
     /**
@@ -48,7 +48,7 @@ export interface SimSettings {
     /** Signs the cursors. They stay valid after a restart with the same secret. */
     cursorSecret: string;
     /** Query parameters that the endpoint does not know ("not shown"). */
-    unknownParameters: 'ignored' | 'refused';
+    unknownParameters: 'ignored' | 'rejected';
   };
   quota: {
     /**
@@ -59,7 +59,7 @@ export interface SimSettings {
     /** The window that `X-RateLimit-*` report; `tightest` is the one with fewer requests left. */
     headers: 'minute' | 'day' | 'tightest';
     /** `free`: rejected requests cost no quota; `counted`: all rejected requests except 401 and 429 cost quota. */
-    refusals: 'free' | 'counted';
+    rejections: 'free' | 'counted';
     /**
      * The requests of other clients of the workspace: this many per minute, spent at once every `everyMs`. Small
      * intervals make a steady load.
@@ -131,11 +131,11 @@ const DEFAULTS: SimSettings = {
     resolution: 'exact',
     formats: 'any',
     reversed: 'empty',
-    refusedShapes: [],
+    rejectedShapes: [],
     age: 'unlimited',
   },
   paging: {
-    limitOutside: 'refused',
+    limitOutside: 'rejected',
     cursorParameters: 'checked',
     cursorDuplicates: 'exact',
     cursorLifeMs: null,
@@ -143,7 +143,7 @@ const DEFAULTS: SimSettings = {
     cursorSecret: 'simulated',
     unknownParameters: 'ignored',
   },
-  quota: { window: 'fixed', headers: 'minute', refusals: 'free', foreign: { perMinute: 0, everyMs: 1000 } },
+  quota: { window: 'fixed', headers: 'minute', rejections: 'free', foreign: { perMinute: 0, everyMs: 1000 } },
   headerNames: { wait: 'Retry-After', challenge: 'WWW-Authenticate' },
   time: { offsetMs: 0, jumpMs: 0, dateSkewMs: 0, date: 'sent', latencyMs: { min: 0, max: 0 } },
   lateness: { share: 0, maxMs: 0, devices: null },

@@ -18,9 +18,9 @@ import {
   jsonAnswer,
   pageText,
   quotaHeaders,
-  Refusal,
-  refusalHeaders,
-  refusalJson,
+  Rejection,
+  rejectionHeaders,
+  rejectionJson,
   type SimAnswer,
   type SimPage,
 } from './answers.ts';
@@ -171,8 +171,8 @@ function serveRequest(simulator: Simulator, parsed: Parsed, change: Parameters<S
     simulator.spend(1);
     return jsonAnswer(200, pageText(change(page), world.seed, settings), quotaHeaders(simulator.quota(), settings));
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    return refuse(simulator, error);
+    if (!(error instanceof Rejection)) throw error;
+    return reject(simulator, error);
   }
 }
 
@@ -183,31 +183,32 @@ function decide(simulator: Simulator, { method, path, query, authorization }: Pa
   const nowMs = simulator.serverNowMs();
   const expired = key.expiresAtMs !== null && nowMs >= key.expiresAtMs;
   if (authorization !== `Bearer ${key.secret}` || key.revoked || expired) {
-    throw new Refusal(401, codes.unauthorized, 'The API key is missing, unknown, revoked or expired.');
+    throw new Rejection(401, codes.unauthorized, 'The API key is missing, unknown, revoked or expired.');
   }
-  if (!plan.apiAccess) throw new Refusal(403, codes.noApiAccess, 'The plan grants no external API access.');
+  if (!plan.apiAccess) throw new Rejection(403, codes.noApiAccess, 'The plan grants no external API access.');
   const { minute, day } = simulator.quota();
-  if (minute.left < 1 || day.left < 1) throw new Refusal(429, codes.quotaSpent, 'The allowance is spent.');
+  if (minute.left < 1 || day.left < 1) throw new Rejection(429, codes.quotaSpent, 'The allowance is spent.');
   const endpoint = path === null ? null : matchEndpoint(path);
-  if (endpoint === null) throw new Refusal(404, codes.notFound, 'No such endpoint.');
-  if (method !== 'GET') throw new Refusal(405, codes.methodNotAllowed, 'That method is not allowed on this endpoint.');
+  if (endpoint === null) throw new Rejection(404, codes.notFound, 'No such endpoint.');
+  if (method !== 'GET')
+    throw new Rejection(405, codes.methodNotAllowed, 'That method is not allowed on this endpoint.');
   if (!key.scopes.includes(endpoint.scope)) {
-    throw new Refusal(403, 'insufficient_scope', `The key lacks the scope ${endpoint.scope}.`, endpoint.scope);
+    throw new Rejection(403, 'insufficient_scope', `The key lacks the scope ${endpoint.scope}.`, endpoint.scope);
   }
   const worldMs = simulator.worldNowMs();
   const isVisible = (deviceId: string, reading: SimReading): boolean => simulator.isVisible(deviceId, reading, worldMs);
   return answerEndpoint(endpoint, { world, settings, nowMs: worldMs, clockMs: nowMs, query, isVisible });
 }
 
-function refuse(simulator: Simulator, refusal: Refusal): SimAnswer {
+function reject(simulator: Simulator, rejection: Rejection): SimAnswer {
   const { settings, world } = simulator;
-  const { status } = refusal;
-  if (settings.quota.refusals === 'counted' && status !== 401 && status !== 429) simulator.spend(1);
+  const { status } = rejection;
+  if (settings.quota.rejections === 'counted' && status !== 401 && status !== 429) simulator.spend(1);
   const state = simulator.quota();
   const waitMs = Math.max(state.minute.waitMs, state.day.waitMs);
-  return jsonAnswer(status, refusalJson(refusal, world.seed, settings), {
+  return jsonAnswer(status, rejectionJson(rejection, world.seed, settings), {
     ...quotaHeaders(state, settings),
-    ...refusalHeaders(status, waitMs, settings),
+    ...rejectionHeaders(status, waitMs, settings),
   });
 }
 

@@ -22,7 +22,7 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
   // Where no account has the page size, the program requests 200, which the document allows, and then fewer. An account
   // that has it only at times would have every second page refused.
   const isSizeUntold = missingFields > 0 || lacked === 'account:read';
-  const untold = missingFields > 0 ? 'clamped' : 'refused';
+  const untold = missingFields > 0 ? 'clamped' : 'rejected';
   const foreignPerMinute = dice.pick([0, 0, 0, 5, 20]);
   // Others spend at most a third of a day.
   const leastPerDay = foreignPerMinute * 3 * (DAY_MS / MINUTE_MS);
@@ -31,15 +31,15 @@ export function drawApi(dice: Dice, plan: DrawnPlan): SettingsOverrides {
     paging: {
       cursorParameters: dice.pick(['checked', 'ignored']),
       cursorAlphabet: dice.pick(['base64', 'base64url']),
-      limitOutside: isSizeUntold ? untold : dice.pick(['refused', 'clamped']),
-      unknownParameters: dice.pick(['ignored', 'refused']),
+      limitOutside: isSizeUntold ? untold : dice.pick(['rejected', 'clamped']),
+      unknownParameters: dice.pick(['ignored', 'rejected']),
       cursorLifeMs: dice.pick([null, null, 10 * MINUTE_MS]),
     },
     quota: {
       window: dice.pick(['fixed', 'first-request', 'sliding', 'bucket']),
       // Where neither the account nor a header has it, the limit of a minute is unknown.
       headers: isSizeUntold ? 'minute' : dice.pick(['minute', 'day', 'tightest']),
-      refusals: dice.pick(['free', 'counted']),
+      rejections: dice.pick(['free', 'counted']),
       foreign: { perMinute: foreignPerMinute, everyMs: dice.pick([1000, 20_000]) },
     },
     headerNames: {
@@ -86,8 +86,8 @@ function drawBounds(dice: Dice): SettingsOverrides['bounds'] & object {
     before: dice.pick(['inclusive', 'exclusive']),
     resolution: dice.pick(['exact', 'exact', 'seconds']),
     formats: dice.pick(['any', 'utc', 'utc-seconds']),
-    reversed: dice.pick(['empty', 'refused']),
-    refusedShapes: dice.pick([[], [], [], ['after'], ['before'], ['after', 'before', 'none']] as const).slice(),
-    age: dice.pick(['unlimited', 'unlimited', 'empty', 'refused']),
+    reversed: dice.pick(['empty', 'rejected']),
+    rejectedShapes: dice.pick([[], [], [], ['after'], ['before'], ['after', 'before', 'none']] as const).slice(),
+    age: dice.pick(['unlimited', 'unlimited', 'empty', 'rejected']),
   };
 }

@@ -53,7 +53,7 @@ function undated(dice: Dice): What {
 function refusal(dice: Dice, { plan }: SettingsOverrides): What {
   const days = plan?.historyMaxDays ?? null;
   const narrower = { plan: { historyMaxDays: dice.pick([1, 2]) } };
-  return { kind: 'settings', change: days !== null && dice.chance(0.5) ? { bounds: { age: 'refused' } } : narrower };
+  return { kind: 'settings', change: days !== null && dice.chance(0.5) ? { bounds: { age: 'rejected' } } : narrower };
 }
 
 /** A service without any `Date` cannot omit it at times. */

@@ -57,7 +57,7 @@ describe.runIf(influxdAvailable())('history as old as the plan', () => {
     using rig = await rigOf({
       devices: [EVERY_MINUTE],
       historyMs: 4 * DAY_MS,
-      settings: { bounds: { age: 'refused' }, plan: { historyMaxDays: 2 } },
+      settings: { bounds: { age: 'rejected' }, plan: { historyMaxDays: 2 } },
     });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'gaps_remain', exit_code: 1 });
@@ -113,7 +113,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     using rig = await rigOf({
       devices: [EVERY_MINUTE],
       historyMs: 3 * HOUR_MS,
-      settings: { time: { date: 'absent' }, bounds: { refusedShapes: ['none', 'after', 'before'] } },
+      settings: { time: { date: 'absent' }, bounds: { rejectedShapes: ['none', 'after', 'before'] } },
     });
     const { summary } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });
@@ -142,7 +142,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     using rig = await rigOf({
       devices,
       historyMs: HOUR_MS,
-      settings: { bounds: { refusedShapes: ['after'] }, time: { latencyMs: { min: 200, max: 200 } } },
+      settings: { bounds: { rejectedShapes: ['after'] }, time: { latencyMs: { min: 200, max: 200 } } },
     });
     const { summary, events } = await rig.once();
     expect(summary).toMatchObject({ outcome: 'complete', exit_code: 0, gaps: [] });

@@ -158,7 +158,7 @@ test('Query parameters: one given twice is refused, an unknown one ignored, or r
   await onBothWays(smallSimulator, async (ask, { settings }) => {
     expect((await ask('/devices?limit=1&limit=1')).json.error).toMatchObject({ code: 'invalid_request' });
     expect((await ask('/devices?after=x&whatever=1')).status).toBe(200);
-    settings.paging.unknownParameters = 'refused';
+    settings.paging.unknownParameters = 'rejected';
     expect((await ask('/devices?after=x')).json.error.message).toMatch(/^after/);
     expect((await ask('/account?limit=1')).status).toBe(400);
   });

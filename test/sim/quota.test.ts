@@ -163,7 +163,7 @@ test('Errors: a refusal costs no quota, or by the settings only 401 and 429 cost
   };
   await refused();
   expect(simulator.quota().minute.left).toBe(120);
-  simulator.settings.quota.refusals = 'counted';
+  simulator.settings.quota.rejections = 'counted';
   await refused();
   expect(simulator.quota().minute.left).toBe(116);
   simulator.spend(1000);

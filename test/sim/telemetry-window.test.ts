@@ -177,7 +177,7 @@ test('the settings limit the age of a window by empty pages, by refusals, or not
     settings.bounds.age = 'empty';
     expect((await snapshot(old, old + HOUR_MS)).json.data).toEqual([]);
     expect((await snapshot(edge - HOUR_MS, edge + HOUR_MS)).json.data).toHaveLength(12);
-    settings.bounds.age = 'refused';
+    settings.bounds.age = 'rejected';
     expect((await snapshot(edge - 1, edge + HOUR_MS)).json.error.code).toBe('range_too_large');
     expect((await snapshot(edge, edge + HOUR_MS)).json.data).toHaveLength(12);
     expect((await ask('/devices/a1/telemetry')).status).toBe(200);
@@ -186,7 +186,7 @@ test('the settings limit the age of a window by empty pages, by refusals, or not
 
 test('Shapes of a request by the settings: a combination of bounds can be unsupported', async () => {
   await onBothWays(smallSimulator, async (ask, { settings }) => {
-    settings.bounds.refusedShapes = ['after', 'none'];
+    settings.bounds.rejectedShapes = ['after', 'none'];
     const [a, b] = [`after=${at(ORIGIN_MS - HOUR_MS)}`, `before=${at(ORIGIN_MS)}`];
     const statuses = [];
     for (const query of ['', a, b, `${a}&${b}`]) statuses.push((await ask(`/devices/a1/telemetry?${query}`)).status);
@@ -198,7 +198,7 @@ test('Bounds in the wrong order: an empty page, or refused by the settings', asy
   await onBothWays(smallSimulator, async (ask, { settings }) => {
     const path = `/devices/a1/telemetry?after=${at(ORIGIN_MS)}&before=${at(ORIGIN_MS - HOUR_MS)}`;
     expect((await ask(path)).json).toEqual({ device_id: 'a1', data: [] });
-    settings.bounds.reversed = 'refused';
+    settings.bounds.reversed = 'rejected';
     expect((await ask(path)).json.error.code).toBe('invalid_request');
   });
 });

@@ -336,7 +336,7 @@ describe.runIf(influxdAvailable())('a server’s clock', () => {
 });
 
 describe.runIf(influxdAvailable())('plans and others', () => {
-  test.each(['empty', 'refused'] as const)(
+  test.each(['empty', 'rejected'] as const)(
     'old windows that are %s do not spoil live requests that reach back',
     async (age) => {
       using rig = await rigOf({ settings: { bounds: { age }, plan: { historyMaxDays: 1 } } });

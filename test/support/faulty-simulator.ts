@@ -6,7 +6,14 @@
  */
 import type { ServerResponse } from 'node:http';
 import type { EpochMs } from '../../src/core/time.ts';
-import { jsonAnswer, quotaHeaders, Refusal, refusalJson, type SimAnswer, type SimPage } from '../../src/sim/answers.ts';
+import {
+  jsonAnswer,
+  quotaHeaders,
+  Rejection,
+  rejectionJson,
+  type SimAnswer,
+  type SimPage,
+} from '../../src/sim/answers.ts';
 import {
   createSimulator as createService,
   type Send,
@@ -18,8 +25,8 @@ import {
 } from '../../src/sim/simulator.ts';
 
 /**
- * Faults that change the answer; it arrives complete, with a correct `Content-Length`. A request that the API refuses
- * stays refused, except where `html` answers before the API does.
+ * Faults that change the answer; it arrives complete, with a correct `Content-Length`. A request that the API rejects
+ * stays rejected, except where `html` answers before the API does.
  */
 export type AnswerFault =
   /** A fault of the service: JSON, code by the settings, 500 by default. It costs quota. */
@@ -91,7 +98,7 @@ function isSilent(wire: WireFault | null): boolean {
 function answerWith(fault: AnswerFault, simulator: Simulator, serve: Serve): SimAnswer {
   if (fault.kind === 'html') return htmlAnswer(fault.status ?? 502);
   const answer = fault.kind === 'mangle' ? serve(fault.change) : serve();
-  // A refusal stays as it is.
+  // A rejection stays as it is.
   if (answer.status !== 200) return answer;
   if (fault.kind === 'server-error') return serverError(simulator, fault);
   return { ...answer, body: Buffer.from(corrupt(Buffer.from(answer.body).toString(), fault)) };
@@ -107,8 +114,8 @@ function serverError(
   { settings, world, quota }: Simulator,
   { status = 500, waitSeconds }: AnswerFault & { kind: 'server-error' },
 ): SimAnswer {
-  const refusal = new Refusal(status, settings.codes.internal, 'A fault on our side.');
-  return jsonAnswer(status, refusalJson(refusal, world.seed, settings), {
+  const rejection = new Rejection(status, settings.codes.internal, 'A fault on our side.');
+  return jsonAnswer(status, rejectionJson(rejection, world.seed, settings), {
     ...quotaHeaders(quota(), settings),
     ...(waitSeconds === undefined ? {} : { [settings.headerNames.wait]: String(waitSeconds) }),
   });

@@ -32,7 +32,7 @@ function unlessComplete({ summary: { exit_code, gaps } }: Life): string[] {
 
 /** The plan shrinks for a while and an age is rejected; the account, which shows that it has grown, is not read meanwhile. */
 export const rejectedForAWhile: Scenario = async (bench, program) => {
-  const settings: RigOptions['settings'] = { plan: { historyMaxDays: 30 }, bounds: { age: 'refused' } };
+  const settings: RigOptions['settings'] = { plan: { historyMaxDays: 30 }, bounds: { age: 'rejected' } };
   using rig = await rigFor(bench, program, { everyMs: 10 * MINUTE_MS, historyMs: 9 * DAY_MS, settings });
   const { plan } = rig.simulator.settings;
   rig.simulator.faults = (_, { path }) => {

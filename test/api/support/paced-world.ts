@@ -48,7 +48,7 @@ export function createPacedWorld(options: WorldOptions) {
   const sent: Sent[] = [];
   const rejectedOthers = { asked: 0, rejected: 0 };
   const settings = {
-    quota: { window: windows, headers, refusals: 'free' as const },
+    quota: { window: windows, headers, rejections: 'free' as const },
     plan: { requestsPerMinute: plan.perMinute, requestsPerDay: plan.perDay },
   } as Pick<SimSettings, 'quota' | 'plan'>;
   const quota = createSimQuota(settings);

@@ -34,7 +34,7 @@ const ORIGIN_MS = 1_000_000_000;
 export function createService({ plan, window, headers, others }: ServiceOptions): Service {
   const perMinute = others * Math.min(plan.perMinute, plan.perDay / 1440);
   const settings = createSettings({
-    quota: { window, headers, refusals: 'free', foreign: { perMinute, everyMs: 15_000 } },
+    quota: { window, headers, rejections: 'free', foreign: { perMinute, everyMs: 15_000 } },
     plan: { requestsPerMinute: plan.perMinute, requestsPerDay: plan.perDay },
   });
   const quota = shareSimQuota(createSimQuota(settings), settings);

@@ -100,7 +100,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
     expect((NOW_MS - 10 * DAY_MS - fromMs) / DAY_MS).toBeLessThan(401);
   });
 
-  test.each(['refused', 'empty'] as const)(
+  test.each(['rejected', 'empty'] as const)(
     'ends where the plan hides older readings (%s): these are no part of all, and not reported as covered',
     async (age) => {
       using rig = await rigOf({ plan: { ...GO, historyMaxDays: 90 }, bounds: { age } });
@@ -113,7 +113,7 @@ describe.runIf(influxdAvailable())('--from all', () => {
         const oldest = coverageOf(rig, deviceId)[0]?.[0] ?? Number.POSITIVE_INFINITY;
         expect(oldest).toBeGreaterThan(NOW_MS - 90.1 * DAY_MS);
       }
-      expect(telemetryRequests(rig)).toBeLessThan(age === 'refused' ? 40 : 150);
+      expect(telemetryRequests(rig)).toBeLessThan(age === 'rejected' ? 40 : 150);
     },
   );
 

@@ -105,7 +105,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly the seed', () => {
     'no Date at all': { time: { date: 'absent' } },
     'readings that become visible up to a minute late': { lateness: { share: 0.3, maxMs: MINUTE_MS, devices: null } },
     'bounds only in whole seconds with Z': { bounds: { formats: 'utc-seconds' } },
-    'requests without before refused': { bounds: { refusedShapes: ['after'] } },
+    'requests without before refused': { bounds: { rejectedShapes: ['after'] } },
     'unknown members and missing fields': { surprises: { unknownMembers: 0.3, missingFields: 0.3 } },
     'windows of one day at most': { plan: { historyMaxDays: 1 } },
     'pages of seven': { plan: { maxDevicesPerPage: 7 } },

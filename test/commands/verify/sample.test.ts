@@ -55,7 +55,7 @@ describe.runIf(influxdAvailable())('a sample', () => {
     close();
   });
 
-  for (const age of ['empty', 'refused'] as const) {
+  for (const age of ['empty', 'rejected'] as const) {
     test(`where old windows are ${age}, reports nothing about readings that the plan hides, and all that it shows`, async () => {
       const world = (originMs: number) =>
         createWorld({
