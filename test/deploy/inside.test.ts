@@ -2,18 +2,30 @@
  * The parts of documented commands that run inside a container: the words behind `sh -c` or `--`, unchanged, in a root
  * with the volumes of the container.
  */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { documentedCommands } from '../support/documented-commands.ts';
 import { addPrograms, runInside } from '../support/own-root.ts';
-import { INSIDE as COMMANDS, commandsBy, TRIED } from '../support/tried-commands.ts';
+import { shell } from '../support/run-command.ts';
+import { INSIDE as COMMANDS, COMPOSE_SCRIPT, commandsBy, TRIED } from '../support/tried-commands.ts';
 
 /** The commands that start a shell or another program than Tidemark in a container or pod, each with that script. */
 const INSIDE = Object.keys(TRIED).flatMap((command): [string, string][] => {
   if (!/docker|kubectl/.test(command)) return [];
   const [, script] = /\bsh (?:tidemark )?-c '([^']+)'/.exec(command) ?? [];
-  const [, program] = / -- (cp .*)$| tidemark (rm .*)$/.exec(command)?.filter((each) => each !== undefined) ?? [];
+  const [, program] = / -- (cp .*)$/.exec(command) ?? [];
   const inner = script ?? program;
   return inner === undefined ? [] : [[command, inner]];
 });
@@ -27,7 +39,7 @@ describe.runIf(process.getuid?.() === 0)('a script in a container', () => {
   afterAll(() => rmSync(root, { recursive: true, force: true }));
 
   test('exists for each way to change the volume', () => {
-    expect(INSIDE).toHaveLength(8);
+    expect(INSIDE).toHaveLength(7);
   });
 
   const BEFORE = ['tidemark.db', 'tidemark.db-wal', 'tidemark.db.version-4', 'tidemark.lock'];
@@ -44,7 +56,6 @@ describe.runIf(process.getuid?.() === 0)('a script in a container', () => {
     const place = script.includes('/before-*/') ? join(data, MOVED) : data;
     mkdirSync(place, { recursive: true });
     for (const name of BEFORE) writeFileSync(join(place, name), name);
-    writeFileSync(join(data, 'copy.db'), '');
     writeFileSync(join(backups, '2026-11-22T0315.db'), 'the backup');
   };
 
@@ -58,7 +69,6 @@ describe.runIf(process.getuid?.() === 0)('a script in a container', () => {
     }
     if (script.includes('cp -p')) expect(now()).toBe('tidemark.db.version-4');
     if (script.startsWith('cp /backups')) expect(now()).toBe('the backup');
-    if (script.startsWith('rm ')) expect(readdirSync(data)).not.toContain('copy.db');
   };
 
   test.each(INSIDE)('%s', (command, script) => {
@@ -80,4 +90,45 @@ describe.runIf(process.getuid?.() === 0)('a script in a container', () => {
     expect(runInside(root, command)).toMatchObject({ status: 0, stderr: '' });
     expect(statSync(join(root, 'data')).uid).toBe(1000);
   });
+});
+
+/** Takes the place of docker: the folder SERVICE is the volume of a service. The backup of `tidemark-full` fails. */
+const DOCKER = `#!/bin/sh
+shift
+case "$1 $3 $4" in
+'ps  ') printf '%s\\n' grafana tidemark tidemark-full tidemark-office ;;
+"exec $3 tidemark") test "$3" != tidemark-full && echo "$3" > "$3$6" ;;
+"exec $3 rm") rm "$5" "$3$6" ;;
+"cp "*) cp "$(echo "$2" | tr -d :)" "$3" ;;
+esac
+`;
+
+test('the script for backups with Compose copies every workspace, and deletes old copies after a new one', async () => {
+  const cwd = mkdtempSync(join(tmpdir(), 'tidemark-backups-'));
+  try {
+    const names = ['tidemark', 'tidemark-full', 'tidemark-office'];
+    for (const name of names) {
+      mkdirSync(join(cwd, name, 'data'), { recursive: true });
+      mkdirSync(join(cwd, 'backups', name), { recursive: true });
+      for (const days of [1, 9]) {
+        const file = join(cwd, 'backups', name, `${days} days ago.db`);
+        writeFileSync(file, '');
+        utimesSync(file, Date.now() / 1000, Date.now() / 1000 - days * 86_400);
+      }
+    }
+    writeFileSync(join(cwd, 'docker'), DOCKER, { mode: 0o755 });
+    const [key] = commandsBy(COMPOSE_SCRIPT);
+    const script = documentedCommands().find((each) => each.key === key)?.text ?? '';
+    const day = new Date().toISOString().slice(0, 10);
+    const env = { PATH: `${cwd}:${process.env['PATH']}` };
+    expect(await shell(script, { cwd, env })).toMatchObject({ code: 0, stderr: '' });
+    const now = new Date().toISOString().slice(0, 10);
+    const copies = names.map((name) => readdirSync(join(cwd, 'backups', name)).map((each) => each.replace(now, day)));
+    const kept = ['1 days ago.db', `${day}.db`];
+    expect(copies.map((each) => each.toSorted())).toEqual([kept, ['1 days ago.db', '9 days ago.db'], kept]);
+    expect(names.filter((name) => existsSync(join(cwd, name, 'data', 'copy.db')))).toEqual([]);
+    expect(readFileSync(join(cwd, 'backups/tidemark-office', `${now}.db`), 'utf8')).toBe('tidemark-office\n');
+  } finally {
+    rmSync(cwd, { recursive: true });
+  }
 });

@@ -534,6 +534,20 @@ describe.runIf(AVAILABLE)('the chart', () => {
     }
   });
 
+  test('gives both files of rules the label by which an operator selects them', () => {
+    const label = 'prometheusRule.enabled=true,prometheusRule.labels.release=monitoring';
+    const args = ['template', 'tidemark', CHART, '--kube-version', '1.29.0', '-s', 'templates/monitoring.yaml'];
+    const { stdout } = runTool('helm', [...args, '--set', label]);
+    const labels = parsed(stdout).map(({ kind, metadata }) => [
+      kind,
+      (metadata['labels'] as Record<string, string>)['release'],
+    ]);
+    expect(labels).toEqual([
+      ['PrometheusRule', 'monitoring'],
+      ['PrometheusRule', 'monitoring'],
+    ]);
+  });
+
   test('renders the same as kustomize, where they overlap', () => {
     const values = `workspaces:
   home: { config: { TIDEMARK_API_URL: https://home.example.com/external/v1 } }

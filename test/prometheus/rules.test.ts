@@ -139,6 +139,20 @@ describe.runIf(prometheusAvailable())('promtool', () => {
     expect(['critical', 'warning', 'info', 'none'].map(routed)).toEqual(['owner', 'owner', 'nobody', 'nobody']);
   });
 
+  test('the route of docs/metrics.md, for an own Alertmanager, takes only alerts of Tidemark', () => {
+    const [, block = ''] = /```yaml\n(route:[\s\S]*?)```/.exec(readFileSync('docs/metrics.md', 'utf8')) ?? [];
+    const folder = mkdtempSync(join(tmpdir(), 'tidemark-route-'));
+    const file = join(folder, 'alertmanager.yml');
+    writeFileSync(file, block.replace('  # your receivers', '  - name: owner\n  - name: default'));
+    expect(amtool(['check-config', file])).toMatchObject({ code: 0, said: expect.stringContaining('3 receivers') });
+    const routed = (...labels: string[]) =>
+      amtool(['config', 'routes', 'test', `--config.file=${file}`, ...labels]).said.split('\n')[0];
+    expect(routed('alertname=TidemarkDown', 'severity=critical')).toBe('owner');
+    expect(routed('alertname=TidemarkWatchdog', 'severity=none')).toBe('nobody');
+    expect(routed('alertname=Other', 'severity=info')).toBe('default');
+    rmSync(folder, { recursive: true });
+  });
+
   test('one alert for many workspaces inhibits those of the single ones, and a cause inhibits its effects', async () => {
     const of = (alertname: string, name: string) => ({
       alertname,

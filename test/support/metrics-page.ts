@@ -45,7 +45,9 @@ The codes of \`/readyz\` ([what to do](troubleshooting.md#it-runs-but-is-unhealt
 The alert rules select the targets by the job \`tidemark\`: the scrape job must have this name. With another
 name, \`TidemarkDown\`, \`TidemarkTargetVanished\` and the three \`TidemarkMany…\` can never fire, and \`TidemarkAbsent\` fires although all is well. Give each target the label \`workspace\`: the summary of
 each alert begins with it. If the address of a target can change, also give it a fixed label \`instance\`, so that an alert does not end when
-the address changes; \`install.sh\`, the PodMonitor and the ServiceMonitor do so. \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
+the address changes; \`install.sh\`, the PodMonitor and the ServiceMonitor do so. **Give each workspace a name that no other machine or cluster of the same Prometheus uses**: the
+files of the targets and the alerts \`TidemarkTargetVanished\` and \`TidemarkManyDown\` identify a workspace by its name (and by the label \`namespace\`, if there is one), so one of two with
+the same name could disappear without an alert. \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
 account; this adds them to any query:
 
 \`\`\`promql
@@ -58,7 +60,7 @@ tidemark_ready * on (job, instance) group_left (workspace_id, workspace_name) ti
 | Kubernetes with the Prometheus operator | the PodMonitor of \`config/kubernetes/podmonitor\`, or the ServiceMonitor of the chart ([how](container.md#kubernetes)). They set \`job\`, \`workspace\`, and \`instance\` to NAMESPACE/WORKSPACE, so a pod that moves stays the same target |
 | Kubernetes without it | the first job below |
 | daemons that you start by hand | give each its own \`listen\` and \`data_dir\`; the second job below. In the directory \`tidemark\` beside your \`prometheus.yml\`, write a file \`NAME.yaml\` for each, with its address (\`listen\`) and a fixed \`instance\`: \`- {targets: ['127.0.0.1:9464'], labels: {workspace: NAME, instance: HOST/NAME}}\` |
-| systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus on another machine, first restrict the port by a firewall or set a password ([below](#a-password-with-systemd)). Then set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\`, run \`install.sh NAME\` again, and copy its file \`NAME.yaml\` into the directory \`tidemark\` beside the \`prometheus.yml\` of that machine. The address for all workspaces at once, after the passwords: \`sudo sed -i 's/^TIDEMARK_LISTEN=127.0.0.1:/TIDEMARK_LISTEN=0.0.0.0:/' /etc/tidemark/*/tidemark.env\`, then \`install.sh --all\` |
+| systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus on another machine, first restrict the port by a firewall or set a password ([below](#a-password-with-systemd)). Then set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\`, run \`install.sh NAME\` again, and copy its file \`NAME.yaml\` into the directory \`tidemark\` beside the \`prometheus.yml\` of that machine. The target in it is the host name of this machine: if Prometheus cannot resolve it, write the IP address in its place in the copy. The address for all workspaces at once, after the passwords: \`sudo sed -i 's/^TIDEMARK_LISTEN=127.0.0.1:/TIDEMARK_LISTEN=0.0.0.0:/' /etc/tidemark/*/tidemark.env\`, then \`install.sh --all\` |
 
 \`\`\`yaml
 scrape_configs:
@@ -70,6 +72,8 @@ scrape_configs:
         action: keep
       - source_labels: [__meta_kubernetes_pod_label_tidemark_workspace]
         target_label: workspace
+      - source_labels: [__meta_kubernetes_namespace]
+        target_label: namespace
       - source_labels: [__meta_kubernetes_namespace, __meta_kubernetes_pod_label_tidemark_workspace]
         separator: /
         target_label: instance
@@ -141,19 +145,23 @@ backfill of history does not cause it. The limit of this alert, \`tidemark_fresh
 **Many workspaces.** If one cause (such as a shared database) affects at least 5 workspaces and more than 20 % of all (of 40: at least 9), one of the three
 \`TidemarkMany…\` alerts fires, earlier than the alerts of the single workspaces. \`config/prometheus/alertmanager.yml\` then suppresses
 these. It also suppresses alerts that another alert of the same workspace explains, and sends one notification per alert for all
-workspaces. If you have your own Alertmanager, copy \`inhibit_rules\` and add this route before your others, with your own receivers
-(without it, \`TidemarkWatchdog\`, which always fires, and alerts of severity \`info\` would notify your default receiver):
+workspaces. If you have your own Alertmanager, copy \`inhibit_rules\` and add this route before your others, and the receiver \`nobody\`
+(without this route, \`TidemarkWatchdog\`, which always fires, and alerts of severity \`info\` would notify your default receiver):
 
 \`\`\`yaml
-routes:
-  - matchers: ['alertname =~ "Tidemark.*"']
-    receiver: owner     # your receiver
-    group_by: [alertname]
-    routes:
-      - matchers: ['severity =~ "none|info"']
-        receiver: nobody
+route:
+  receiver: default       # yours
+  routes:
+    - matchers: ['alertname =~ "Tidemark.*"']
+      receiver: owner     # yours, for Tidemark
+      group_by: [alertname]
+      routes:
+        - matchers: ['severity =~ "none|info"']
+          receiver: nobody
+    # your other routes
 receivers:
   - name: nobody
+  # your receivers
 \`\`\`
 
 **Does the alerting itself work?** \`TidemarkWatchdog\` always fires. Send it to a service that calls you when it stops arriving: \`alertmanager.yml\` has the

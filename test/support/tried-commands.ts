@@ -39,6 +39,7 @@ export const COMPOSE = {
   instead:
     "no Docker: Compose's own loader finds the services: test/deploy/compose.test.ts; a script: test/deploy/inside.test.ts",
 };
+export const COMPOSE_SCRIPT = { instead: 'no Docker: a script takes its place: test/deploy/inside.test.ts' };
 export const COMPOSE_PODMAN = {
   instead:
     'Docker Compose itself, with podman as its engine: test/image/roots.ts; its loader: test/deploy/compose.test.ts',
@@ -142,7 +143,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'docker compose restart prometheus alertmanager': COMPOSE,
   'docker compose restart tidemark': COMPOSE,
   'docker compose rm -sf tidemark-office': COMPOSE,
-  'docker compose run --rm --no-deps -T --entrypoint sh tidemark -c \'cd /data && dir=before-$(date +%s) && mkdir "$dir" && mv tidemark.* "$dir"/ && cat > tidemark.db && chmod 0600 tidemark.db\' < backups/2026-11-22.db': COMPOSE,
+  'docker compose run --rm --no-deps -T --entrypoint sh tidemark -c \'cd /data && dir=before-$(date +%s) && mkdir "$dir" && mv tidemark.* "$dir"/ && cat > tidemark.db && chmod 0600 tidemark.db\' < backups/tidemark/2026-11-22.db': COMPOSE,
   "docker compose run --rm --no-deps -T --entrypoint sh tidemark -c 'cd /data && mkdir newer && mv tidemark.db* tidemark.lock newer/ && cp -p newer/tidemark.db.version-4 tidemark.db'": COMPOSE,
   'docker compose stop tidemark': COMPOSE,
   'docker compose up': COMPOSE,
@@ -170,6 +171,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   "echo '  - office' >> config/kubernetes/workspaces/kustomization.yaml": MANIFESTS,
   'echo \'ARGS="-storageDataPath=/var/lib/victoria-metrics -retentionPeriod=100y -dedup.minScrapeInterval=1ms -httpListenAddr=127.0.0.1:8428"\' | sudo tee /etc/default/victoria-metrics': ROOTS,
   "echo 'TIDEMARK_API_URL=https://monitoring.example/external/v1' >> .env": SHELL,
+  'for each in $(docker compose ps --services | grep \'^tidemark\'); do mkdir -p "backups/$each" docker compose exec -T "$each" tidemark --backup /data/copy.db && docker compose cp "$each:/data/copy.db" "backups/$each/$(date -u +%F).db" && find "backups/$each" -name \'*.db\' -mtime +7 -delete docker compose exec -T "$each" rm -f /data/copy.db done': COMPOSE_SCRIPT,
   'for each in $(find /opt/tidemark/workspaces -type l ! -name \'*.before\' -printf \'%f\\n\'); do sudo install -m 0640 -g "tidemark-$each" password "/etc/tidemark/$each/tidemark_listen_password"; echo "TIDEMARK_LISTEN_PASSWORD_FILE=/etc/tidemark/$each/tidemark_listen_password" | sudo tee -a "/etc/tidemark/$each/tidemark.env" > /dev/null; done': MACHINE,
   'for each in $(find /opt/tidemark/workspaces -type l ! -name \'*.before\' -printf \'%f\\n\' | sort); do echo "== $each"; sudo tidemark-workspace "$each" --status | head -n 3; done': MACHINE,
   'for pod in $(kubectl -n tidemark get pods -l app.kubernetes.io/name=tidemark -o name); do kubectl -n tidemark exec -c backup "$pod" -- sh -c \'cat "$(ls -t /backups/*.db | head -n 1)"\' > "${pod#pod/}.db" done': KUSTOMIZE,
@@ -234,7 +236,6 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'ln -s /mnt/tidemark.db LINK': SHELL,
   'mkdir -p -m 0700 secrets': SHELL,
   'mkdir -p -m 0700 secrets && printf %s "$KEY" > secrets/tidemark_api_key && chmod 0644 secrets/tidemark_api_key': SHELL,
-  'mkdir -p backups && docker compose exec -T tidemark tidemark --backup /data/copy.db && docker compose cp tidemark:/data/copy.db "backups/$(date -u +%F).db"; docker compose exec -T tidemark rm -f /data/copy.db': COMPOSE,
   'mkdir -p fleet/base && cp -r tidemark/config/kubernetes/workspaces fleet/': MANIFESTS,
   'mkdir -p try && printf %s sim_0123456789abcdef0123456789abcdef > try/key && chmod 600 try/key': FIRST_STEPS,
   'mkdir newer && mv tidemark.db* tidemark.lock newer/': MACHINE,
