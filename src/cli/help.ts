@@ -20,8 +20,9 @@ Flags:
   --log-level LEVEL    error, warn, info or debug; overrides log.level
   -h, -v               the same as --help and --version
 
-Configuration: a YAML file, see config/tidemark.example.yaml, and for every key
-an environment variable, which overrides it: TIDEMARK_API_URL for api.url.
+Configuration: a YAML file, see config/tidemark.example.yaml. Every key except
+destinations also has an environment variable, which overrides it:
+TIDEMARK_API_URL for api.url.
 
 Exit codes:
   0   done

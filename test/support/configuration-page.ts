@@ -1,7 +1,8 @@
 /**
  * `docs/configuration.md`, made from the schema: what is written there cannot differ from what the program does.
  */
-import { fileForm, keyEntries, variableOf } from '../../src/config/schema.ts';
+import { fileForm, type Key, keyEntries, variableOf } from '../../src/config/schema.ts';
+import { InvalidText } from '../../src/config/values.ts';
 
 const HEAD = `# Configuration of Tidemark: YAML keys, environment variables, secrets
 
@@ -50,16 +51,22 @@ sync:
 - **A pattern that matches nothing** is logged after the start, because it is probably a typo.
 `;
 
-/** Where there is a key that does not act. */
 /** The page as it has to stand in \`docs\`. */
 export function configurationPage(): string {
   const rows = keyEntries().flatMap(([path, key]) => {
     const fallback = key.default === null ? '' : `\`${key.default}\``;
     const variable = key.kind === 'sections' ? '' : `\`${variableOf(path)}\``;
-    const row = `| \`${path}\` | ${variable} | ${fallback} | ${key.description} |`;
+    const row = `| \`${path}\` | ${variable} | ${fallback} | ${key.description}${boundsOf(key)} |`;
     if (key.kind !== 'secret') return [row];
     const file = fileForm(path);
     return [row, `| \`${file}\` | \`${variableOf(file)}\` | | A file that holds it. |`];
   });
   return `${HEAD}${rows.join('\n')}\n${FILTERS}`;
+}
+
+/** The bounds of a duration, a size or a count, from the message about a value that is none. */
+function boundsOf(key: Key): string {
+  const refused = key.kind === 'value' ? key.parse('none', 0) : null;
+  const [bounds] = (refused instanceof InvalidText && /(?<=number |\), )from \w+ to \w+$/.exec(refused.reason)) || [];
+  return bounds === undefined ? '' : ` Allowed: ${bounds}.`;
 }

@@ -5,7 +5,7 @@ import { fileForm, type Key, keyEntries } from '../../src/config/schema.ts';
 
 const HEAD = `# Tidemark's configuration: copy this to config/tidemark.yaml and fill it in.
 #
-# Every key can also be given as an environment variable, which overrides it: api.url is TIDEMARK_API_URL, and so on.
+# Every key except destinations also has an environment variable, which overrides it: TIDEMARK_API_URL for api.url.
 # Times take a unit (s, m, h, d, w). A commented-out line shows a default, or an example where it is marked as one.
 `;
 

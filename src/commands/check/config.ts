@@ -86,7 +86,10 @@ export function configLines(
   const where = file === null ? 'no file, only environment variables' : file;
   if (mistakes.length === 0) notes.ok('values', `${where}: all values are valid`);
   if (environment['NODE_TLS_REJECT_UNAUTHORIZED'] === '0') noteUncheckedTls(notes);
-  if (config === null) return notes.lines;
+  if (config === null) {
+    notes.skip('other checks', 'not run (state, API, databases, status page): correct the configuration first');
+    return notes.lines;
+  }
   const places = secretSourcesOf(config);
   const { password, passwordFile } = config.statusPage;
   const page = { secretKey: 'listen_password', hasSecret: password !== null, file: passwordFile };

@@ -79,6 +79,7 @@ describe('configuration', () => {
     const { code, stdout } = await stage.run([], { env: { TIDEMARK_ARCHIVE_RETENTION: 'ever' } });
     expect(code).toBe(78);
     expect(stdout).toMatch(/^Configuration\n {2}FAIL {2}archive\.retention /);
+    expect(stdout).toMatch(/\n {2}- {5}other checks {8}not run \(state, API, databases, status page\):\s+correct the/);
     expect(stdout).not.toContain('State');
     expect(existsSync(stage.dataDir)).toBe(false);
   });
