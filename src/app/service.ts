@@ -70,6 +70,7 @@ export async function runService(options: ServiceOptions, signal: AbortSignal): 
     options.onServed(page.url);
     const progress = createFirstFill({
       ...sync,
+      ready: afterScan(sync, sync.ready),
       observe: sync.context.observe,
       clock: realClock,
       statusPage: page.url,
@@ -144,10 +145,11 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
   const { scrub, logger } = options.terminal;
   const { report, deliverers, fleet, heartbeats } = sync;
   const health = (): HealthReport => healthOf(heartbeats.loops());
-  const ready = afterScan(sync, (): ReadyReport => {
+  const scrubbedReady = (): ReadyReport => {
     const now = sync.ready();
     return { ...now, reasons: now.reasons.map(scrub) };
-  });
+  };
+  const ready = afterScan(sync, scrubbedReady);
   const overview = afterScan(sync, sync.overview);
   if (perDevice) fleet.setListed(MOST_DEVICE_SERIES);
   const metrics = createMetrics({
@@ -171,7 +173,10 @@ async function servePage(options: ServiceOptions, facts: PageFacts): Promise<Sta
     status: snapshots.report,
     page: pageOnDemand({ overview: snapshots.overview, facts, links: linksOf(statusPage) }),
     health,
-    ready,
+    ready: async () => {
+      await fleet.requestAndWait();
+      return scrubbedReady();
+    },
     metrics,
     onError: (message) => logger.write({ type: 'status-page-failed', message }),
   });

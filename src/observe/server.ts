@@ -37,7 +37,7 @@ export interface StatusServerOptions {
   /** Returns the pages and their files; `null` for any other address. */
   readonly page: (path: string, params: URLSearchParams) => Promise<Served | null>;
   readonly health: () => HealthReport;
-  readonly ready: () => ReadyReport;
+  readonly ready: () => Promise<ReadyReport>;
   readonly metrics: { readonly text: () => Promise<string>; readonly contentType: string };
   /** Called with the error if a response could not be made. The client does not get the error's text. */
   readonly onError: (message: string) => void;
@@ -253,8 +253,8 @@ async function answerSafely(serving: Serving, request: IncomingMessage, isGone: 
   const { options, makePage, makeMetrics } = serving;
   try {
     const url = request.url ?? '';
-    const atOnce = findRejection(request, options) ?? healthAt(url, options);
-    if (atOnce !== null) return encodeAnswer(atOnce);
+    const unqueued = await (findRejection(request, options) ?? healthAt(url, options));
+    if (unqueued !== null) return encodeAnswer(unqueued);
     const make = splitAt(url, '?')[0] === '/metrics' ? makeMetrics : makePage;
     const client = { key: sharedKey(url), isGone };
     return (await make(client, async () => await answerTo(url, options))) ?? encodeAnswer(BUSY);
@@ -302,7 +302,7 @@ function sharedKey(url: string): string | null {
 const BY_ANY_NAME: ReadonlySet<string> = new Set(['/healthz', '/metrics']);
 
 /** Why a request is rejected; `null` if it is not. */
-function findRejection(request: IncomingMessage, options: StatusServerOptions): Served | null {
+function findRejection(request: IncomingMessage, options: StatusServerOptions): Served | Promise<Served> | null {
   const { method, url = '', headers, headersDistinct } = request;
   if (method !== 'GET' && method !== 'HEAD') return servedJson(405, { error: 'Only GET and HEAD are allowed.' });
   if ((headersDistinct['host']?.length ?? 0) > 1)
@@ -327,8 +327,8 @@ function splitAt(text: string, sign: string): readonly [string, string] {
   return index < 0 ? [text, ''] : [text.slice(0, index), text.slice(index + 1)];
 }
 
-/** The two health checks, which cost almost nothing and never wait; `null` for all other paths. */
-function healthAt(url: string, { health, ready }: StatusServerOptions): Served | null {
+/** The two health checks, which cost almost nothing and never wait for a page; `null` for all other paths. */
+function healthAt(url: string, { health, ready }: StatusServerOptions): Served | Promise<Served> | null {
   const [path] = splitAt(url, '?');
   if (path === '/healthz') {
     const report = health();
@@ -342,8 +342,11 @@ function healthAt(url: string, { health, ready }: StatusServerOptions): Served |
  *
  * @param shown the part of the report that the client gets
  */
-function readyAnswer({ ready }: Pick<StatusServerOptions, 'ready'>, shown: (report: ReadyReport) => object): Served {
-  const report = ready();
+async function readyAnswer(
+  { ready }: Pick<StatusServerOptions, 'ready'>,
+  shown: (report: ReadyReport) => object,
+): Promise<Served> {
+  const report = await ready();
   return servedJson(report.ready ? 200 : 503, shown(report));
 }
 

@@ -4,11 +4,12 @@
  *
  * The cost of a scan is bounded. A scan that takes a few milliseconds is made when a caller requests it. A longer one
  * is made in the background: the coverage of all devices is read at once, which is cheapest, and evaluated in slices of
- * a few milliseconds with rests between them, so that no scrape and no request waits for it. It takes a twentieth of a
- * processor at most, and almost nothing while no caller needs it; callers get the result of the last complete scan.
+ * a few milliseconds with rests between them, so that no scrape and no page waits for it; `/readyz` does, for a
+ * second at most. It takes a twentieth of a processor at most, and almost nothing while no caller needs it; callers get
+ * the result of the last complete scan.
  */
 
-import { createWakeUp, repeat, type WakeUp } from '../core/async.ts';
+import { createWakeUp, NEVER_ABORTED, repeat, type WakeUp } from '../core/async.ts';
 import { gapsIn } from '../core/coverage.ts';
 import { emptyByListing, LIVE_LAG_SECONDS } from '../core/device-coverage.ts';
 import type { DeviceFigures, FleetFigures } from '../core/figures.ts';
@@ -59,6 +60,8 @@ export interface FleetScanner {
    * longer one is made in the background.
    */
   request(): void;
+  /** Requests the same, and waits for the longer scan if the newest snapshot is too old; for a second at most. */
+  requestAndWait(): Promise<void>;
   /** Returns the newest snapshot, the same object until the next one; `null` until the first scan is complete. */
   latest(): FleetSnapshot | null;
   /** The age of the newest snapshot, in ms; 0 while there is none. */
@@ -80,6 +83,9 @@ const REST_MS = { first: 20, later: 76 };
 const BETWEEN = { times: 20, leastMs: SECOND_MS, mostMs: 15 * SECOND_MS };
 /** The longest pause while no caller requests the snapshot, or while each caller can scan at once. */
 const UNREQUESTED_MS = 30 * SECOND_MS;
+
+/** A caller that waits accepts a snapshot of this age, and waits no longer than this for a newer one. */
+const WAIT = { acceptsMs: SECOND_MS, mostMs: SECOND_MS };
 
 /** A scan that is made in pieces, so that other work gets its turn in between. */
 interface Scan {
@@ -106,6 +112,9 @@ interface ScannerState {
   listed: number;
   /** Ends the pause of the background scans when a caller that cannot scan at once requests the snapshot. */
   readonly wakeUp: WakeUp;
+  /** Whether the background scans run, and the callers that wait for the next one. */
+  isRunning: boolean;
+  readonly waiting: Set<WakeUp>;
 }
 
 /** Creates a scanner that has not scanned yet. */
@@ -119,11 +128,14 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
     isLong: false,
     listed: 0,
     wakeUp: createWakeUp(beatingClock(clock, parts.pulse)),
+    isRunning: false,
+    waiting: new Set(),
   };
   return {
-    request: () => {
-      scanAtOnce(state);
-      if (state.isLong) state.wakeUp.notify();
+    request: () => requestScan(state),
+    requestAndWait: async () => {
+      requestScan(state);
+      await waitForScan(state);
     },
     latest: () => state.snapshot,
     ageMs: () => (state.snapshot === null ? 0 : clock.monoMs() - state.snapshotMs),
@@ -132,7 +144,13 @@ export function createFleetScanner(parts: FleetScannerParts): FleetScanner {
     },
     run: async (signal) => {
       const clockWithPulse = beatingClock(clock, parts.pulse);
-      return await repeat(clockWithPulse, (stop) => scanSlowly(state, clockWithPulse, stop), signal);
+      state.isRunning = true;
+      try {
+        return await repeat(clockWithPulse, (stop) => scanSlowly(state, clockWithPulse, stop), signal);
+      } finally {
+        state.isRunning = false;
+        endWaits(state);
+      }
     },
   };
 }
@@ -170,7 +188,26 @@ function continueScan(state: ScannerState, scan: Scan, mostMs: number): boolean 
   if (scan.at < scan.devices.length) return false;
   state.snapshot = { ...snapshotOf(scan.tally), listing: scan.listing };
   state.snapshotMs = scan.beganMs;
+  endWaits(state);
   return true;
+}
+
+function requestScan(state: ScannerState): void {
+  scanAtOnce(state);
+  if (state.isLong) state.wakeUp.notify();
+}
+
+async function waitForScan({ parts, isLong, isRunning, snapshotMs, waiting }: ScannerState): Promise<void> {
+  const { clock } = parts.context;
+  if (!isLong || !isRunning || clock.monoMs() - snapshotMs <= WAIT.acceptsMs) return;
+  const scanned = createWakeUp(clock);
+  waiting.add(scanned);
+  await scanned.wait(WAIT.mostMs, NEVER_ABORTED);
+  waiting.delete(scanned);
+}
+
+function endWaits({ waiting }: ScannerState): void {
+  for (const scanned of waiting) scanned.notify();
 }
 
 function scanAtOnce(state: ScannerState): void {
@@ -199,8 +236,10 @@ async function scanSlowly(state: ScannerState, clockWithPulse: Clock, signal: Ab
   while (!continueScan(state, scan, SLICE_MS));
   state.isLong = scan.workedMs > QUICK.mostMs;
   const pauseMs = Math.min(BETWEEN.mostMs, Math.max(BETWEEN.leastMs, BETWEEN.times * scan.workedMs));
-  await state.wakeUp.wait(Math.max(0, UNREQUESTED_MS - pauseMs), signal);
-  return pauseMs;
+  // The pause comes first: a request after it begins the next scan at once.
+  await clockWithPulse.sleep(pauseMs, signal);
+  await state.wakeUp.wait(UNREQUESTED_MS - pauseMs, signal);
+  return 0;
 }
 
 /** Figures that grow device by device. */

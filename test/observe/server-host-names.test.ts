@@ -55,7 +55,7 @@ async function serve(options: Partial<StatusServerOptions>): Promise<{ readonly 
     status: () => ({}) as never,
     page: async () => await Promise.resolve({ status: 200, type: 'text/html', body: '<p>Cellar' }),
     health: () => ({ healthy: true, ...NOTHING }),
-    ready: () => ({ ready: true, ...NOTHING }),
+    ready: async () => ({ ready: true, ...NOTHING }),
     metrics: { text: async () => await Promise.resolve(''), contentType: 'text/plain' },
     onError: () => undefined,
     ...options,
@@ -71,7 +71,7 @@ describe('a server with a password', () => {
 
   test('answers the probe of an orchestrator with the status alone, and with reasons to clients with the password', async () => {
     const why = { reasons: ['destination Cellar: 401'], codes: ['destination_blocked'], names: ['Cellar'] } as const;
-    const url = await serve({ password: () => new Secret('pass:wörd'), ready: () => ({ ready: false, ...why }) });
+    const url = await serve({ password: () => new Secret('pass:wörd'), ready: async () => ({ ready: false, ...why }) });
     expect(await ask(url, '/readyz', {})).toMatchObject({ status: 503, body: '{"ready":false}\n' });
     expect(JSON.parse((await ask(url, '/readyz', basic('x:pass:wörd'))).body)).toEqual({ ready: false, ...why });
     const well = await serve({ password: () => new Secret('pass:wörd') });

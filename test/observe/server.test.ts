@@ -136,7 +136,7 @@ async function serve(options: Partial<StatusServerOptions> = {}): Promise<Status
     status: () => REPORT,
     page: async () => await Promise.resolve(null),
     health: () => ({ healthy: true, reasons: [], codes: [] }),
-    ready: () => ({ ready: true, reasons: [], codes: [], names: [] }),
+    ready: async () => ({ ready: true, reasons: [], codes: [], names: [] }),
     metrics: {
       text: async () => await Promise.resolve('tidemark_ready 1\n'),
       contentType: 'text/plain; version=0.0.4',
@@ -257,7 +257,7 @@ describe('the served answers', () => {
     ['/readyz', READY],
   ])('%s is 200 while all is well and 503 with reasons and their codes while not', async (path, bad) => {
     expect(await ask(await serve(), path)).toMatchObject({ status: 200 });
-    const troubled = await serve({ health: () => HEALTH, ready: () => READY });
+    const troubled = await serve({ health: () => HEALTH, ready: async () => READY });
     const { status, body } = await ask(troubled, path);
     expect([status, JSON.parse(body)]).toEqual([503, bad]);
   });

@@ -55,7 +55,7 @@ export async function servePage(shown: Partial<Shown> = {}, port = 0): Promise<S
     status: () => REPORT,
     page: createStatusPage({ overview: () => now.standing, facts: current, links: shown.links ?? [] }),
     health: () => now.standing.health,
-    ready: () => now.standing.ready,
+    ready: async () => now.standing.ready,
     metrics: { text: async () => await Promise.resolve(''), contentType: 'text/plain' },
     onError: (message) => errors.push(message),
   });

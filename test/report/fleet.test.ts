@@ -14,6 +14,7 @@ import {
   type FleetScannerParts,
   type FleetSnapshot,
 } from '../../src/report/fleet.ts';
+import { createVirtualClock } from '../support/virtual-clock.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21);
 const NS = 1_000_000n;
@@ -47,6 +48,7 @@ function lookAt(
   exclude: readonly string[] = [],
   longestMs = Infinity,
   staleMs = 0,
+  virtual: ReturnType<typeof createVirtualClock> | null = null,
 ) {
   const time = { ms: 0, slept: 0, longest: 0, since: 0 };
   const devices = specs.map(
@@ -82,8 +84,9 @@ function lookAt(
       },
       clock: {
         nowMs: () => NOW_MS,
-        monoMs: () => time.ms,
+        monoMs: () => time.ms + (virtual?.monoMs() ?? 0),
         sleep: (ms: number, signal: AbortSignal) => {
+          if (virtual !== null) return virtual.sleep(ms, signal);
           if (ms > longestMs)
             return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
           time.ms += ms;
@@ -285,5 +288,50 @@ describe('its cost', () => {
       return time.ms > 600_000;
     });
     expect(time.ms - time.slept).toBeLessThan(25);
+  });
+});
+
+describe('a caller that waits', () => {
+  /** Forty devices whose scan takes this long, and how old the figures are after a caller has waited at these times. */
+  async function agesAfterWaits(scanMs: number, timesMs: readonly number[]): Promise<number[]> {
+    const clock = createVirtualClock(NOW_MS);
+    const specs = Array.from({ length: 40 }, (_, index) => ({ id: `d${index}`, heldToAgoMs: 61_000 }));
+    const { look } = lookAt(specs, scanMs / 40, [], Infinity, 0, clock);
+    const stop = new AbortController();
+    const running = look.run(stop.signal).catch(() => {});
+    const ages: number[] = [];
+    for (const atMs of timesMs) {
+      await clock.sleep(atMs - clock.monoMs());
+      await look.requestAndWait();
+      expect(clock.monoMs() - atMs).toBeLessThanOrEqual(1000);
+      ages.push(look.ageMs());
+    }
+    stop.abort(new Error('over'));
+    await running;
+    return ages;
+  }
+
+  test('gets new figures where a scan takes too long to be made at once, even if there was no request for long', async () => {
+    for (const age of await agesAfterWaits(20, [15_000, 16_500, 45_000])) expect(age).toBeLessThan(1000);
+  });
+
+  test('gets the last ones after a second where a scan takes longer', async () => {
+    const [first = 0, second = 0] = await agesAfterWaits(400, [29_000, 35_000]);
+    expect(first).toBeGreaterThan(10_000);
+    expect(second).toBeLessThan(10_000);
+  });
+
+  test('waits for nothing before the scans begin', async () => {
+    const clock = createVirtualClock(NOW_MS);
+    const { look } = lookAt(
+      ['a', 'b'].map((id) => ({ id, heldToAgoMs: 61_000 })),
+      100,
+      [],
+      Infinity,
+      0,
+      clock,
+    );
+    await look.requestAndWait();
+    expect([look.latest(), clock.monoMs()]).toEqual([null, 0]);
   });
 });

@@ -66,8 +66,8 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     edits: [
       {
         file: 'observe/server.ts',
-        find: 'const atOnce = findRejection(request, options) ?? healthAt(url, options);',
-        replace: 'const atOnce = findRejection(request, options);',
+        find: 'const unqueued = await (findRejection(request, options) ?? healthAt(url, options));',
+        replace: 'const unqueued = await findRejection(request, options);',
       },
       {
         file: 'observe/server.ts',

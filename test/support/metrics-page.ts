@@ -29,7 +29,7 @@ recording rules and alert rules with unit tests. This page is generated from the
 | address | answers |
 | --- | --- |
 | \`/healthz\` | 200 while all loops of the daemon make progress; 503 with \`reasons\` and the code \`loop_stalled\` if the heartbeat of one is overdue by a minute. Only problems that a restart repairs count: waiting for quota, an outage of the API or a database and a full disk are healthy |
-| \`/readyz\` | 200 once the last 24 hours of every device are synced, and while nothing prevents the sync (older history may still be missing); else 503 with three lists in the same order: \`reasons\` for people, \`codes\` for programs (below), and \`names\` (the stream or destination concerned, or \`null\`). Waiting for quota alone is ready |
+| \`/readyz\` | 200 once the last 24 hours of every device are synced, and while nothing prevents the sync (older history may still be missing); else 503 with three lists in the same order: \`reasons\` for people, \`codes\` for programs (below), and \`names\` (the stream or destination concerned, or \`null\`). Waiting for quota alone is ready. A request waits for a new scan of the devices, for a second at most |
 | \`tidemark --health\` | requests \`/healthz\` from the daemon on this machine, at the configured \`listen\`: exit code 0 or 1. For the health check of a container; needs no key and no curl |
 
 The codes of \`/readyz\` ([what to do](troubleshooting.md#it-runs-but-is-unhealthy-or-not-ready)):

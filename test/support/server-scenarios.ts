@@ -29,7 +29,7 @@ async function serve({ serveStatus }: Borders, options: Partial<StatusServerOpti
     status: () => ({}) as never,
     page: async () => await Promise.resolve(PAGE),
     health: () => ({ healthy: true, ...NOTHING }),
-    ready: () => ({ ready: true, ...NOTHING }),
+    ready: async () => ({ ready: true, ...NOTHING }),
     metrics: { text: async () => await Promise.resolve('tidemark_ready 1\n'), contentType: 'text/plain' },
     onError: () => undefined,
     ...options,
