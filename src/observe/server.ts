@@ -255,6 +255,8 @@ async function answerSafely(serving: Serving, request: IncomingMessage, isGone: 
     const url = request.url ?? '';
     const unqueued = await (findRejection(request, options) ?? healthAt(url, options));
     if (unqueued !== null) return encodeAnswer(unqueued);
+    // The files of the page cost nothing. A page without its style would be of no use while the server is busy.
+    if (url.startsWith('/assets/')) return encodeAnswer(await answerTo(url, options));
     const make = splitAt(url, '?')[0] === '/metrics' ? makeMetrics : makePage;
     const client = { key: sharedKey(url), isGone };
     return (await make(client, async () => await answerTo(url, options))) ?? encodeAnswer(BUSY);

@@ -215,7 +215,7 @@ export const burstsThatLeave: BorderScenario = async (borders) => {
 };
 
 /**
- * Ten pages are requested while none is finished, and health and metrics meanwhile. Nobody gives up waiting until eight
+ * Ten pages are requested while none is finished, and health, metrics and a file of the page meanwhile. Nobody gives up waiting until eight
  * pages have begun, however slow the machine is, and from then on everybody does at once.
  */
 export const ninthPage: BorderScenario = async (borders) => {
@@ -228,7 +228,8 @@ export const ninthPage: BorderScenario = async (borders) => {
       sleep: async (ms, signal) =>
         await Promise.race([PATIENT.sleep(ms, signal), ...(ms < 1000 ? [] : [waited.promise])]),
     },
-    page: async () => {
+    page: async (path) => {
+      if (path.startsWith('/assets/')) return PAGE;
       begun += 1;
       await held.promise;
       return PAGE;
@@ -241,14 +242,14 @@ export const ninthPage: BorderScenario = async (borders) => {
     () => begun,
   );
   waited.resolve();
-  const paths = ['/healthz', '/readyz', '/metrics'];
+  const paths = ['/healthz', '/readyz', '/metrics', '/assets/page.css'];
   const meanwhile = await Promise.all(paths.map(async (path) => (await ask(stage.target, path)).status));
   await until(() => statusesOf(clients).length >= 2);
   const refused = statusesOf(clients);
   held.resolve();
   await until(() => statusesOf(clients).length >= 10);
   return [
-    ...unless('health and metrics meanwhile', meanwhile, [200, 200, 200]),
+    ...unless('health, metrics and files meanwhile', meanwhile, [200, 200, 200, 200]),
     ...unless('refused', refused, ['503', '503']),
     ...unless('begun', begun, 8),
     ...unless('answered', statusesOf(clients).filter((status) => status === '200').length, 8),
