@@ -263,18 +263,19 @@ const CONTROLS_FROM = 50;
 /** Creates control lines without any accepted line. */
 export function createControlLines(): ControlLines {
   const byKind = new Map<string, string>();
-  let newest: string | null = null;
+  let newest: { readonly line: string; readonly at: EpochNs } | null = null;
   return {
     latestLike: (line) => byKind.get(kindOf(line)) ?? null,
     latestUnlike: (line) => otherKind(byKind, line),
-    newest: () => newest,
+    newest: () => newest?.line ?? null,
     remember: (accepted) => {
       for (const line of accepted) {
         const kind = kindOf(line);
         // Deleted first, so that the map keeps the kinds in the order of their last acceptance.
         byKind.delete(kind);
         byKind.set(kind, line);
-        if (newest === null || timeOf(line) > timeOf(newest)) newest = line;
+        const at = timeOf(line);
+        if (newest === null || at > newest.at) newest = { line, at };
       }
     },
   };

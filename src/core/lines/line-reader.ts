@@ -61,10 +61,17 @@ export function seriesOf(line: string): string {
 
 /**
  * The measurement and field keys of a line of ours, as one text. A database accepts or rejects lines with the same text
- * together, because it stores the type of a field per measurement.
+ * together, because it stores the type of a field per measurement. Tags and time are not parsed, because this is called
+ * for many lines of each batch.
+ *
+ * @throws Error where the text cannot be such a line.
  */
 export function kindOf(line: string): string {
-  const { measurement, fields } = readLine(line);
+  const seriesEnd = endOfSeries(line);
+  const comma = line.indexOf(',');
+  const measurement = line.slice(0, comma === -1 || comma > seriesEnd ? seriesEnd : comma);
+  const fields = readFields(line, seriesEnd + 1, line.lastIndexOf(' '));
+  if (fields.length === 0) throw notOurs(line);
   return `${measurement} ${fields.map(([key]) => key).join(',')}`;
 }
 
