@@ -175,6 +175,11 @@ export function isLoopback(url: string): boolean {
   return URL.canParse(url) && LOOPBACK.test(new URL(url).hostname);
 }
 
+/** Whether an address has a port of VictoriaMetrics: of a single node, or of the vminsert of a cluster. */
+export function isVictoriaPort(url: string): boolean {
+  return URL.canParse(url) && ['8428', '8480'].includes(new URL(url).port);
+}
+
 const LOOPBACK = /^(?:localhost|.*\.localhost|127(?:\.\d+){3}|\[::1\])$/;
 
 /** Whether a secret is too short to be searched for in every text. */

@@ -15,6 +15,7 @@ import {
   GUESSABLE_SECRET,
   InvalidText,
   isShort,
+  isVictoriaPort,
   type ParseAt,
   SHORT_TOKEN,
   secretText,
@@ -28,7 +29,7 @@ import { SECOND_MS } from '../../core/time.ts';
 import { settingNames } from '../../influx/answers.ts';
 import { dedupAdvice, missingAdvice } from '../../influx/facts.ts';
 import { probeDestination, requestKind } from '../../influx/probe.ts';
-import { type InitDatabase, isVictoriaPort } from './workspace.ts';
+import type { InitDatabase } from './workspace.ts';
 
 /** The command line of one `--init`, with its dialogue and the secrets that were typed. */
 export interface Init {

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { InitTarget } from '../../cli/command.ts';
 import { yaml } from '../../config/sources.ts';
-import { isLoopback } from '../../config/values.ts';
+import { isLoopback, isVictoriaPort } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
 import { PAGE_PORT } from '../../core/page-facts.ts';
@@ -354,11 +354,6 @@ function databaseOfBase(folder: string, bucket: string): Omit<InitDatabase, 'tok
   return isVictoria
     ? { url, org: '', bucket: '', kind: 'victoriametrics' }
     : { url, org: '', bucket: bucket || inBase('TIDEMARK_INFLUX_BUCKET'), kind: null };
-}
-
-/** Whether an address has a port of VictoriaMetrics: of a single node, or of the vminsert of a cluster. */
-export function isVictoriaPort(url: string): boolean {
-  return URL.canParse(url) && ['8428', '8480'].includes(new URL(url).port);
 }
 
 function baseOf(folder: string): Pick<SettingFile, 'file' | 'text'> {
