@@ -208,6 +208,10 @@ export type ForgetCommand = { readonly mode: 'forget'; readonly device: string }
 export const INIT_TARGETS = ['compose', 'systemd', 'kubernetes'] as const;
 export type InitTarget = (typeof INIT_TARGETS)[number];
 
+/** The names of the settings that `init` sets or leaves out, as keys and as variables. All others are the user's. */
+export const OF_INIT =
+  /(?:^(?:api|influx|sync)\.|TIDEMARK_(?:API|INFLUX|SYNC)_)(?:url|key|org|bucket|kind|token|history)(?:_file)?$/i;
+
 /** The answers that are given by flags; `null` for an answer that is prompted for. A file of `-` is standard input. */
 export interface InitCommand {
   readonly mode: 'init';

@@ -9,6 +9,7 @@ import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { LineCounter, Pair, YAMLError } from 'yaml';
 import { codeOf } from '../core/faults.ts';
+import { isRecord } from '../core/json.ts';
 import { isGuessable, SECRET_MARK } from '../core/secret.ts';
 import { nearest, plainText } from '../core/text.ts';
 
@@ -404,4 +405,20 @@ export function mistakesOf({
     what: without(texts)(what),
     ...(remedy === undefined ? {} : { remedy: named(remedy) }),
   }));
+}
+
+/** The names of the settings in a YAML text, without their values; an item of a list by its text before `=`. */
+export function settingsIn(text: string): Set<string> {
+  const document = yaml().parseDocument(text, { schema: 'failsafe' });
+  return new Set(document.errors.length > 0 ? [] : namesBelow(document.toJS(), ''));
+}
+
+function namesBelow(value: unknown, path: string): string[] {
+  if (Array.isArray(value)) {
+    return value.flatMap((item) =>
+      typeof item === 'string' ? `${path} ${plainText(item.replace(/=[\s\S]*/, ''), 60)}` : namesBelow(item, path),
+    );
+  }
+  if (!isRecord(value)) return path === '' ? [] : [path];
+  return Object.entries(value).flatMap(([key, each]) => namesBelow(each, path === '' ? key : `${path}.${key}`));
 }

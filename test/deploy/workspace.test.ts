@@ -198,10 +198,20 @@ describe('for Compose', () => {
     expect((await init(folder, '--workspace', 'office', '--history', '9d', '--overwrite')).code).toBe(0);
     expect(read(file)).toBe(before.replace('"30d"', '"9d"'));
     expect(read(folder, '.env').match(/office/g)).toHaveLength(1);
+    expect(shown).not.toContain('Warning');
     // Another port is written into this file.
     writeFileSync(file, read(file).replace(/127\.0\.0\.1:\d+:/, '127.0.0.1:9477:'));
     expect((await init(folder, '--workspace', 'office', '--overwrite')).code).toBe(0);
     expect(read(file)).toContain('"127.0.0.1:9477:9464"');
+    expect(shown).not.toContain('Warning');
+    // A setting of its own is named, without its value, and stays in a copy.
+    const own = read(file).replace('    secrets: [', '      TIDEMARK_LISTEN_PASSWORD: hunter2hunter2\n    secrets: [');
+    writeFileSync(file, own);
+    expect((await init(folder, '--workspace', 'office', '--overwrite')).code).toBe(0);
+    expect(shown).toContain(
+      `Warning: ${file} no longer has these settings: services.tidemark-office.environment.TIDEMARK_LISTEN_PASSWORD. Copy those that you need from ${file}.before, which is the earlier file.\n`,
+    );
+    expect([shown.includes('hunter2'), read(`${file}.before`)]).toEqual([false, own]);
   });
 });
 
@@ -400,7 +410,7 @@ describe('for Kubernetes', () => {
     const isAsked = async (...flags: readonly string[]): Promise<boolean> => {
       const { code, text } = await init(folder, ...OFFICE, '--overwrite', ...flags);
       expect(code, shown).toBe(0);
-      const words = `. write the token of the database into ${file} (empty: no token), or run init again with --influx-token-file FILE --overwrite. InfluxDB 2 and 3 require one.\nStart it: `;
+      const words = `. write the token of the database into ${file} (empty: no token). InfluxDB 2 and 3 require one.\nStart it: `;
       expect(text.includes('write the token')).toBe(text.includes(words));
       return text.includes(words);
     };
@@ -445,6 +455,36 @@ describe('for Kubernetes', () => {
     expect(kind()).toBe('');
     expect((await add('http://127.0.0.1:1', '--influx-bucket', 'b', '--influx-kind', 'influxdb')).code).toBe(0);
     expect(kind()).toBe('influxdb');
+  });
+
+  test('what was added to the file of a workspace stays, and what cannot stay is named', async () => {
+    const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
+    const file = join(folder, 'office', 'kustomization.yaml');
+    const given = [...OFFICE, '--influx-url', 'http://db.invalid:8086', '--influx-bucket'];
+    expect((await init(folder, ...given, 'my telemetry', '--history', '9d')).code).toBe(0);
+    const images = 'images: [{ name: registry.example/tidemark, newTag: 2.0.0 }]\n';
+    const password = '      - TIDEMARK_LISTEN_PASSWORD_FILE=/run/secrets/tidemark/tidemark_listen_password\n';
+    const changed = read(file)
+      .replace('secretGenerator:', `${password}      - HTTPS_PROXY=http://u:hunter2@proxy:3128\nsecretGenerator:`)
+      .replace(/$/, `      - tidemark_listen_password\n${images}`);
+    writeFileSync(file, changed);
+    expect((await init(folder, ...given, 'other', '--overwrite')).code).toBe(0);
+    expect(shown).not.toContain('no longer has');
+    const answers = [
+      ['      - "TIDEMARK_INFLUX_BUCKET=my telemetry"\n', '      - TIDEMARK_INFLUX_BUCKET=other\n'],
+      ['      - TIDEMARK_SYNC_HISTORY=9d\n', ''],
+    ] as const;
+    expect(read(file)).toBe(answers.reduce((text, [before, after]) => text.replace(before, after), changed));
+    // The file of another workspace, or one in another form.
+    const other = read(file).replace('namePrefix: office-', 'namePrefix: home-');
+    writeFileSync(file, other);
+    expect((await init(folder, ...given, 'other', '--overwrite')).code).toBe(0);
+    expect(read(file)).toMatch(/^namePrefix: office-$/m);
+    expect(read(file)).toContain(`${password}      - HTTPS_PROXY=`);
+    expect(shown).toContain(
+      `Warning: ${file} no longer has these settings: secretGenerator.files tidemark_listen_password, images.name, images.newTag. Copy those that you need from ${file}.before, which is the earlier file.\n`,
+    );
+    expect([shown.includes('hunter2'), read(`${file}.before`)]).toEqual([false, other]);
   });
 
   test('a token that the database refuses is no matter of where the daemon runs: nothing is written', async () => {
@@ -561,6 +601,34 @@ describe('for systemd', () => {
       'TIDEMARK_LISTEN=127.0.0.1:9470',
     ]);
   });
+});
+
+test('for systemd, other settings stay, and the password of the page with its address', async () => {
+  const folder = checkout();
+  const file = join(folder, 'office', 'tidemark.env');
+  const given = ['--workspace', 'office', '--for', 'systemd'];
+  expect((await init(folder, ...given, '--listen', '0.0.0.0:9470')).code).toBe(0);
+  const own = [
+    'TIDEMARK_LISTEN=0.0.0.0:9470',
+    'TIDEMARK_LISTEN_PASSWORD_FILE=/etc/tidemark/office/tidemark_listen_password',
+    'HTTPS_PROXY=http://proxy.example:3128',
+    'TIDEMARK_INFLUX_CA_FILE=/etc/tidemark/ca.pem',
+    'TIDEMARK_SYNC_EXCLUDE=a,\\',
+    '  b',
+    'TIDEMARK_ARCHIVE_MAX_SIZE=1GiB',
+  ];
+  const answers = ['TIDEMARK_API_KEY=tmk_old_4242', 'TIDEMARK_INFLUX_ORG=old', 'TIDEMARK_INFLUX_TOKEN=old:token'];
+  writeFileSync(file, [...read(file).split('\n').slice(0, 3), ...answers, ...own].join('\n'));
+  const lines = (): string[] => read(file).split('\n').slice(5);
+  expect(await init(folder, ...given, '--history', '7d', '--overwrite')).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('sudo systemctl restart tidemark@office'),
+  });
+  expect(lines()).toEqual([...own, '']);
+  expect(read(file)).toContain('TIDEMARK_SYNC_HISTORY=7d\n');
+  expect(read(file)).not.toMatch(/old/);
+  expect((await init(folder, ...given, '--listen', '127.0.0.1:9470', '--overwrite')).code).toBe(0);
+  expect(lines().sort()).toEqual(['TIDEMARK_LISTEN=127.0.0.1:9470', ...own.slice(1), ''].sort());
 });
 
 test.each(['compose', 'systemd', 'kubernetes'] as const)(

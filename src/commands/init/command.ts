@@ -9,6 +9,7 @@
  */
 import {
   closeSync,
+  copyFileSync,
   existsSync,
   fchmodSync,
   fchownSync,
@@ -27,8 +28,8 @@ import { CONNECT_WITHIN_MS, probeConnection, proxyVariable } from '../../api/rea
 import { realClock } from '../../app/real-clock.ts';
 import { createPrompter, openTerminalOutput, type ProcessPorts } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
-import type { InitCommand } from '../../cli/command.ts';
-import { DEFAULT_FILE } from '../../config/sources.ts';
+import { type InitCommand, OF_INIT } from '../../cli/command.ts';
+import { DEFAULT_FILE, settingsIn } from '../../config/sources.ts';
 import { apiUrl, history, InvalidText, listen as pageAddress } from '../../config/values.ts';
 import { type Advice, ApiFault, codeOf, type RequestError, rejectionAdvice, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
@@ -87,7 +88,6 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const api = await promptApi(init);
   const database = await promptDatabase(init, api);
   const wanted = await promptHistory(init, { key: api.key, database });
-  const keyFile = api.key.file ?? keyPath;
   const token = database?.token ?? null;
   const tokenFile = token === null ? null : (token.file ?? tokenPath);
   const written = [
@@ -95,19 +95,21 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
     ...(token !== null && token.file === null ? [{ path: tokenPath, text: `${token.text}\n` }] : []),
     {
       path: file,
+      isYaml: true,
       text: configText({
         apiUrl: api.url,
-        keyFile,
+        keyFile: api.key.file ?? keyPath,
         database: database === null ? null : { ...database, tokenFile },
         history: wanted,
         listen: page,
+        password: /^listen_password(?:_file)?:.*$/m.exec(readable(file))?.[0] ?? null,
         dataDir: command.dataDir === null ? null : resolve(command.dataDir),
       }),
     },
   ];
   const secretPaths = written.flatMap(({ path, text }) => (path === file || readable(path) === text ? [] : [path]));
   await requireNew(init, secretPaths);
-  writeFiles(written);
+  writeFiles(init, written);
   const option = command.configFile === null ? '' : ` --config ${shellText(file)}`;
   ports.print(
     `${written.map(({ path }) => `Wrote ${path}\n`).join('')}\nCheck it:  ${commandLine(`--check${option}`)}\nStart it:  ${commandLine(option.trim())}\n`,
@@ -128,10 +130,8 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   const filesOf = (answers: Omit<NewWorkspace, 'name' | 'target' | 'folder'>): WorkspaceFiles =>
     workspaceFiles({ name, target, folder, ...answers });
   const none = { apiUrl: 'x', key: '', database: null, token: '', isTried: false, history: 'x', listen: null };
-  await requireNew(
-    init,
-    filesOf(none).own.map(({ path }) => path),
-  );
+  const paths = filesOf(none).own.map(({ path }) => path);
+  await requireNew(init, paths);
   const page = await obtainListen(init);
   const api = await promptApi(init);
   // Compose uses the database of compose.yaml. The database of a cluster cannot be reached from everywhere.
@@ -145,7 +145,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
     history: await promptHistory(init, { key: api.key, database }, target === 'kubernetes'),
     listen: page,
   });
-  writeFiles([...files.own, ...files.shared]);
+  writeFiles(init, [...files.own, ...files.shared]);
   const written = files.own.map(({ path }) => `Wrote ${path}\n`);
   const changed = files.shared.map(({ path }) => `Changed ${path}\n`);
   for (const advice of keyWarnings({ name, target, folder, key: api.key.text })) printWarning(init, advice);
@@ -294,11 +294,6 @@ async function promptHistory(init: Init, { key, database }: Tried, isOfBase = fa
   return text;
 }
 
-/** The existing files whose contents would be lost. */
-function existingFiles(paths: readonly string[]): string[] {
-  return paths.filter((path) => existsSync(path) && !isUnfilled(path));
-}
-
 /** The variables that config/tidemark.env.example sets, as install.sh writes it for a workspace. */
 const EXAMPLE: readonly string[] = [
   'TIDEMARK_API_URL=https://api.example.com/external/v1',
@@ -330,7 +325,7 @@ function isUnfilled(path: string): boolean {
  * @throws UserError (exit 1) if they may not
  */
 async function requireNew({ command, prompter }: Init, paths: readonly string[]): Promise<void> {
-  const existing = existingFiles(paths);
+  const existing = paths.filter((path) => existsSync(path) && !isUnfilled(path));
   if (existing.length === 0 || command.overwrite) return;
   const found = `Already there: ${existing.map((path) => plainText(path, 200)).join(', ')}`;
   if (!prompter.isTerminal) {
@@ -368,69 +363,72 @@ interface InitConfig {
   readonly history: string;
   /** `null` leaves the key out, so that the default applies. */
   readonly listen: string | null;
+  /** The line for the password of the page in the file that is replaced. */
+  readonly password: string | null;
   /** `null` leaves the key out, so that the default applies. */
   readonly dataDir: string | null;
 }
 
 /** The text of the configuration file, as YAML. */
-function configText({ apiUrl, keyFile, database, history, listen, dataDir }: InitConfig): string {
-  const line = (key: string, value: string | null): string =>
-    value === null || value === '' ? '' : `  ${key}: ${JSON.stringify(value)}\n`;
+function configText({ apiUrl, keyFile, database, history, listen, password, dataDir }: InitConfig): string {
+  const line = (key: string, value: string | null, indent = '  '): string =>
+    value === null || value === '' ? '' : `${indent}${key}: ${JSON.stringify(value)}\n`;
   const api = `api:\n${line('url', apiUrl)}${line('key_file', keyFile)}`;
   const influx =
     database === null
       ? ''
-      : [
-          'influx:\n',
-          line('url', database.url),
-          line('token_file', database.tokenFile),
-          line('org', database.org),
-          line('bucket', database.bucket),
-          line('kind', database.kind),
-        ].join('');
-  const own = (key: string, value: string | null): string =>
-    value === null ? '' : `${key}: ${JSON.stringify(value)}\n`;
-  return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${own('listen', listen)}${own('data_dir', dataDir)}`;
+      : `influx:\n${line('url', database.url)}${line('token_file', database.tokenFile)}${line('org', database.org)}${line('bucket', database.bucket)}${line('kind', database.kind)}`;
+  const page = `${line('listen', listen, '')}${password === null ? '' : `${password}\n`}`;
+  return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${page}${line('data_dir', dataDir, '')}`;
 }
 
 /**
- * Writes all files.
+ * Writes all files, and prints which settings of replaced files the new ones do not have.
  *
  * @throws UserError (exit 1) if one cannot be written; it names the file
  */
-function writeFiles(files: readonly NewFile[]): void {
-  for (const { path, text, mode = 0o600, keepsOwner = false } of files) {
-    const part = `${path}.part`;
+function writeFiles(init: Init, files: readonly NewFile[]): void {
+  for (const file of files) {
     try {
-      const before = keepsOwner && existsSync(path) ? statSync(path) : null;
-      makeParents(dirname(path));
-      rmSync(part, { force: true });
-      const file = openSync(part, 'wx', 0o600);
-      try {
-        writeFileSync(file, text);
-        // By the open file: in a directory of another user the name may lead elsewhere by now.
-        if (before !== null) fchownSync(file, before.uid, before.gid);
-        // The umask of this process would remove the rights of others. No secret becomes readable for everyone.
-        fchmodSync(file, before === null ? mode : before.mode & 0o770);
-      } finally {
-        closeSync(file);
-      }
-      renameSync(part, path);
+      printWarning(init, keepReplaced(file));
+      writeOne(file);
     } catch (error) {
       if (!(error instanceof Error && 'code' in error)) throw error;
-      throw new UserError(
-        `${path}: this file cannot be written (${codeOf(error)})`,
-        'Give another path with --config.',
-        1,
-      );
+      const what = `${file.path}: this file cannot be written (${codeOf(error)})`;
+      throw new UserError(what, 'Give another path with --config.', 1);
     }
   }
 }
 
-function makeParents(directory: string): void {
-  if (existsSync(directory)) return;
-  makeParents(dirname(directory));
-  mkdirSync(directory, { mode: 0o700 });
+function writeOne({ path, text, mode = 0o600, keepsOwner = false }: NewFile): void {
+  const part = `${path}.part`;
+  const before = keepsOwner && existsSync(path) ? statSync(path) : null;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  rmSync(part, { force: true });
+  const file = openSync(part, 'wx', 0o600);
+  try {
+    writeFileSync(file, text);
+    // By the open file: in a directory of another user the name may lead elsewhere by now.
+    if (before !== null) fchownSync(file, before.uid, before.gid);
+    // The umask of this process would remove the rights of others. No secret becomes readable for everyone.
+    fchmodSync(file, before === null ? mode : before.mode & 0o770);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(part, path);
+}
+
+/** Keeps a copy of a file that has other settings than those of `init`, unless the new text has them too. */
+function keepReplaced({ path, text, isYaml = false }: NewFile): Advice | null {
+  if (!isYaml) return null;
+  const kept = settingsIn(text);
+  const lost = [...settingsIn(readable(path))].filter((name) => !kept.has(name) && !OF_INIT.test(name));
+  if (lost.length === 0) return null;
+  copyFileSync(path, `${path}.before`);
+  return {
+    what: `${path} no longer has these settings: ${plainText(lost.join(', '), 1000)}`,
+    remedy: `Copy those that you need from ${path}.before, which is the earlier file.`,
+  };
 }
 
 /** The warnings about other workspaces with the same key, if their files can be read. */

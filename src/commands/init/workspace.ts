@@ -4,7 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { InitTarget } from '../../cli/command.ts';
+import { type InitTarget, OF_INIT } from '../../cli/command.ts';
 import { yaml } from '../../config/sources.ts';
 import { isLoopback, isVictoriaPort } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
@@ -19,12 +19,12 @@ export interface NewFile {
   readonly mode?: number;
   /** Whether a file that is replaced keeps its owner, group and their rights, because the daemon's user reads it. */
   readonly keepsOwner?: boolean;
+  /** Whether it has settings in YAML: other settings in a file that it replaces are reported. */
+  readonly isYaml?: boolean;
 }
 
 /** The names of the files of secrets, the same for every target. */
-export const KEY_FILE = 'tidemark_api_key';
-/** The same for the token of the database. */
-export const TOKEN_FILE = 'tidemark_influx_token';
+export const [KEY_FILE, TOKEN_FILE] = ['tidemark_api_key', 'tidemark_influx_token'] as const;
 
 /** The section `influx` that `--init` writes. */
 export interface InitDatabase {
@@ -82,14 +82,8 @@ export const WORKSPACE_FOLDERS: Readonly<Record<InitTarget, string>> = {
  * @throws UserError (exit 1) if the folder is not one of such workspaces, (exit 2) if a value cannot be written there
  */
 export function workspaceFiles(workspace: NewWorkspace): WorkspaceFiles {
-  return COMPOSERS[workspace.target](workspace);
+  return { compose: composeFiles, systemd: systemdFiles, kubernetes: kubernetesFiles }[workspace.target](workspace);
 }
-
-const COMPOSERS: Readonly<Record<InitTarget, (workspace: NewWorkspace) => WorkspaceFiles>> = {
-  compose: composeFiles,
-  systemd: systemdFiles,
-  kubernetes: kubernetesFiles,
-};
 
 /** A service in addition to the one in compose.yaml, with the same database, and a target for Prometheus. */
 function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): WorkspaceFiles {
@@ -128,10 +122,15 @@ secrets:
   const target = `# Prometheus reads this file whenever it changes; no restart is needed.\n- targets: ['tidemark-${name}:${PAGE_PORT}']\n  labels: {workspace: ${yamlName(name)}}\n`;
   return {
     own: [
-      { path: join(folder, own), text: service, mode: 0o644 },
+      { path: join(folder, own), text: service, mode: 0o644, isYaml: true },
       // The user of the container reads it; the directory protects it on this machine.
       { path: join(folder, 'secrets', name, KEY_FILE), text: `${key}\n`, mode: 0o644 },
-      { path: join(folder, 'config', 'prometheus', 'workspaces', `${name}.yaml`), text: target, mode: 0o644 },
+      {
+        path: join(folder, 'config', 'prometheus', 'workspaces', `${name}.yaml`),
+        text: target,
+        mode: 0o644,
+        isYaml: true,
+      },
     ],
     shared: [withComposeFile(folder, own)],
     start: 'docker compose up -d',
@@ -168,10 +167,12 @@ function systemdFiles(workspace: NewWorkspace): WorkspaceFiles {
     TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}`,
   };
   const lines = Object.entries(variables).map(([variable, value]) => `${variable}=${plainValue(variable, value)}\n`);
-  const installed = LISTEN.exec(readIfThere(file))?.[0];
-  const page = listen === null ? installed : `TIDEMARK_LISTEN=${listen}`;
-  if (page !== undefined) lines.push(`${page}\n`);
-  const isInstalled = page !== undefined && page === installed;
+  const before = readIfThere(file);
+  // A line may go on after a backslash.
+  lines.push(...ownLines(before, /^[^\S\n]*(\w+)=(?:.*\\\n)*.*\n?/gm, listen === null ? [] : ['TIDEMARK_LISTEN']));
+  if (listen !== null) lines.push(`TIDEMARK_LISTEN=${listen}\n`);
+  const installed = LISTEN.exec(before)?.[0];
+  const isInstalled = installed !== undefined && (listen === null || installed === `TIDEMARK_LISTEN=${listen}`);
   return {
     own: [
       { path: file, text: `# Written by tidemark init. No quotes.\n${lines.join('')}`, keepsOwner: true },
@@ -204,17 +205,16 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
   const ofBase = databaseOfBase(folder, database?.bucket ?? '');
   const own = join(folder, name);
   const file = join(own, 'kustomization.yaml');
-  const text = kustomization(name, {
-    ...(isOfBase ? {} : NO_DATABASE),
-    ...workspaceVariables(workspace),
-  });
+  const variables = { ...(isOfBase ? {} : NO_DATABASE), ...workspaceVariables(workspace) };
+  const text = withAdditions(readIfThere(file), kustomization(name, variables));
   const before = read(list);
   const entry = `  - ${yamlName(name)}`;
-  const isListed = before.split('\n').includes(entry);
-  const after = isListed ? before : before.replace(/^resources:\n(?: {2}.*\n)*/m, (all) => `${all}${entry}\n`);
+  const after = before.split('\n').includes(entry)
+    ? before
+    : before.replace(/^resources:\n(?: {2}.*\n)*/m, (all) => `${all}${entry}\n`);
   return {
     own: [
-      { path: file, text, mode: 0o644 },
+      { path: file, text, mode: 0o644, isYaml: true },
       { path: join(own, KEY_FILE), text: key },
       { path: join(own, TOKEN_FILE), text: token ?? '' },
     ],
@@ -262,6 +262,26 @@ ${literals.join('')}secretGenerator:
 `;
 }
 
+/** The list of variables in the file of a workspace. */
+const LITERALS = /(?<=- name: tidemark\n {4}behavior: merge\n {4}literals:\n)(?: {6}\S.*\n)+(?! {6})/;
+
+/** The new text with what was added to the earlier one, if that is the file of the same workspace. */
+function withAdditions(before: string, text: string): string {
+  const variables = LITERALS.exec(text)?.[0] ?? '';
+  const own = ownLines(LITERALS.exec(before)?.[0] ?? '', /^ {6}- ["']?(\w+)=.*\n/gm).join('');
+  const frame = text.replace(variables, '').split('\n');
+  const lines = before.split('\n');
+  const isSame = LITERALS.test(before) && frame.every((line) => lines.includes(line));
+  return (isSame ? before : text).replace(LITERALS, () => `${variables}${own}`);
+}
+
+/** The lines of variables of the user, without those of these names. The pattern finds a line and its name. */
+function ownLines(text: string, pattern: RegExp, others: readonly string[] = []): string[] {
+  return [...text.matchAll(pattern)].flatMap(([line, name = '']) =>
+    OF_INIT.test(name) || others.includes(name) ? [] : [line.replace(/\n?$/, '\n')],
+  );
+}
+
 /** A file that sets a variable of the pods. */
 interface SettingFile {
   readonly variable: string;
@@ -284,16 +304,11 @@ function podSteps(folder: string, settings: readonly SettingFile[]): string[] {
   });
 }
 
-/** The network policy of the pods. */
-interface Policy {
-  /** Whether the pods may connect to this port. */
-  readonly lets: (port: number) => boolean;
-  /** The instruction for adding a port to the policy. */
-  readonly remedy: string;
-}
-
-/** The policy in the base of this list. If the list has its own base: the policy of this checkout with its patches. */
-function policyOf(folder: string): Policy | null {
+/**
+ * The policy in the base of this list: whether it lets a port out, and how to add one. If the list has its own base:
+ * the policy of this checkout with its patches.
+ */
+function policyOf(folder: string): { readonly lets: (port: number) => boolean; readonly remedy: string } | null {
   const base = join(folder, '..', 'base');
   const own = join(base, 'networkpolicy.yaml');
   if (existsSync(own)) {
@@ -338,11 +353,7 @@ function isLetOut(policy: string, port: number): boolean {
 function databaseText(database: NewWorkspace['database']): string {
   if (database === null) return 'none; readings are stored only in the archive';
   const { url, kind, bucket } = database;
-  return [
-    url,
-    ...(kind === null ? [] : [DESTINATION_NAMES[kind]]),
-    ...(bucket === '' ? [] : [`bucket ${bucket}`]),
-  ].join(', ');
+  return `${url}${kind === null ? '' : `, ${DESTINATION_NAMES[kind]}`}${bucket === '' ? '' : `, bucket ${bucket}`}`;
 }
 
 /** The database of the base, as far as its file shows it, with the bucket of the workspace if it has one. */
@@ -364,9 +375,7 @@ function baseOf(folder: string): Pick<SettingFile, 'file' | 'text'> {
 /** The step for a database that may require a token, if none is given. */
 function tokenStep(file: string, { kind }: Pick<InitDatabase, 'kind'>): string[] {
   if (kind === 'victoriametrics') return [];
-  return [
-    `write the token of the database into ${file} (empty: no token), or run init again with --influx-token-file FILE --overwrite. InfluxDB 2 and 3 require one.`,
-  ];
+  return [`write the token of the database into ${file} (empty: no token). InfluxDB 2 and 3 require one.`];
 }
 
 /** The step for the other workspaces in the list that have no key, because with them the list cannot be applied. */
@@ -380,12 +389,7 @@ function keyStep(folder: string, list: string, name: string): string[] {
 }
 
 /** The database of the base, unset. */
-const NO_DATABASE = {
-  TIDEMARK_INFLUX_URL: '',
-  TIDEMARK_INFLUX_ORG: '',
-  TIDEMARK_INFLUX_BUCKET: '',
-  TIDEMARK_INFLUX_KIND: '',
-};
+const NO_DATABASE = Object.fromEntries(['URL', 'ORG', 'BUCKET', 'KIND'].map((key) => [`TIDEMARK_INFLUX_${key}`, '']));
 
 /** The variables of a workspace that have a value. */
 function workspaceVariables({ apiUrl, database, history }: NewWorkspace): Record<string, string> {

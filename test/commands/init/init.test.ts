@@ -363,6 +363,31 @@ describe('by flags', () => {
     expect([readFileSync(config, 'utf8').includes('mine'), modeOf(config)]).toEqual([false, 0o600]);
   });
 
+  test('names the settings that a replaced file had and the new one has not, and keeps the password of the page', async () => {
+    const directory = place();
+    const config = join(directory, 'conf', 't.yaml');
+    const env = { TIDEMARK_API_KEY: KEY };
+    const given = ['--api-url', api.url, '--overwrite'];
+    expect((await init(directory, given, { env })).code).toBe(0);
+    const own = 'listen: 127.0.0.1:9470\nlisten_password_file: page\narchive: { max_size: 1GiB, retention: 90d }\n';
+    const before = `${readFileSync(config, 'utf8')}${own}influx: { url: "http://db:8086", bucket: b, timeout: 5s }\n`;
+    writeFileSync(config, before.replace('api:\n', 'api:\n  share: 0.5\n'));
+    const { code, stderr } = await init(directory, [...given, '--listen', '0.0.0.0:0'], { env });
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining(
+        `Warning: ${config} no longer has these settings: api.share, archive.max_size, archive.retention, influx.timeout. Copy those that you need from ${config}.before, which is the earlier file.\n`,
+      ),
+    ]);
+    expect(readFileSync(config, 'utf8')).toContain('\nlisten: "0.0.0.0:0"\nlisten_password_file: page\n');
+    expect([modeOf(`${config}.before`), readFileSync(`${config}.before`, 'utf8').includes(own)]).toEqual([0o600, true]);
+    expect((await init(directory, given, { env })).stderr).toContain('no longer has these settings: listen. ');
+    const [copied] = /^listen: .*\n/m.exec(readFileSync(`${config}.before`, 'utf8')) ?? [];
+    writeFileSync(join(directory, 'page'), 'a-long-password-4242', { mode: 0o600 });
+    writeFileSync(config, `${copied}${readFileSync(config, 'utf8').replace('page', join(directory, 'page'))}`);
+    expect((await runHere(['--check', '--config', config], {})).stdout).toMatch(/listen +0\.0\.0\.0:0/);
+  });
+
   test('a secret that is there is no obstacle where the key comes from another file', async () => {
     const directory = place();
     mkdirSync(join(directory, 'conf', 'secrets'), { recursive: true });
