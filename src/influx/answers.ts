@@ -150,7 +150,7 @@ function readRejection(
     };
   }
   if (status === 201) return { kind: 'blocked', message, hint: URL_HINT(settings) };
-  const hint = server.influxdb ? REQUEST_HINTS.find(([pattern]) => pattern.test(ownMessage))?.[1] : undefined;
+  const hint = requestHint(server, ownMessage);
   if (hint !== undefined) return { kind: 'blocked', message, hint: hint(settings) };
   return { kind: 'later', message, waitMs: null, status, unknown: { status, message: withoutIds(shown) } };
 }
@@ -166,12 +166,25 @@ export const FULL_HINT: Hint = (influx) =>
 export const NAME_HINT: Hint = (influx) =>
   `${influx.bucket}: this InfluxDB does not allow this name; correct ${influx.bucket}`;
 
-/** Messages about the complete request that only a change of the configuration can fix. */
+/** Messages of an InfluxDB about the complete request. */
 const REQUEST_HINTS: readonly (readonly [RegExp, Hint])[] = [
   [/provide either orgid or org\b|organization (?:name|id)\b/i, ORG_HINT],
   [/exceed limit of \d+ databases/i, FULL_HINT],
   [/namespace name|database name .*invalid/i, NAME_HINT],
 ];
+
+/** The words of VictoriaMetrics for a path that it does not have, or of a cluster for one without a tenant. */
+const NO_PATH = /^(?:unsupported path requested|auth error: cannot parse accountID)\b/;
+
+/** The advice for an address with a path that VictoriaMetrics does not have. */
+const PATH_HINT: Hint = (influx) =>
+  `${influx.url}: VictoriaMetrics has no such path; the address is http://host:8428, of a cluster http://vminsert:8480/insert/0/influx`;
+
+/** The advice for a message about the complete request that only a change of the configuration can fix. */
+function requestHint({ text, influxdb }: ServerMessage, ownMessage: string): Hint | undefined {
+  if (!influxdb) return NO_PATH.test(text) ? PATH_HINT : undefined;
+  return REQUEST_HINTS.find(([pattern]) => pattern.test(ownMessage))?.[1];
+}
 
 /**
  * Reads the answer of an InfluxDB that is too old: it has no path for this request, and names its version.
@@ -215,9 +228,12 @@ interface ServerMessage {
   readonly influxdb: boolean;
 }
 
+/** How VictoriaMetrics begins a message: with the request, whose port differs each time. */
+const REQUEST = /^remoteAddr: "[^;]*; requestURI: \S*; /;
+
 function readBody(body: string): ServerMessage {
   const text = body.trim();
-  if (!text.startsWith('{')) return { text: withoutMarkup(text), influxdb: false };
+  if (!text.startsWith('{')) return { text: withoutMarkup(text).replace(REQUEST, ''), influxdb: false };
   const json = parseJson(text);
   if (json !== null) return readError(json) ?? { text, influxdb: false };
   // A body that was too long to read completely: InfluxDB 1 quotes every line that it could not parse.

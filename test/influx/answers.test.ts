@@ -252,6 +252,22 @@ describe('problems that a person has to fix', () => {
     expect(read(400, v1('database is required')).kind).toBe('later');
   });
 
+  test.each([
+    ['unsupported path requested: "/foo/api/v2/write"', '/foo'],
+    ['auth error: cannot parse accountID from "api": strconv.Atoi: parsing "api": invalid syntax', '/insert'],
+  ])('a path that VictoriaMetrics does not have blocks and names the address: %s', (words, path) => {
+    const body = (port: number): string =>
+      `remoteAddr: "127.0.0.1:${port}"; requestURI: ${path}/api/v2/write?precision=ms; ${words}\n`;
+    const answer = read(400, body(1));
+    expect(answer).toEqual({
+      kind: 'blocked',
+      message: `HTTP 400: ${words}`,
+      hint: 'influx.url: VictoriaMetrics has no such path; the address is http://host:8428, of a cluster http://vminsert:8480/insert/0/influx',
+    });
+    expect(read(400, body(2)), 'whatever the port of the request').toEqual(answer);
+    expect(read(400, v1(`unable to parse '${words}'`)).kind, 'words of a line').toBe('rejected');
+  });
+
   test('413 leads to smaller requests', () => {
     expect(read(413, '{"error":"Request Entity Too Large"}')).toEqual({
       kind: 'too-large',

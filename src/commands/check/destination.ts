@@ -138,7 +138,9 @@ function destinationLines(to: CheckedDestination, facts: DestinationFacts): Chec
   const notes = createNotes('destination', to.name);
   noteKind(notes, to, facts);
   noteWrite(notes, to, facts);
-  if (facts.kind === 'victoriametrics') noteDedup(notes, facts.dedupMs);
+  // A server that rejects the address or the token reports nothing.
+  const isSilent = facts.write.kind === 'blocked' && facts.dedupMs === null;
+  if (facts.kind === 'victoriametrics' && !isSilent) noteDedup(notes, facts.dedupMs);
   if (facts.kind === 'influxdb') noteBucketId(notes, to);
   if (facts.write.kind === 'accepted' && !facts.isMissing) {
     noteRetention(notes, to, facts);

@@ -119,13 +119,13 @@ describe.runIf(influxdAvailable())('InfluxDB', () => {
   test('at an address that refuses an empty write, and a point for a reason that nothing explains', async () => {
     await using stage = await openStage();
     try {
-      proxy.setFaults(() => ({ kind: 'answer', status: 400, body: 'unsupported path requested' }));
+      proxy.setFaults(() => ({ kind: 'answer', status: 400, body: 'no reason given' }));
       const unclear = await destination(stage, env());
       expect(line(unclear, 'write')).toMatchObject({ status: 'warn', remedy: expect.stringMatching(/--write-probe/) });
       const refused = await destination(stage, env(), ['--write-probe']);
       expect(line(refused, 'write')).toMatchObject({
         status: 'fail',
-        message: expect.stringMatching(/^the database rejects a point .*unsupported path requested/),
+        message: expect.stringMatching(/^the database rejects a point .*no reason given/),
         remedy: 'Check that influx.url is the base address of the database, and check its log.',
       });
     } finally {
@@ -354,6 +354,27 @@ describe.runIf(victoriaAvailable())('VictoriaMetrics', () => {
     const { report } = await reported(flags, { TIDEMARK_INFLUX_TOKEN: 'CANARYuser:CANARYother' });
     expect(bad(report)).toContain('fail write');
     expect(line(report, 'write').remedy).toMatch(/influx\.token/);
+  });
+
+  test('a path that it does not have: the address without it', async () => {
+    await using victoria = await startVictoria();
+    await using stage = await openStage();
+    const env = { TIDEMARK_INFLUX_URL: `${victoria.url}/foo`, TIDEMARK_INFLUX_KIND: 'victoriametrics' };
+    for (const args of [[], ['--write-probe']]) {
+      const report = await destination(stage, env, args);
+      expect([bad(report), report.exit_code]).toEqual([['fail write'], 1]);
+      expect(line(report, 'write')).toMatchObject({
+        message: 'HTTP 400: unsupported path requested: "/foo/api/v2/write"',
+        remedy: expect.stringMatching(
+          /^influx\.url: VictoriaMetrics has no such path; the address is http:\/\/host:8428, /,
+        ),
+      });
+    }
+    const auto = { ...env, TIDEMARK_INFLUX_KIND: 'auto', TIDEMARK_INFLUX_BUCKET: 'x' };
+    expect(line(await destination(stage, auto), 'write').remedy).toMatch(
+      /^influx\.url: VictoriaMetrics has no such path/,
+    );
+    expect(bad(await destination(stage, { ...env, TIDEMARK_INFLUX_URL: victoria.url }))).toEqual([]);
   });
 
   test('a proxy that hides its flags: a warning that names the setting', async () => {

@@ -626,6 +626,26 @@ describe('on a terminal', () => {
     expect(stderr.split('Token, or user:password')).toHaveLength(2);
   });
 
+  test('gets the prompt again for an address with a path that VictoriaMetrics does not have', async () => {
+    const victoria = createServer(({ url = '' }, response) => {
+      const isThere = url.startsWith('/api/v2/write');
+      response.writeHead(isThere ? 204 : 400, { 'x-server-hostname': 'vm' });
+      response.end(
+        isThere ? undefined : `remoteAddr: "[::1]:5"; requestURI: ${url}; unsupported path requested: "${url}"`,
+      );
+    });
+    await new Promise<void>((resolve) => void victoria.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void victoria.close());
+    const database = `http://127.0.0.1:${(victoria.address() as AddressInfo).port}`;
+    const answers = [api.url, KEY, `${database}/foo`, '', database, '', '7d'];
+    const { code, stderr } = await init(place(), [], { answers });
+    expect(code, stderr).toBe(0);
+    expect(stderr).toMatch(
+      /The address: VictoriaMetrics has no such path; the address is http:\/\/host:8428, .*\nAddress of/,
+    );
+    expect(stderr).not.toContain('the first write will show');
+  });
+
   test('gets no prompt for the bucket and the organization of a VictoriaMetrics', async () => {
     const directory = place();
     const victoria = createServer((_request, response) => response.writeHead(204, { 'x-server-hostname': 'vm' }).end());
