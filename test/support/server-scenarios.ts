@@ -241,6 +241,8 @@ export const ninthPage: BorderScenario = async (borders) => {
     () => begun >= 8,
     () => begun,
   );
+  // Time for a ninth one to begin, if it may.
+  await realClock.sleep(500);
   waited.resolve();
   const paths = ['/healthz', '/readyz', '/metrics', '/assets/page.css'];
   const meanwhile = await Promise.all(paths.map(async (path) => (await ask(stage.target, path)).status));
