@@ -219,7 +219,7 @@ mkdir -p "$root/etc/systemd/system" "$root/usr/local/bin"
 install -m 0644 config/systemd/*.service config/systemd/*.timer "$root/etc/systemd/system/"
 install -m 0755 config/systemd/tidemark-workspace "$root/usr/local/bin/"
 
-echo "Installed $id for \"$name\"."
+echo "Installed $id for \"$name\". Its page: http://$target/"
 restart
 [ -n "$is_new" ] || exit 0
 # Settings that `init` or the owner has written are kept.

@@ -199,7 +199,8 @@ describe.runIf(available())('the installation for systemd', () => {
     const file = settings('office', 'tidemark.env');
     const before = readFileSync(file, 'utf8');
     writeFileSync(file, before.replace('127.0.0.1:9465', '"0.0.0.0:9465"\r'));
-    expect(install('--root', root, 'office').status).toBe(0);
+    const { status, stdout } = install('--root', root, 'office');
+    expect([status, stdout]).toEqual([0, expect.stringContaining(`"office". Its page: http://${hostname()}:9465/\n`)]);
     expect(target('office')[0].targets).toEqual([`${hostname()}:9465`]);
     writeFileSync(file, before);
   });
@@ -318,10 +319,14 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(
       good.stdout
         .replaceAll(/Installed \S+ for/g, 'Installed for')
+        .replaceAll(/:\d+\//g, ':PORT/')
         .trim()
         .split('\n'),
     ).toEqual(
-      ['home', 'office'].flatMap((name) => [`Installed for "${name}".`, `Restarted "${name}": it is healthy.`]),
+      ['home', 'office'].flatMap((name) => [
+        `Installed for "${name}". Its page: http://127.0.0.1:PORT/`,
+        `Restarted "${name}": it is healthy.`,
+      ]),
     );
     // The script replaces systemd, which does not run here; the real systemctl parses the same arguments.
     const asked = [...new Set(readFileSync(notes, 'utf8').trim().split('\n'))];
