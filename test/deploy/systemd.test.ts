@@ -491,6 +491,17 @@ describe.runIf(available())('the installation for systemd', () => {
           }
         },
       ],
+      [
+        'TIDEMARK_ARCHIVE_MAX_SIZE',
+        () => {
+          for (const name of ['home', 'office']) {
+            const file = settings(name, 'tidemark.env');
+            const text = readFileSync(file, 'utf8');
+            expect(text).toMatch(/\nTIDEMARK_ARCHIVE_MAX_SIZE=1GiB\n$/);
+            writeFileSync(file, text.replace('TIDEMARK_ARCHIVE_MAX_SIZE=1GiB\n', ''));
+          }
+        },
+      ],
       ['for each', (stdout) => expect(stdout).toMatch(/^== home\n[\s\S]*== office\n/)],
     ];
 
