@@ -63,7 +63,10 @@ const DROPPED = /dropped=(\d{1,9})\b|dropped (\d{1,9}) points outside/;
 const QUOTED_DATA = /(?:'| - oldest point )[\s\S]*$/;
 
 /** The names of a database's settings in messages: by default the keys of its section. */
-export type SettingNames = Readonly<Record<(typeof SETTINGS)[number], string>>;
+export type SettingNames = Readonly<Record<(typeof SETTINGS)[number], string>> & {
+  /** The next step after a correction of the token; by default, the message says that no restart is needed. */
+  readonly next?: string;
+};
 const SETTINGS = ['url', 'kind', 'org', 'bucket', 'token', 'token_file', 'ca_file', 'timeout'] as const;
 
 /** The names of the settings: the keys of the section of a destination. */
@@ -205,7 +208,7 @@ function hintFor(status: number, message: ServerMessage): Hint {
   switch (status) {
     case 401:
       return (influx) =>
-        `${influx.token}: missing, or not accepted (user:password for InfluxDB 1.8 and VictoriaMetrics; see also ${influx.org}); if another server answers at this address, correct ${influx.url}. A new token in the file of ${influx.token_file} needs no restart`;
+        `${influx.token}: missing, or not accepted (user:password for InfluxDB 1.8 and VictoriaMetrics; see also ${influx.org}); if another server answers at this address, correct ${influx.url}. ${influx.next ?? `A new token in the file of ${influx.token_file} needs no restart`}`;
     case 403:
       return (influx) =>
         `${influx.token}: it has no write permission for ${influx.bucket}; give it that permission, or write another token into the file of ${influx.token_file}`;

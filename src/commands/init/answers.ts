@@ -113,6 +113,7 @@ export function ownNames({ prompter: { isTerminal } }: Init) {
       bucket: own('--influx-bucket', 'the bucket'),
       token,
       token_file: token,
+      next: own('Correct it and run init again', 'The prompts for the database follow again'),
     },
   };
 }
@@ -384,14 +385,8 @@ async function tryDatabase(
 ): Promise<DestinationFacts | null> {
   const { influx, proxies } = loadTriedConfig(init, api, database);
   if (influx === null) return null;
-  const options = {
-    ...influx,
-    name: 'influx',
-    settings: ownNames(init).influx,
-    ca: influx.ca ?? undefined,
-    proxies,
-    point: null,
-  };
+  const settings = ownNames(init).influx;
+  const options = { ...influx, name: 'influx', settings, ca: influx.ca ?? undefined, proxies, point: null };
   const facts = await probeDestination(options, init.ports.signal);
   const { write } = facts;
   // InfluxDB 3 and some proxies do not answer an empty write.

@@ -500,9 +500,18 @@ test('the token is tried on a VictoriaMetrics, too', async () => {
   for (const token of [{}, { TIDEMARK_INFLUX_TOKEN: 'user:another' }]) {
     const refused = await init(directory, given, { env: { TIDEMARK_API_KEY: KEY, ...token } });
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/does not accept points: .*401/)]);
+    expect(refused.stderr).toMatch(/correct --influx-url\. Correct it and run init again\.$/);
     expect(readdirSync(directory)).toEqual([]);
   }
   const env = { TIDEMARK_API_KEY: KEY, TIDEMARK_INFLUX_TOKEN: TOKEN };
+  const database = given.at(-1) ?? '';
+  const typed = await init(place(), [], {
+    answers: [api.url, KEY, database, 'user:Rz7-wrong-81', database, TOKEN, '7d'],
+  });
+  expect([typed.code, typed.stderr]).toEqual([
+    0,
+    expect.stringMatching(/ correct the address\. The prompts for the database follow again\.\nAddress of InfluxDB/),
+  ]);
   const accepted = await init(directory, given, { env });
   expect(accepted.code, accepted.stderr).toBe(0);
   expect(readFileSync(join(directory, 'conf', 't.yaml'), 'utf8')).toContain('kind: "victoriametrics"');
