@@ -24,7 +24,7 @@ import type { InfluxSinkOptions } from './sink.ts';
  */
 export function createPointSource(options: InfluxSinkOptions, kind: DestinationKind, workspace: string): PointSource {
   const { name, bucket } = options;
-  const read = createReader({ ...options, basic: kind === 'victoriametrics' });
+  const read = createReader({ ...options, kind });
   return kind === 'victoriametrics'
     ? createVictoriaSource({ name, workspace }, read)
     : createInfluxSource({ name, bucket, workspace }, read);

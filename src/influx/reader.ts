@@ -8,6 +8,7 @@
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { StringDecoder } from 'node:string_decoder';
 import { type JsonRecord, parseJson } from '../core/json.ts';
+import type { DestinationKind } from '../core/lines/dialect.ts';
 import type { ReadProblem } from '../core/state/verify.ts';
 import { plainText, serverAnswerText, withStep } from '../core/text.ts';
 import { type Conceal, concealing, describeFailure, type SettingNames, settingNames } from './answers.ts';
@@ -35,27 +36,33 @@ type TakeLine = (line: string) => ReadProblem | null;
  */
 export type ReadLines = (path: string, take: TakeLine, signal: AbortSignal) => Promise<ReadProblem | null>;
 
+interface ReaderOptions extends InfluxSinkOptions {
+  readonly kind: DestinationKind;
+  readonly basic?: boolean;
+}
+
 /**
  * Creates the function that reads.
  *
- * @param options with `basic`, `user:password` is sent by HTTP basic authentication
+ * @param options with `basic`, as for VictoriaMetrics, `user:password` is sent by HTTP basic authentication
  * @throws UserError (exit code 78) if a proxy variable is not a URL
  */
-export function createReader(options: InfluxSinkOptions & { readonly basic: boolean }): ReadLines {
-  const { timeoutMs, ca, proxies } = options;
+export function createReader(options: ReaderOptions): ReadLines {
+  const { kind, basic = kind === 'victoriametrics', timeoutMs, ca, proxies } = options;
   const influx = settingNames(options.name);
   const base = clientUrl(options.url);
   const agent = openAgent(base, { ca, proxies });
   const token = options.token?.reveal() ?? '';
   const conceal = concealing(token);
-  const authorization = (options.basic ? basicAuthorization(token) : null) ?? `Token ${token}`;
+  const authorization = (basic ? basicAuthorization(token) : null) ?? `Token ${token}`;
   const headers = { accept: 'application/json', ...(token === '' ? {} : { authorization }) };
   const begin = requestFunctionFor(base);
   return async (path, take, signal) => {
     signal.throwIfAborted();
     try {
       const answer = await answerTo(begin, `${base}${path}`, { agent, headers, signal, timeoutMs });
-      if (answer.statusCode !== 200) return await readProblem(answer, { conceal, settings: influx });
+      if (answer.statusCode !== 200)
+        return await readProblem(answer, { conceal, hintFor: (status) => HINTS[kind](status, influx) });
       return await handOn(answer, take);
     } catch (error) {
       signal.throwIfAborted();
@@ -118,7 +125,7 @@ const TOO_LONG: ReadProblem = {
 /** The message of the server, and the remedy. */
 async function readProblem(
   answer: IncomingMessage,
-  { conceal, settings }: { readonly conceal: Conceal; readonly settings: SettingNames },
+  { conceal, hintFor }: { readonly conceal: Conceal; readonly hintFor: (status: number) => string },
 ): Promise<ReadProblem> {
   let body = '';
   for await (const chunk of answer) {
@@ -132,7 +139,7 @@ async function readProblem(
     return { kind: 'rejected', message, hint: FILE_LIMIT_HINT, isTooWide: true };
   }
   if (status >= 500 || status === 429 || status === 408) return { kind: 'down', message, hint: '' };
-  return { kind: 'rejected', message, hint: hintFor(status, settings) };
+  return { kind: 'rejected', message, hint: hintFor(status) };
 }
 
 /** InfluxDB 3 Core plans no query that would read more than 432 files, and answers 500. */
@@ -150,10 +157,21 @@ function messageIn(body: string): string {
 export const mayRead = (influx: SettingNames): string =>
   `${influx.token} needs read permission for ${influx.bucket} as well: give the token that permission (InfluxDB 2 and 3), or GRANT READ (or ALL) on the database to its user (1.8)`;
 
-function hintFor(status: number, influx: SettingNames): string {
+function influxHint(status: number, influx: SettingNames): string {
   if (status === 401 || status === 403) return mayRead(influx);
   if (status === 404) {
     return `${influx.url}, ${influx.bucket}: the server answers no queries for that bucket. ${mayRead(influx)}; some versions of InfluxDB 2 (an early 2.x, InfluxDB Cloud) also need a DBRP mapping for the bucket: create one as docs/databases.md shows`;
   }
   return `${influx.url}: the server does not accept queries. ${mayRead(influx)}`;
 }
+
+function victoriaHint(status: number, influx: SettingNames): string {
+  return status === 401 || status === 403
+    ? `${influx.token}: the server does not let this user read`
+    : `${influx.url}: the server does not answer the export of VictoriaMetrics at this address; it is http://host:8428, of a cluster that of a proxy to vminsert and vmselect (docs/schema.md)`;
+}
+
+const HINTS: Readonly<Record<DestinationKind, (status: number, influx: SettingNames) => string>> = {
+  influxdb: influxHint,
+  victoriametrics: victoriaHint,
+};

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { DestinationKind } from '../../src/core/lines/dialect.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { ReadProblem } from '../../src/core/state/verify.ts';
 import { createReader } from '../../src/influx/reader.ts';
@@ -21,7 +22,7 @@ async function serve(answer: (response: ServerResponse, request: IncomingMessage
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-type Options = Partial<InfluxSinkOptions & { readonly basic: boolean }>;
+type Options = Partial<InfluxSinkOptions & { readonly kind: DestinationKind }>;
 
 /** Reads everything that a server sends. */
 async function readAll(
@@ -37,7 +38,15 @@ async function readAll(
 ): Promise<{ readonly lines: string[]; readonly problem: ReadProblem | null }> {
   const lines: string[] = [];
   const secret = new Secret(TOKEN);
-  const given = { name: 'influx', url, token: secret, org: '', bucket: 'b', timeoutMs: 10_000, basic: false };
+  const given = {
+    name: 'influx',
+    url,
+    token: secret,
+    org: '',
+    bucket: 'b',
+    timeoutMs: 10_000,
+    kind: 'influxdb',
+  } as const;
   const read = createReader({ ...given, ...options });
   const problem = await read(
     '/query?q=1',
@@ -97,10 +106,10 @@ describe('the token', () => {
     ['as it is', {}, `Token ${TOKEN}`],
     [
       'as user and password, where that is required',
-      { token: new Secret('u:pass'), basic: true },
+      { token: new Secret('u:pass'), kind: 'victoriametrics' },
       `Basic ${btoa('u:pass')}`,
     ],
-    ['as it is, where it has no user', { basic: true }, `Token ${TOKEN}`],
+    ['as it is, where it has no user', { kind: 'victoriametrics' }, `Token ${TOKEN}`],
     ['not at all, where there is none', { token: null }, undefined],
   ])('is sent %s', async (_how, options, sent) => {
     expect(await sentWith(options)).toBe(sent);
@@ -122,6 +131,17 @@ describe('a rejection', () => {
     [400, '', 'HTTP 400', /^influx\.url: the server does not accept queries/],
   ])('with %i has a remedy', async (status, body, message, hint) => {
     expect(await rejectedWith(status, body)).toEqual({ kind: 'rejected', message, hint: expect.stringMatching(hint) });
+  });
+
+  test.each([
+    [
+      400,
+      'influx.url: the server does not answer the export of VictoriaMetrics at this address; it is http://host:8428, of a cluster that of a proxy to vminsert and vmselect (docs/schema.md)',
+    ],
+    [403, 'influx.token: the server does not let this user read'],
+  ])('of a VictoriaMetrics with %i names neither a bucket nor a right that it does not have', async (status, hint) => {
+    const url = await serve((response) => response.writeHead(status).end());
+    expect((await readAll(url, { kind: 'victoriametrics' })).problem).toMatchObject({ hint });
   });
 
   test.each([408, 429, 500, 503])('with %i is temporary', async (status) => {
@@ -183,7 +203,7 @@ test.runIf(influxdAvailable())('a user of InfluxDB 1.8 that may not read may do 
   await order(`CREATE USER "reader" WITH PASSWORD 'readers-password'`);
   const path = `/query?db=b&q=${encodeURIComponent('SHOW MEASUREMENTS')}`;
   const given = { token: new Secret('reader:readers-password'), org: '', bucket: 'b', timeoutMs: 10_000, basic: true };
-  const read = createReader({ name: 'influx', url: database.url, ...given });
+  const read = createReader({ name: 'influx', kind: 'influxdb', url: database.url, ...given });
   const problem = async (): Promise<ReadProblem | null> => await read(path, () => null, NEVER);
   expect(await problem()).toMatchObject({
     hint: expect.stringMatching(/or GRANT READ \(or ALL\) on the database to its user/),
