@@ -359,7 +359,7 @@ function deliveredText(destinations: readonly DestinationReport[]): string {
   return `; ${waiting.join(', ')}`;
 }
 
-/** If no point waits for delivery: which databases have every point, and how many points are missing in the others. */
+/** If no point waits for delivery: which databases have accepted every point, and how many the others do not have. */
 function completeText(
   destinations: readonly DestinationReport[],
   textOf: (destination: DestinationReport) => string,
@@ -370,7 +370,9 @@ function completeText(
   }));
   const whole = missing.filter(({ points }) => points === 0).map(({ each }) => textOf(each));
   return [
-    ...(whole.length === 0 ? [] : [`${whole.join(' and ')} ${whole.length === 1 ? 'has' : 'have'} every point`]),
+    ...(whole.length === 0
+      ? []
+      : [`${whole.join(' and ')} ${whole.length === 1 ? 'has' : 'have'} accepted every point`]),
     ...missing
       .filter(({ points }) => points > 0)
       .map(({ each, points }) => `${textOf(each)} has all but ${counted(points, 'point')}`),

@@ -117,7 +117,7 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(day).toMatchObject({ spent: rig.simulator.log.total });
     const text = textOf(config, rig.clock);
     expect(unwrapped(text)).toMatch(
-      /No daemon is running; the last request was at \S+Z\. Start it, or run --once\. All 3 devices are complete; the database has every point\. Delivery/,
+      /No daemon is running; the last request was at \S+Z\. Start it, or run --once\. All 3 devices are complete; the database has accepted every point\. Delivery/,
     );
     const started = rig.open();
     expect(textOf(config, rig.clock)).not.toContain('No daemon is running');
