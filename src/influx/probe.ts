@@ -184,6 +184,12 @@ function versionIn({ headers }: ServerAnswer): string | null {
   return typeof version === 'string' && /^[\w.+~-]{1,40}$/.test(version) ? version : null;
 }
 
+/** Requests the retention of a VictoriaMetrics, in ms; `null` if it reports none. */
+export async function requestRetention(options: InfluxSinkOptions, signal: AbortSignal): Promise<number | null> {
+  const { retentionMs } = await probeVictoria(createDatabaseClient(options, 'victoriametrics'), signal);
+  return retentionMs === Number.POSITIVE_INFINITY ? null : retentionMs;
+}
+
 async function probeVictoria(client: DatabaseClient, signal: AbortSignal): Promise<ServerFacts> {
   const metrics = await body(client, '/metrics', signal);
   const flags = await body(client, '/flags', signal);

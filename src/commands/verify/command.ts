@@ -13,6 +13,7 @@ import { VERSION } from '../../core/status.ts';
 import { counted, rateText } from '../../core/text.ts';
 import { dayStart, formatExact } from '../../core/time.ts';
 import { createPointSource } from '../../influx/point-source.ts';
+import { requestRetention } from '../../influx/probe.ts';
 import { createInfluxSink } from '../../influx/sink.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import type { WorkFacts } from '../../observe/progress.ts';
@@ -119,7 +120,16 @@ async function verify(
     ? createResender({ destination: { kind, sink }, state, clock: realClock, batchLines })
     : null;
   const historyFrom = wantedFrom(run.config.sync, realClock.nowMs());
-  const comparison = { state, source, destination, clock: realClock, historyFrom, resender };
+  const comparison = {
+    state,
+    source,
+    destination,
+    clock: realClock,
+    historyFrom,
+    requestRetention: async (stop: AbortSignal) =>
+      kind === 'victoriametrics' ? await requestRetention(options, stop) : null,
+    resender,
+  };
   const onProgress = (progress: Progress): void => run.terminal.showWork(() => comparisonWork(name, progress));
   const compared = await compareDestination(comparison, { range, onProgress }, ports.signal);
   if (resender !== null)

@@ -35,6 +35,8 @@ export interface Comparison {
   readonly destination: VerifiedDestination;
   readonly clock: Clock;
   readonly historyFrom: EpochNs;
+  /** Requests the retention that the database reports, in ms; `null` if it reports none. */
+  readonly requestRetention: (signal: AbortSignal) => Promise<number | null>;
   /** Sends missing points again; `null` if nothing is repaired. */
   readonly resender: Resender | null;
 }

@@ -14,7 +14,7 @@ import { identityTag } from '../../core/lines/line-protocol.ts';
 import { addPoint, emptySum, type GrowingSum, isSameSum, pointIdentity } from '../../core/lines/points.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ArchivedDay, PointSource, ReadProblem, TakePoint, VerifyState } from '../../core/state/verify.ts';
-import { DAY_NS, dayStart, type EpochMs, type EpochNs, minNs, msToNs, SECOND_MS } from '../../core/time.ts';
+import { DAY_NS, dayStart, type EpochNs, minNs, msToNs, SECOND_MS } from '../../core/time.ts';
 import { type Comparison, type ExaminedDay, examineDay, queryPatiently } from './compare-day.ts';
 import { emptyDay, emptyFindings, type FoundDay } from './examine.ts';
 import { addDay, type Compared, createTally, openTally, type Tally } from './result.ts';
@@ -54,16 +54,18 @@ export async function compareDestination(
   const beganMs = comparison.clock.nowMs();
   let problem: ReadProblem | null = null;
   let unknown: readonly string[] = [];
+  let retentionMs: number | null = null;
   try {
     problem = (await allDevices(work, { range, onProgress }, signal)) ?? (await recheck(work, signal));
     if (problem === null && range.isAll) unknown = await unknownDevices(comparison.source, range.deviceIds, signal);
+    if (problem === null && work.search.days.length > 0) retentionMs = await comparison.requestRetention(signal);
   } catch (error) {
     if (!signal.aborted) throw error;
     problem = STOPPED;
   }
   const hidden = countSearched(
     work.search,
-    ageFacts(work, { beganMs, isWhole: range.isAll, isDone: problem === null }),
+    ageFacts(work, { beganMs, retentionMs, isWhole: range.isAll, isDone: problem === null }),
   );
   // Points that were sent but not checked again count with their first findings.
   for (const day of work.later) addDay(work.tally, { ...day, sent: 0 });
@@ -77,13 +79,14 @@ export async function compareDestination(
  */
 function ageFacts(
   { comparison, tally }: Work,
-  search: { readonly beganMs: EpochMs; readonly isWhole: boolean; readonly isDone: boolean },
+  search: Pick<AgeFacts, 'beganMs' | 'retentionMs' | 'isWhole'> & { readonly isDone: boolean },
 ): AgeFacts {
   const { source, clock, state, destination, resender } = comparison;
   const rejections = resender?.rejections() ?? null;
   return {
-    // VictoriaMetrics reports its retention.
-    isSearched: search.isDone && source.kind === 'influxdb',
+    // Without its retention, a VictoriaMetrics may show points late.
+    isSearched: search.isDone && (source.kind === 'influxdb' || search.retentionMs !== null),
+    retentionMs: search.retentionMs,
     beganMs: search.beganMs,
     endedMs: clock.nowMs(),
     isResent: rejections !== null && rejections.lines === rejections.tooOld,

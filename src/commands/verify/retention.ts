@@ -1,6 +1,7 @@
 /**
- * Finds a retention that a database does not report. InfluxDB 3 accepts points that are older than the retention of the
- * database with 204 and shows none of them (seen with InfluxDB 3 Core 3.6.0).
+ * Finds the points that a database hides for their age. VictoriaMetrics drops them and reports its retention.
+ * InfluxDB 3 does not report it: it accepts points that are older than the retention of the database with 204 and shows
+ * none of them (seen with InfluxDB 3 Core 3.6.0).
  *
  * Only acknowledged points count: all of them before one instant are missing and all later ones are there. Either they
  * were just sent again and accepted, or one retention explains two comparisons that are at least an hour apart. If the
@@ -8,6 +9,7 @@
  * then on.
  */
 import type { Interval } from '../../core/intervals.ts';
+import type { DestinationKind } from '../../core/lines/dialect.ts';
 import type { PointsText } from '../../core/state/job-args.ts';
 import type { MissingPoints, RetentionEstimate } from '../../core/state/log.ts';
 import {
@@ -117,6 +119,8 @@ export const NOTHING_HIDDEN: Hidden = { days: [], before: null, estimate: null }
 export interface AgeFacts {
   /** Whether to search for a retention: not if some points were not compared. */
   readonly isSearched: boolean;
+  /** The retention that the database reports, in ms; `null` if it reports none, which is then searched. */
+  readonly retentionMs: number | null;
   /** When the comparison began and ended, by the local clock. */
   readonly beganMs: EpochMs;
   readonly endedMs: EpochMs;
@@ -133,20 +137,32 @@ export interface AgeFacts {
 
 /** Counts the pending days: points that are certainly hidden for their age count as known to be missing. */
 export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
+  const { isSearched, retentionMs, endedMs } = facts;
+  if (isSearched && retentionMs !== null) {
+    const reported = msToNs(Math.floor(endedMs - retentionMs));
+    const hiddenDays = countDays(search, facts, reported);
+    return { days: hiddenDays, before: hiddenDays.length === 0 ? null : reported, estimate: null };
+  }
   const parting = facts.isSearched ? findParting(search, facts) : null;
   const before = parting?.before ?? null;
   const estimate = parting?.estimate ?? null;
   const earlier = estimate === null ? null : agreeing(facts, estimate);
   const isSeenTwice = estimate !== null && earlier !== null && isConfirmed(earlier, estimate);
   const isCertain = before !== null && (facts.isResent || isSeenTwice || isRecorded(search, facts, before));
-  const days: PointsText[] = [];
-  for (const day of search.days) {
-    const { found, points, to } = isCertain ? withoutHidden(day, before) : { found: day, points: 0, to: 0n };
-    facts.count(found);
-    if (points > 0) days.push([day.deviceId, `${dayStart(day.day)}`, `${to}`, points]);
-  }
+  const days = countDays(search, facts, isCertain ? before : null);
   const isKept = facts.isWhole && !isCertain && earlier === null;
   return { days, before, estimate: isKept ? estimate : null };
+}
+
+/** Counts the pending days. Returns the hidden points: those before this time; `null` if none are hidden. */
+function countDays(search: AgeSearch, { count }: Pick<AgeFacts, 'count'>, before: EpochNs | null): PointsText[] {
+  const days: PointsText[] = [];
+  for (const day of search.days) {
+    const { found, points, to } = before === null ? { found: day, points: 0, to: 0n } : withoutHidden(day, before);
+    count(found);
+    if (points > 0) days.push([day.deviceId, `${dayStart(day.day)}`, `${to}`, points]);
+  }
+  return days;
 }
 
 /** The earlier comparison, if one retention explains it and this one. If the clock was set back, it does not count. */
@@ -164,6 +180,8 @@ function isRecorded({ days }: AgeSearch, { missing }: AgeFacts, before: EpochNs)
 /** The numbers of a comparison that show the hidden points, by their `--json` names. */
 interface HiddenVerdict
   extends Readonly<Record<'missing' | 'known_missing' | 'pending' | 'quarantined' | 'points_compared', number>> {
+  readonly name: string;
+  readonly kind: DestinationKind | null;
   readonly hidden_before: string | null;
 }
 
@@ -171,6 +189,10 @@ interface HiddenVerdict
 export function adviceOnHidden(verdict: HiddenVerdict, repair: boolean): string[] {
   const { hidden_before: before, missing, known_missing: known } = verdict;
   if (before === null) return [];
+  if (verdict.kind === 'victoriametrics')
+    return [
+      `VictoriaMetrics has dropped the points before ${before}, which are older than its retention (-retentionPeriod): --repair cannot add them. Once it keeps points for longer, tidemark --replay --destination ${verdict.name} sends those that the archive still has.`,
+    ];
   if (missing === 0 && known + verdict.pending + verdict.quarantined >= verdict.points_compared)
     return [
       'The database accepts the points and shows none of them: all are older than its retention. If its retention is longer, check that a query reaches the same database or bucket as a write.',
@@ -194,7 +216,8 @@ function withoutHidden(found: FoundDay, before: EpochNs): HiddenDay {
   const end = dayStart(found.day + 1);
   const { missing, not_in_archive: cleared, known_missing: known } = found.findings;
   // If the archive has no lines, only a day that lies completely before the instant counts.
-  const points = end <= before ? missing : dayStart(found.day) < before ? missing - cleared : 0;
+  const isOld = found.newestMissing !== null && found.newestMissing < before;
+  const points = end <= before ? missing : isOld ? missing - cleared : 0;
   const left = {
     missing: missing - points,
     not_in_archive: end <= before ? 0 : cleared,

@@ -44,7 +44,7 @@ function destinationLines(verdict: DestinationVerdict, repair: boolean): string[
   return [
     `${head}: ${sentence(verdict)}`,
     `  compared: ${counted(verdict.points_compared, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers, at millisecond precision)' : ''}`,
-    ...repairedLines(verdict),
+    ...repairedLines(verdict, repair),
     ...table(verdict.differences, verdict.differences_left_out),
     ...noDifferences(verdict),
     ...advice(verdict, repair),
@@ -57,10 +57,15 @@ function sentence({ outcome, reason, ...found }: DestinationVerdict): string {
   return outcome === 'unfinished' ? `not finished: ${reason}. Result so far: ${message}` : message;
 }
 
-function repairedLines({ repaired, fetched, rejected_again: rejected, refusal }: DestinationVerdict): string[] {
+function repairedLines(verdict: DestinationVerdict, repair: boolean): string[] {
+  const { repaired, fetched, rejected_again: rejected, refusal, missing, to_fetch: fetch } = verdict;
+  const left = repair ? Math.max(0, missing - (fetch?.points ?? 0) - rejected) : 0;
   return [
     ...(repaired === 0 ? [] : [`  repaired: ${counted(repaired, 'point')} sent again from the archive`]),
     ...(fetched === 0 ? [] : [`  repaired: ${counted(fetched, 'point')} requested again from the API`]),
+    ...(left === 0
+      ? []
+      : [`  still missing: ${counted(left, 'point')} sent again, which the database accepted and does not return`]),
     ...(rejected === 0 ? [] : [`  rejected again: ${counted(rejected, 'point')}: ${plainText(refusal ?? '', 200)}`]),
   ];
 }

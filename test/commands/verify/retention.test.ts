@@ -43,6 +43,7 @@ function search(days: readonly FoundDay[], facts: Partial<AgeFacts> = {}) {
   const count = (day: FoundDay): void => void counted.push(day);
   const hidden = countSearched(ages, {
     isSearched: true,
+    retentionMs: null,
     beganMs: NOW_MS,
     endedMs: NOW_MS,
     isResent: true,
@@ -172,9 +173,38 @@ test('where something was not compared, nothing is concluded', () => {
   expect(search([OLD, EQUAL], { isSearched: false })).toMatchObject({ before: null, sums: { missing: 50 } });
 });
 
+test('a retention that the database reports hides what is older, and nothing else', () => {
+  const retentionMs = NOW_MS - Number(EDGE / 1_000_000n);
+  const late = found(12, { missing: 3, newestMissing: dayStart(12) + 9n });
+  expect(search([OLD, CLEARED, PARTED, EQUAL, late], { retentionMs, isResent: false })).toMatchObject({
+    before: EDGE,
+    estimate: null,
+    sums: { missing: 8, known: 115 },
+  });
+  const younger = found(10, { missing: 20, newestMissing: EDGE, oldestFound: EDGE + 1n });
+  expect(search([younger], { retentionMs })).toMatchObject({ before: null, days: [], sums: { missing: 20 } });
+  const verdict = {
+    name: 'influx',
+    kind: 'victoriametrics' as const,
+    hidden_before: '2026-01-01T00:00:00Z',
+    missing: 0,
+    known_missing: 9,
+  };
+  expect(adviceOnHidden({ ...verdict, pending: 0, quarantined: 0, points_compared: 9 }, true).join()).toMatch(
+    /older than its retention \(-retentionPeriod\): --repair cannot add them/,
+  );
+});
+
 test('the text has a remedy, or the meaning', () => {
   const counts = { pending: 0, quarantined: 0, points_compared: 20 };
-  const verdict = { hidden_before: '2026-01-01T00:00:00Z', missing: 9, known_missing: 0, ...counts };
+  const verdict = {
+    name: 'influx',
+    kind: 'influxdb' as const,
+    hidden_before: '2026-01-01T00:00:00Z',
+    missing: 9,
+    known_missing: 0,
+    ...counts,
+  };
   expect(adviceOnHidden(verdict, false).join()).toContain('Run --verify again in an hour');
   expect(adviceOnHidden({ ...verdict, missing: 0, known_missing: 9 }, true).join()).toContain(
     'although it accepts older points',

@@ -20,6 +20,7 @@ import type { Clock, Sink } from '../../../src/core/ports.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import type { PointSource } from '../../../src/core/state/verify.ts';
 import { createPointSource } from '../../../src/influx/point-source.ts';
+import { requestRetention } from '../../../src/influx/probe.ts';
 import { createInfluxSink, type InfluxSinkOptions } from '../../../src/influx/sink.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { openVerifyState } from '../../../src/store/views/verify.ts';
@@ -103,7 +104,19 @@ export async function verifyAt(rig: Rig, place: Place, options: VerifyOptions = 
       deviceIds: options.deviceIds ?? state.deviceIds(),
       isAll: options.deviceIds === undefined,
     };
-    const comparison = { state, source, destination, clock, historyFrom: 0n, resender };
+    const comparison = {
+      state,
+      source,
+      destination,
+      clock,
+      historyFrom: 0n,
+      // In virtual time, which is behind that of the database.
+      requestRetention: async (stop: AbortSignal) => {
+        const reported = place.kind === 'victoriametrics' ? await requestRetention(place.options, stop) : null;
+        return reported === null ? null : reported - (Date.now() - clock.nowMs());
+      },
+      resender,
+    };
     const signal = options.signal ?? new AbortController().signal;
     const compared = await compareDestination(
       comparison,

@@ -2,6 +2,7 @@
  * `--verify` against a real VictoriaMetrics: what it can hold is there, what was deleted is found and repaired.
  */
 import { describe, expect, test } from 'vitest';
+import { verifyText } from '../../../src/commands/verify/text.ts';
 import type { PointSource, TakePoint } from '../../../src/core/state/verify.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../../src/core/time.ts';
 import type { World } from '../../../src/sim/world.ts';
@@ -9,7 +10,7 @@ import { influxdAvailable } from '../../support/influxd.ts';
 import { NOW_MS, openBench, openRig, type Rig } from '../../support/rig.ts';
 import { sharedBench, sharedVictoria } from '../../support/shared-bench.ts';
 import { createWorld } from '../../support/trait-world.ts';
-import { victoriaAvailable } from '../../support/victoria.ts';
+import { startVictoria, victoriaAvailable } from '../../support/victoria.ts';
 import { clearArchive, destinationAt, inState, type Place, verifyAt, victoriaPlace } from './support.ts';
 
 const HISTORY_MS = 16 * HOUR_MS;
@@ -55,6 +56,25 @@ describe.runIf(influxdAvailable() && victoriaAvailable())('a filled VictoriaMetr
     using _ = rig;
     const { verdict } = await verifyAt(rig, place);
     expect(verdict).toMatchObject({ ...EQUAL, kind: 'victoriametrics', devices_compared: 3, unknown_devices: [] });
+  });
+
+  test('points older than its retention are known to be missing, also after a repair', async () => {
+    const hours = Math.ceil((Date.now() - NOW_MS) / HOUR_MS) + 8;
+    await using short = await startVictoria(`-retentionPeriod=${hours}h`);
+    using rig = await openRig(bench, { world: worldOf('ms'), historyMs: HISTORY_MS });
+    const place = victoriaPlace(short);
+    await rig.once({ destinations: [destinationAt(rig, place)] });
+    await short.exported('{device_id="none"}');
+    const { verdict, hidden } = await verifyAt(rig, place, { sleeps: false });
+    expect(verdict).toMatchObject({ ...EQUAL, hidden_before: expect.any(String) });
+    expect(verdict.known_missing).toBeGreaterThan(1000);
+    expect(hidden.reduce((sum, [, , , points]) => sum + points, 0)).toBe(verdict.known_missing);
+    const repaired = await verifyAt(rig, place, { repair: true, sleeps: false });
+    expect(repaired.verdict).toMatchObject({ ...EQUAL, repaired: 0, known_missing: verdict.known_missing });
+    const report = { from: null, to: null, repair: true, destinations: [repaired.verdict], sample: null };
+    expect(verifyText(report).replaceAll(/\s+/g, ' ')).toMatch(
+      /VictoriaMetrics has dropped the points before \S+, .* --repair cannot add them\. Once it keeps points for longer, tidemark --replay --destination influx sends those that the archive still has\./,
+    );
   });
 
   test('deleted series are found and repaired from the archive', async () => {
