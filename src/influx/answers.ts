@@ -116,7 +116,7 @@ export function readAnswer(
   if (RETRY_STATUS.has(status) || status < 200 || status >= 500) {
     return { kind: 'later', message, waitMs: readWaitMs(answer.headers), status };
   }
-  return { kind: 'blocked', message, hint: hintFor(status, server)(settings) };
+  return { kind: 'blocked', message, hint: hintFor(status, server, kind)(settings) };
 }
 
 /**
@@ -204,11 +204,11 @@ export function readTooOld({
   return { kind: 'blocked', message: serverAnswerText(status, `InfluxDB ${version} is too old`), hint };
 }
 
-function hintFor(status: number, message: ServerMessage): Hint {
+function hintFor(status: number, message: ServerMessage, kind: DestinationKind): Hint {
   switch (status) {
     case 401:
       return (influx) =>
-        `${influx.token}: missing, or not accepted (user:password for InfluxDB 1.8 and VictoriaMetrics; see also ${influx.org}); if another server answers at this address, correct ${influx.url}. ${influx.next ?? `A new token in the file of ${influx.token_file} needs no restart`}`;
+        `${influx.token}: missing, or not accepted (user:password for InfluxDB 1.8 and VictoriaMetrics${kind === 'victoriametrics' ? '' : `; see also ${influx.org}`}); if another server answers at this address, correct ${influx.url}. ${influx.next ?? `A new token in the file of ${influx.token_file} needs no restart`}`;
     case 403:
       return (influx) =>
         `${influx.token}: it has no write permission for ${influx.bucket}; give it that permission, or write another token into the file of ${influx.token_file}`;

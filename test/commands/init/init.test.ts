@@ -500,7 +500,9 @@ test('the token is tried on a VictoriaMetrics, too', async () => {
   for (const token of [{}, { TIDEMARK_INFLUX_TOKEN: 'user:another' }]) {
     const refused = await init(directory, given, { env: { TIDEMARK_API_KEY: KEY, ...token } });
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringMatching(/does not accept points: .*401/)]);
-    expect(refused.stderr).toMatch(/correct --influx-url\. Correct it and run init again\.$/);
+    expect(refused.stderr).toMatch(
+      / and VictoriaMetrics\); if .* correct --influx-url\. Correct it and run init again\.$/,
+    );
     expect(readdirSync(directory)).toEqual([]);
   }
   const env = { TIDEMARK_API_KEY: KEY, TIDEMARK_INFLUX_TOKEN: TOKEN };
