@@ -94,6 +94,18 @@ describe('the findings about a destination', () => {
     );
   });
 
+  test('points that a repair sent again and that are still missing are on a line of their own', () => {
+    const verdict = verifyVerdict(INFLUX, compared(found('a', { missing: 5, not_in_archive: 1 }, 6)), {
+      toFetch: { points: 1, readings: 1, requests: 1, devices: 1 },
+    });
+    const textOf = (repair: boolean): string =>
+      verifyText({ from: null, to: null, repair, destinations: [verdict], sample: null }).replace(/\s+/g, ' ');
+    expect(textOf(true)).toContain(
+      ' repaired: 2 points sent again from the archive still missing: 4 points sent again, which the database accepted and does not return ',
+    );
+    expect(textOf(false)).not.toContain('still missing');
+  });
+
   test('points that were sent again and are there now count as repaired', () => {
     expect(sumTally(compared(found('a', { missing: 5, not_in_archive: 3 }, 10)).tally)).toMatchObject({ repaired: 8 });
   });
