@@ -308,31 +308,34 @@ function readSecret(reading: Reading, path: SecretPath, databaseUrl?: string): S
     reading.mistakes.push({ ...own.location, what, remedy: 'remove one of them' });
     return { secret: null, file: null };
   }
-  const checked = (text: string, what: string, location: Location): Secret | null =>
-    checkSecret(reading, text, { what, location, databaseUrl, isKey: path === 'api.key' });
+  const checked = (text: string, what: string, location: Location, remedy?: string): Secret | null =>
+    checkSecret(reading, text, { what, location, remedy, databaseUrl, isKey: path === 'api.key' });
   if (own !== undefined) return { secret: checked(own.text, 'the secret', own.location), file: null };
   if (byFile === undefined) return { secret: null, file: null };
   const file = byFile.text.trim();
   const text = openFile(reading, byFile.location, file);
   if (text === null || (databaseUrl !== undefined && text.trim() === '')) return { secret: null, file };
   reading.hidden.push(text);
-  return { secret: checked(text, `the file${shownPath(file)}`, byFile.location), file };
+  const remedy = `write only the ${/[a-z]+$/.exec(path)?.[0]} into this file`;
+  return { secret: checked(text, `the file${shownPath(file)}`, byFile.location, remedy), file };
 }
 
-/** Checks a secret; `what` is its name in messages. */
+/** A secret in messages (`what`), and the remedy if a reason has none of its own. */
+interface SecretPlace extends Pick<Mistake, 'what' | 'remedy'> {
+  readonly location: Location;
+  readonly databaseUrl: string | undefined;
+  readonly isKey: boolean;
+}
+
+/** Checks a secret. */
 function checkSecret(
   reading: Reading,
   text: string,
-  {
-    what,
-    location,
-    databaseUrl,
-    isKey,
-  }: { what: string; location: Location; databaseUrl: string | undefined; isKey: boolean },
+  { what, location, remedy, databaseUrl, isKey }: SecretPlace,
 ): Secret | null {
   const checked = secretText(text, databaseUrl);
   if (checked instanceof InvalidText) {
-    reading.mistakes.push({ ...location, what: `${what} ${checked.reason}`, remedy: checked.remedy });
+    reading.mistakes.push({ ...location, what: `${what} ${checked.reason}`, remedy: checked.remedy ?? remedy });
     return null;
   }
   const secret = new Secret(checked);

@@ -29,7 +29,11 @@ function messageOf(environment: Record<string, string>, files: Record<string, st
 
 describe('texts that cannot be a secret', () => {
   test.each([
-    ['an empty file', '', /api\.key_file \(TIDEMARK_API_KEY_FILE\): the file key is empty/],
+    [
+      'an empty file',
+      '',
+      /api\.key_file \(TIDEMARK_API_KEY_FILE\): the file key is empty; write only the key into this file$/m,
+    ],
     ['a file of one newline', '\n', /the file key is empty/],
     ['two lines', `${CANARY}\nmore\n`, /the file key has line breaks or other control characters/],
     ['two trailing newlines', `${CANARY}\n\n`, /line breaks or other control characters/],
@@ -45,6 +49,12 @@ describe('texts that cannot be a secret', () => {
     expect(message).toMatch(words);
     expect(message).not.toContain('CANARY');
     if (text.length > 1) expect(messageOf({ ...URL, TIDEMARK_API_KEY: text })).not.toContain('CANARY');
+  });
+
+  test('an empty file is accepted once only the key is in it', () => {
+    const environment = { ...URL, TIDEMARK_API_KEY_FILE: 'key' };
+    expect(messageOf(environment, { key: '' })).toContain('; write only the key into this file');
+    expect(() => messageOf(environment, { key: `${CANARY}\n` })).toThrow('accepted');
   });
 
   test('a file that is not there is named', () => {
