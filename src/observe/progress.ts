@@ -336,7 +336,8 @@ export function progressParts(facts: ProgressFacts, remainingMs: number | null):
 /** The progress where everything is read, and points wait for the database alone. */
 function deliveryParts({ devicesTotal, readings, pointsDelivered, pointsPending }: ProgressFacts): ProgressParts {
   const head = [`${counted(pointsPending, 'point')} waiting for the database`];
-  const sums = `${counted(readings, 'new reading')} and ${counted(pointsDelivered, 'delivered point')} so far`;
+  const delivered = pointsDelivered > 0 ? ` and ${counted(pointsDelivered, 'delivered point')}` : '';
+  const sums = `${counted(readings, 'new reading')}${delivered} so far`;
   return { head, shortHead: head, rest: [`all ${devicesTotal} devices complete`, sums] };
 }
 

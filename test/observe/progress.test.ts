@@ -65,6 +65,10 @@ describe('the words', () => {
     expect(progressText({ ...FACTS, pointsDelivered: 0, pointsPending: 5 }, null)).toMatch(
       /1,234,567 new readings, 5 points waiting, 12\/40 devices/,
     );
+    const read = { ...FACTS, coveredShare: 1, devicesDone: 40, pointsDelivered: 0, pointsPending: 5 };
+    expect(progressText(read, null)).toBe(
+      '5 points waiting for the database, all 40 devices complete, 1,234,567 new readings so far',
+    );
   });
 
   test('show 100 % only when it is true, and no percentage before the wanted range is known', () => {

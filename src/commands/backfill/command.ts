@@ -34,13 +34,19 @@ export async function runBackfillCommand(
   const { command, config, terminal } = parts;
   const options = readBackfillOptions(command, realClock.nowMs());
   const args = backfillArgs(options, chosenDevices(config.dataDir, command.devices, false), command);
+  let isBeside = true;
+  const runAlone = async (wanted: BackfillArgs): Promise<BackfillSummary> => {
+    const summary = await alone(parts, wanted, ports);
+    isBeside = false;
+    return summary;
+  };
   const request = async (wanted: BackfillArgs, onFound?: () => void): Promise<BackfillSummary> =>
     await doOrFollow(
       {
         kind: 'backfill',
         args: wanted,
         requestedBy: commandText(command, args),
-        alone: () => alone(parts, wanted, ports),
+        alone: () => runAlone(wanted),
         read: readBackfillSummary,
         show: showProgress(terminal),
         awaitMs: RESTART_MS,
@@ -50,7 +56,7 @@ export async function runBackfillCommand(
       ports,
     );
   const summary = await requestWholeRange(request, args);
-  printAnswer({ command, terminal }, ports, { object: summary, text: () => backfillEndText(summary) });
+  printAnswer({ command, terminal }, ports, { object: summary, text: () => backfillEndText(summary, { isBeside }) });
   return summary.exit_code;
 }
 

@@ -76,7 +76,7 @@ async function runBackfillJob(
   if (args.to === null && args.begunTo === undefined) save({ ...args, begunTo: String(backfill.to) });
   setGoal(planning, 'backfill', backfill);
   try {
-    const run = createBackfillRun(parts, backfill);
+    const run = createBackfillRun(parts, backfill, { isBeside: true });
     noteBegun(run);
     const summary = await run.toItsEnd(signal);
     const state = summary.outcome === 'interrupted' ? 'cancelled' : 'done';

@@ -184,8 +184,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   excluded: 'left out by sync.include or sync.exclude',
 };
 
-/** The end as a text of several lines, at most 80 columns wide. */
-export function backfillEndText(summary: BackfillSummary): string {
+/** The end as a text of several lines, at most 80 columns wide; `isBeside`: a daemon did the work as a job. */
+export function backfillEndText(summary: BackfillSummary, { isBeside = false } = {}): string {
   const lines = [
     headLine(summary),
     storedLines(summary),
@@ -193,7 +193,7 @@ export function backfillEndText(summary: BackfillSummary): string {
     ...recheckText(summary),
     ...missingLines(summary),
     ...newestOf(summary),
-    ...deliveryOf(summary),
+    ...deliveryOf(summary, isBeside),
   ];
   return lines.map((line) => wrap(line)).join('');
 }
@@ -294,13 +294,13 @@ function missingLines({ missing: all, to: end }: BackfillSummary): string[] {
   ];
 }
 
-function deliveryOf({ destinations }: BackfillSummary): string[] {
+function deliveryOf({ destinations }: BackfillSummary, isBeside: boolean): string[] {
   if (destinations.length === 0) return ['No database is configured: the points are in the archive.'];
   const textOf = (name: string): string => databaseText(plainText(name, 40), destinations.length);
   return destinations.flatMap(
     ({ name, pending_points: pending, delivered_points: delivered, quarantined, missing, blocked_reason }) => [
       pending === 0
-        ? `${capitalized(textOf(name))}: ${quarantined > 0 || missing.length > 0 ? 'not every point is stored' : 'every point is stored'}${deliveredText(delivered)}.`
+        ? `${capitalized(textOf(name))}: ${quarantined > 0 || missing.length > 0 ? 'not every point is stored' : 'every point is stored'}${deliveredText(delivered, isBeside)}.`
         : `${capitalized(textOf(name))}: ${counted(pending, 'point')} in the archive not delivered: ${plainText(blocked_reason ?? 'the command ended before that')}. Run the command again.`,
       ...(quarantined > 0
         ? [`  ${counted(quarantined, 'point')} rejected by it, in quarantine (tidemark --quarantine).`]
@@ -310,8 +310,12 @@ function deliveryOf({ destinations }: BackfillSummary): string[] {
   );
 }
 
-function deliveredText(points: number): string {
-  return points === 0 ? '' : ` (${counted(points, 'point')} delivered during this run, all measurements counted)`;
+function deliveredText(points: number, isBeside: boolean): string {
+  if (points === 0) return '';
+  const text = counted(points, 'point');
+  return isBeside
+    ? ` (meanwhile, the daemon has delivered ${text}, those of its own polls included)`
+    : ` (${text} delivered during this run, all measurements counted)`;
 }
 
 /** Cuts an RFC 3339 time to the second. */

@@ -74,7 +74,11 @@ interface Seen {
 const BACKFILL_CHECK_MS = 2 * SECOND_MS;
 
 /** Creates the run of a backfill that has started. */
-export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill): BackfillRun {
+export function createBackfillRun(
+  parts: BackfillWorkParts,
+  backfill: Backfill,
+  { isBeside }: { readonly isBeside: boolean },
+): BackfillRun {
   const { context, deliverers } = parts;
   const deliveredBefore = deliverers.map((deliverer) => deliverer.deliveredLines());
   const seen: Seen = { view: backfillView(context, backfill), eta: null };
@@ -104,7 +108,8 @@ export function createBackfillRun(parts: BackfillWorkParts, backfill: Backfill):
         },
         destinations: deliverers.map((deliverer, index) => ({
           pending_points: deliverer.pendingLines(),
-          delivered_points: deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
+          // Beside it, the daemon delivers the points of its own polls as well.
+          delivered_points: isBeside ? null : deliverer.deliveredLines() - (deliveredBefore[index] ?? 0),
         })),
         allowance: parts.quotaWaits(),
         eta: waits === null ? eta : null,
@@ -230,7 +235,7 @@ async function runSession(
       );
     const { budgets, sentMs } = parts.backfill;
     const backfill = beginBackfill(context, { args, wantedRange, sentMs: sentMs(), budgets, isBeside: false });
-    begun.run = createBackfillRun(parts, backfill);
+    begun.run = createBackfillRun(parts, backfill, { isBeside: false });
     parts.onStarted?.(begun.run);
     return { lane: 'backfill', goal: backfill, streams: [] };
   };

@@ -200,7 +200,6 @@ export interface JobBoard {
   cancel(id: number): void;
 }
 
-const DESTINATION_COUNTS = ['pending_points', 'delivered_points'] as const;
 const TOTAL_COUNTS = ['devices', 'devices_complete', 'archived_readings', 'requests'] as const;
 
 /**
@@ -222,7 +221,7 @@ export function readProgress(value: unknown): ProgressReport | null {
     (eta === null || (isRecord(eta) && typeof eta['seconds'] === 'number' && typeof eta['basis'] === 'string')) &&
     (waits === null || typeof waits === 'string') &&
     (requests_per_minute === null || typeof requests_per_minute === 'number') &&
-    destinations.every((each) => isRecord(each) && areCounts(each, DESTINATION_COUNTS));
+    destinations.every(areProgressCounts);
   return fits ? (value as unknown as ProgressReport) : null;
 }
 
@@ -238,6 +237,12 @@ export function readEnd({
   message,
 }: Omit<JobEnd, 'exitCode'> & { exitCode: number }): JobEnd {
   return { state, exitCode: isExitCode(exitCode) ? exitCode : 1, summary, message };
+}
+
+/** Whether these are the counts of a destination. A job beside the daemon has no count of delivered points. */
+function areProgressCounts(value: unknown): boolean {
+  if (!isRecord(value) || !areCounts(value, ['pending_points'])) return false;
+  return value['delivered_points'] === null || areCounts(value, ['delivered_points']);
 }
 
 function areCounts(value: Readonly<Record<string, unknown>>, names: readonly string[]): boolean {

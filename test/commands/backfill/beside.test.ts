@@ -2,6 +2,7 @@
  * `--backfill` as a job of the daemon, on the virtual clock: in the lowest lane, beside other jobs, across restarts.
  */
 import { describe, expect, test } from 'vitest';
+import { backfillEndText } from '../../../src/commands/backfill/result.ts';
 import { partsOfState } from '../../../src/commands/shared/state-report.ts';
 import type { ProgressReport } from '../../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../../src/core/time.ts';
@@ -101,7 +102,15 @@ describe.runIf(influxdAvailable())('a backfill beside the daemon', () => {
     expect(summary.readings).toBeGreaterThan(10_000);
     const shares = followed.progress.map(({ totals }) => totals.covered_share ?? 0);
     expect(Math.max(...shares)).toBeGreaterThan(0.8);
+    // The daemon delivers the points, along with those of its own polls.
+    const delivered = followed.progress.flatMap(({ destinations }) =>
+      destinations.map((each) => each.delivered_points),
+    );
+    expect(new Set(delivered)).toEqual(new Set([null]));
     expect(followed.progress.some(({ eta }) => eta?.basis.includes('to go at'))).toBe(true);
+    expect(backfillEndText(summary, { isBeside: true }).replaceAll(/\s+/g, ' ')).toMatch(
+      /every point is stored \(meanwhile, the daemon has delivered [\d,]+ points, those of its own polls included\)\./,
+    );
     await expectThere(rig, NOW_MS - 20 * DAY_MS, NOW_MS - 5 * MINUTE_MS);
     const lanes = inState(rig, (db) =>
       db.prepare("SELECT lane, count(*) AS n FROM request WHERE stream = 'telemetry' GROUP BY lane").all(),

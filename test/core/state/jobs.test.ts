@@ -31,6 +31,10 @@ test.each([
     { ...PROGRESS, totals: { ...PROGRESS.totals, covered_share: null }, destinations: [] },
   ],
   ['with an estimate', { ...PROGRESS, eta: { seconds: 5, basis: 'measured' }, waits: 'quota', requests_per_minute: 1 }],
+  [
+    'of a job beside the daemon',
+    { ...PROGRESS, destinations: [{ name: 'influx', pending_points: 1, delivered_points: null }] },
+  ],
   ['with more than is known', { ...PROGRESS, later: {} }],
 ])('progress %s is shown', (_what, progress) => {
   expect(readProgress(progress)).toBe(progress);
