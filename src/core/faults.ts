@@ -265,8 +265,11 @@ export function internalErrorText(detail: string): string {
 const REPLACE_KEY =
   'write it into the file of api.key_file, which needs no restart (if you set api.key instead, restart Tidemark)';
 
+/** The facts of a rejected key. */
+type Rejection = Pick<ApiFault, 'kind'> & { readonly facts: Pick<ApiFaultFacts, 'scope'> };
+
 /** The advice on a rejected key as one text for a daemon, without a full stop. */
-export function rejectionText(fault: ApiFault): string {
+export function rejectionText(fault: Rejection): string {
   const { what, remedy } = rejectionAdvice(fault);
   return withRemedy(what, remedy);
 }
@@ -276,7 +279,7 @@ export function rejectionText(fault: ApiFault): string {
  *
  * @param useKey how to use a new key; by default as for a daemon.
  */
-export function rejectionAdvice({ kind, facts }: ApiFault, useKey = REPLACE_KEY): Advice {
+export function rejectionAdvice({ kind, facts }: Rejection, useKey = REPLACE_KEY): Advice {
   if (kind === 'unauthorized') {
     const remedy = `Check that the key is complete; if it is, create a new key ${KEYS_PAGE} and ${useKey}`;
     return { what: KEY_REJECTED, remedy };

@@ -20,7 +20,7 @@ import type {
   StatusReport,
   StreamStatus,
 } from '../core/status.ts';
-import { capitalized, counted, databaseText, duration, etaText, grouped, percent } from '../core/text.ts';
+import { capitalized, counted, databaseText, duration, etaText, percent } from '../core/text.ts';
 import { type EpochMs, formatExact, formatMs, SECOND_MS, timeText } from '../core/time.ts';
 import type { BlockFacts } from '../delivery/flow-control.ts';
 import type { ReportContext } from '../ingest/context.ts';
@@ -297,13 +297,21 @@ interface SummaryFacts {
   readonly next: NextStatus;
 }
 
-/** The state in one sentence: the most serious problem, or the progress of the sync. A missing process comes first. */
+/**
+ * The state in one sentence: the most serious problem, or the progress of the sync. A missing process comes first,
+ * except before a rejected key: that is to be replaced before a process is started.
+ */
 function composeSummary(parts: ReportParts, facts: SummaryFacts): Pick<StatusReport, 'summary' | 'summary_problem'> {
   const found = worstProblem(parts) ?? {
     summary: syncText(parts, facts),
     summary_problem: parts.streams.isListed() ? null : { code: 'devices_not_listed' as const, name: null },
   };
-  return parts.isRunning() ? found : { ...found, summary: `${stoppedText(parts)} ${found.summary}` };
+  if (parts.isRunning()) return found;
+  const [first, last] =
+    found.summary_problem?.code === 'key_refused'
+      ? [`${found.summary}.`, stoppedText(parts)]
+      : [stoppedText(parts), found.summary];
+  return { ...found, summary: `${first} ${last}` };
 }
 
 /** The text if no process uses the state: since when, and the remedy. */
@@ -398,7 +406,8 @@ function worstProblem({
   const { full } = space.status();
   if (full !== null) return about('state_full', null, `Polling stopped: ${full}`);
   const unread = unreadStream(streams);
-  if (unread !== null) return about(unread.code, unread.name, `${unread.name} cannot be read: ${unread.reason}`);
+  if (unread !== null)
+    return about(unread.code, unread.name, `The stream ${unread.name} cannot be read: ${unread.reason}`);
   for (const { name, blockedReason, isBlockedByAnswer } of deliverers) {
     const reason = blockedReason();
     if (reason === null) continue;
@@ -416,7 +425,7 @@ export function apiProblemText(isRunning: boolean): string {
 
 function noListText(devices: number, isAtWork: boolean): string {
   if (!isAtWork) return 'The device list has not been read yet.';
-  const known = devices === 0 ? '' : ` ${grouped(devices)} devices are in the state.`;
+  const known = devices === 0 ? '' : ` The state has ${counted(devices, 'device')}.`;
   return `Starting: the device list is not complete yet.${known}`;
 }
 

@@ -16,6 +16,7 @@ import type { Observe } from '../core/events.ts';
 import { type ApiFault, rejectionText } from '../core/faults.ts';
 import { isText, parseAs, shapeOf } from '../core/json.ts';
 import { type RequestLane, STREAMS, type Stream } from '../core/ports.ts';
+import type { StreamFacts } from '../core/state/state.ts';
 import type { StreamStatus } from '../core/status.ts';
 import { type EpochMs, MINUTE_MS, timeText } from '../core/time.ts';
 
@@ -231,12 +232,14 @@ export function problemFact(state: ApiState, outage: string | null): string | nu
  *
  * @param noted the fact as it was written; empty without a problem.
  * @param streams the streams according to the stored requests.
+ * @param requests their last answers and failures; a key that a command uses is rejected without the fact.
  */
 export function storedProblem(
   noted: string,
   streams: readonly StreamStatus[],
+  requests: readonly StreamFacts[],
 ): Pick<StreamReport, 'list' | 'problem' | 'isKeyRejected' | 'nextAttemptInMs'> {
-  const problem = parseAs(noted, isApiProblem);
+  const problem = parseAs(noted, isApiProblem) ?? storedRejection(requests);
   const isKeyRejected = problem?.code === 'key_refused';
   const list = streams.map((status) => unreadBy(problem, status));
   return {
@@ -245,6 +248,14 @@ export function storedProblem(
     isKeyRejected: () => isKeyRejected,
     nextAttemptInMs: () => null,
   };
+}
+
+/** The rejection of the key in the stored requests; `null` if there is none, or if the API has answered since. */
+function storedRejection(requests: readonly StreamFacts[]): ApiProblem | null {
+  const answeredMs = Math.max(...requests.map(({ readAtMs }) => readAtMs ?? 0));
+  const kinds = requests.flatMap(({ failure }) => (failure !== null && failure.atMs > answeredMs ? failure.fault : []));
+  const kind = (['unauthorized', 'no-api-access'] as const).find((each) => kinds.includes(each));
+  return kind === undefined ? null : { code: 'key_refused', text: rejectionText({ kind, facts: {} }) };
 }
 
 /**

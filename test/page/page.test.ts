@@ -643,7 +643,11 @@ describe('the overview', () => {
     served.shown.standing = standingWith({ streams }, { ready });
     expect(await reasons()).toBe('<li>stream devices: HTTP 500</li>');
     served.shown.standing = standingWith(
-      { streams, summary: 'devices cannot be read', summary_problem: { code: 'stream_failing', name: 'devices' } },
+      {
+        streams,
+        summary: 'The stream devices cannot be read',
+        summary_problem: { code: 'stream_failing', name: 'devices' },
+      },
       { ready },
     );
     expect(await reasons()).toBeUndefined();

@@ -255,6 +255,11 @@ describe('the sentence', () => {
 
   test.each<[Case, string, object]>([
     [{ problem: 'no key', isKeyRejected: true }, 'The API cannot be read: no key', { code: 'key_refused', name: null }],
+    [
+      { problem: 'no key. Create one', isKeyRejected: true, isRunning: false },
+      'Polling failed at the last attempt: no key. Create one. No daemon is running; the last request was at 2026-06-15T11:59:00Z. Start it, or run --once.',
+      { code: 'key_refused', name: null },
+    ],
     [{ problem: 'no connection' }, 'The API cannot be read: no connection', { code: 'api_unreachable', name: null }],
     [
       { problem: 'no connection', isRunning: false },
@@ -263,7 +268,7 @@ describe('the sentence', () => {
     ],
     [
       { failing: [{ name: 'alerts', reason: 'HTTP 500' }] },
-      'alerts cannot be read: HTTP 500',
+      'The stream alerts cannot be read: HTTP 500',
       { code: 'stream_failing', name: 'alerts' },
     ],
     // A status alone does not identify the server.

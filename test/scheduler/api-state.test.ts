@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault } from '../../src/core/faults.ts';
-import { createFactNote } from '../../src/core/state/state.ts';
+import { createFactNote, type StreamFacts } from '../../src/core/state/state.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';
 import { createOutageWatch } from '../../src/ingest/outage.ts';
 import * as apiState from '../../src/scheduler/api-state.ts';
@@ -108,13 +108,23 @@ test('the accepted key is another one only where it has changed since the last r
 
 describe('the reason why the API is not read', () => {
   const streams = [{ name: 'alerts', state: 'on', reason: null, last_read_at: null }] as const;
-  const read = (noted: string) => {
-    const { problem, isKeyRejected, list } = storedProblem(noted, streams);
+  const read = (noted: string, requests: readonly StreamFacts[] = []) => {
+    const { problem, isKeyRejected, list } = storedProblem(noted, streams, requests);
     return [problem(), isKeyRejected(), list()[0]?.state];
   };
 
   test.each(['{', '{}', '{"code":"on_fire","text":"x"}'])('is unknown where another version has stored %s', (noted) => {
     expect(read(noted)).toEqual([null, false, 'on']);
+  });
+
+  test('is the rejection of a key that a command has used, until the API answers', () => {
+    const rejected = { stream: 'account', readAtMs: 10, failure: { atMs: 20, fault: 'unauthorized' } } as const;
+    const answered = { stream: 'devices', readAtMs: 15, failure: null } as const;
+    const problem = expect.stringMatching(/^the API rejects the key: .*\. Check that the key is complete; /);
+    expect(read('', [rejected, answered])).toEqual([problem, true, 'failing']);
+    expect(read('', [rejected, { ...answered, readAtMs: 21 }])).toEqual([null, false, 'on']);
+    const failed = { ...rejected, failure: { atMs: 20, fault: 'server-fault' } };
+    expect(read('', [failed, answered])).toEqual([null, false, 'on']);
   });
 
   test('is in the state as soon as it begins, and no longer than it lasts', () => {

@@ -97,7 +97,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
         await rig.clock.sleep(HOUR_MS / 2);
         expect(alertsOf(report())).toMatchObject({ state: 'failing', reason: expect.stringContaining('500') });
         expect(ready().reasons.join()).toMatch(/^stream alerts: .*500/);
-        expect(report().summary).toMatch(/^alerts cannot be read: .*500/);
+        expect(report().summary).toMatch(/^The stream alerts cannot be read: .*500/);
         rig.simulator.faults = null;
       },
     });
@@ -122,7 +122,7 @@ describe.runIf(influxdAvailable())('the daemon in outages', () => {
         key.scopes = scopes.filter((scope) => scope !== 'telemetry:read');
         await rig.clock.sleep(HOUR_MS / 2);
         expect(report().streams).toContainEqual(expect.objectContaining({ name: 'telemetry', state: 'off' }));
-        expect(report().summary).toBe('telemetry cannot be read: the key lacks the scope telemetry:read');
+        expect(report().summary).toBe('The stream telemetry cannot be read: the key lacks the scope telemetry:read');
         expect(ready().codes).toContain('scope_missing');
         key.scopes = scopes;
       },

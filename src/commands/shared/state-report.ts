@@ -44,7 +44,8 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
   const filter = createFilter({ ...config.sync.leftOut, include, exclude });
   // Before the first sync, `--check` may have sent requests, which stored nothing.
   const isSynced = store.workspaceTag() !== null;
-  const streams = facts.streams().map((each) => streamStatus(isSynced ? each : { ...each, readAtMs: null }));
+  const requests = facts.streams();
+  const streams = requests.map((each) => streamStatus(isSynced ? each : { ...each, readAtMs: null }));
   const destinations =
     runsWith?.destinations.map(({ name, id }) => reportedDestination(state, name, id)) ??
     reportedDestinations(state, config);
@@ -74,7 +75,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     staleMs: () => readStaleMs(store),
     historyEta: createHistoryEta({ context, facts, ledger: state.ledger, quota: () => quota }),
     streams: {
-      ...storedProblem(store.fact(API_PROBLEM) ?? '', streams),
+      ...storedProblem(store.fact(API_PROBLEM) ?? '', streams, state.isLocked ? [] : requests),
       isListed: () => store.devices().length > 0 || wasReadEmpty(streams, store.account()?.devices ?? 0),
       failingLong: () =>
         streams

@@ -49,7 +49,7 @@ function head({ workspace_id, generated_at, summary, process: work, version }: S
   const works = `Tidemark is running: last request ${sinceText(generated_at, work.last_request_at)}, last archived point ${sinceText(generated_at, work.last_archived_at)}.`;
   return [
     wrap(`Tidemark ${version}: ${nameText(workspace_id ?? 'no workspace yet')}, as of ${formatTime(generated_at)}`, 0),
-    wrap(plainText(summary, 400), 0),
+    wrap(plainText(summary, 600), 0),
     work.running ? wrap(works, 0) : '',
     '\n',
   ].join('');

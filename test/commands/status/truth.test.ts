@@ -153,9 +153,20 @@ describe.runIf(influxdAvailable())('status', () => {
       `Not polled now. The API cannot be read: ${problem}. `,
     );
     daemon.close();
-    expect(unwrapped(textOf(config, rig.clock))).toContain(
-      `Start it, or run --once. Polling failed at the last attempt: ${problem} `,
-    );
+    // A key is replaced before a daemon is started.
+    const [failed, stopped] = [`Polling failed at the last attempt: ${problem}`, 'Start it, or run --once.'];
+    const text = unwrapped(textOf(config, rig.clock));
+    if (code === 'key_refused') expect(text).toMatch(new RegExp(` ${failed}\\. No daemon is running; .* ${stopped} `));
+    else expect(text).toContain(`${stopped} ${failed} `);
+  });
+
+  test('a key that --once has used in vain is reported with its remedy', async () => {
+    using rig = await rigOf();
+    const api = { url: 'http://simulator.test/external/v1', key: () => 'sim_another', share: 0.8, concurrency: 4 };
+    await expect(rig.once({ api })).rejects.toThrow('rejects the key');
+    const text = unwrapped(textOf(configOf(rig), rig.clock));
+    expect(text).toMatch(/ Polling failed at the last attempt: the API rejects the key: .* create a new key /);
+    expect(text).toMatch(/\. No daemon is running; the last request was at \S+\. Start it, or run --once\. /);
   });
 
   test('unavailable readings are reported with their reason, and nothing else is missing', async () => {
