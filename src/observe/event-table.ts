@@ -371,8 +371,8 @@ function retryLevel({ fault, waitMs }: EventOf<'request-retried'>): LineLevel {
 function summaryMessage(event: EventOf<'poll-summary'>): string {
   const { stream, devices, records, newPoints } = event;
   if (stream === 'account') return 'account: read';
-  if (stream !== 'telemetry') return `${stream}: ${listedText(event)}, ${grouped(newPoints)} new points`;
-  return `telemetry: ${grouped(records)} new readings, ${grouped(devices)} devices polled, ${grouped(newPoints)} new points`;
+  if (stream !== 'telemetry') return `${stream}: ${listedText(event)}, ${counted(newPoints, 'new point')}`;
+  return `telemetry: ${counted(records, 'new reading')}, ${counted(devices, 'device')} polled, ${counted(newPoints, 'new point')}`;
 }
 
 function listedText({ stream, runs, requests, failed, records }: EventOf<'poll-summary'>): string {

@@ -125,7 +125,7 @@ function blockedNotes(destinations: readonly DestinationReport[], about: Summary
 function quarantineNote(destinations: readonly DestinationReport[]): Html {
   const rejected = destinations.reduce((sum, { quarantined }) => sum + quarantined, 0);
   if (rejected === 0) return NOTHING;
-  return html`<p class="note warn">${grouped(rejected)} points were rejected and are in quarantine with the database’s message: <code>tidemark --quarantine</code> lists them.</p>`;
+  return html`<p class="note warn">${counted(rejected, 'point was rejected and is', 'points were rejected and are')} in quarantine with the database’s message: <code>tidemark --quarantine</code> lists them.</p>`;
 }
 
 function archiveLine({ points, state_bytes, max_bytes, disk_free_bytes, full }: ArchiveStatus): Html {

@@ -109,7 +109,7 @@ describe('a round', () => {
       poll(100);
     }
     expect(lines().map(({ msg }) => msg)).toEqual([
-      'alerts: 1,000 read, 1 new points',
+      'alerts: 1,000 read, 1 new point',
       'alerts: read 2 times (200 records in all), 2 new points',
     ]);
   });

@@ -104,7 +104,10 @@ export function reportEnd(summary: OnceSummary, { write }: Logger): void {
     gaps: missed.length,
   });
   const reportMissing = (message: string): void => write({ type: 'run-incomplete', message, isWanted: false });
-  if (quarantined > 0) reportMissing(`${quarantined} records or points are in quarantine, with their reasons`);
+  if (quarantined > 0)
+    reportMissing(
+      `${counted(quarantined, 'record or point is', 'records or points are')} in quarantine, each with its reason`,
+    );
   for (const { name, pending_points, blocked_reason } of summary.destinations) {
     if (pending_points === 0) continue;
     reportMissing(

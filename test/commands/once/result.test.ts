@@ -79,7 +79,7 @@ describe('the end of --once', () => {
   test('counts rejected records, and names the gaps', () => {
     const gap = { device_id: 'd', from: 'a', to: 'b', reason: 'device_gone' };
     expect(linesOf({ rejected_records: 2, gaps: Array.from({ length: 22 }, () => gap) }).slice(1)).toEqual([
-      'warn: 2 records or points are in quarantine, with their reasons',
+      'warn: 2 records or points are in quarantine, each with its reason',
       ...Array.from({ length: 20 }, () => 'warn: gap: d from a to b: device gone'),
       'warn: and 2 more gaps; --json lists them all',
     ]);
