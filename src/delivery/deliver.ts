@@ -260,7 +260,9 @@ async function deliverNext(delivery: Delivery, signal: AbortSignal): Promise<Out
   }
   const result = await first.result;
   // The next batch is sent before the position is recorded, so that the database does not wait for that.
-  const isFollowed = mayFollow(delivery, first, result.sent) && sendNext(delivery, served, signal);
+  // After the number at once has become smaller, an answered batch is not replaced until as few are under way.
+  const isWithin = underWay.length <= concurrency.batches();
+  const isFollowed = isWithin && mayFollow(delivery, first, result.sent) && sendNext(delivery, served, signal);
   underWay.shift();
   if (isFollowed) await letWrite(delivery);
   const blocked = await record(delivery, first, result);
@@ -386,11 +388,15 @@ async function record(delivery: Delivery, next: BatchSpan, { sent, tookMs }: Res
   return resolution.blocked;
 }
 
-/** Drops the batches that are under way, after they have ended. The position has not passed them. */
+/**
+ * Drops the batches that are under way, after they have ended. The position has not passed them, but lines of them that
+ * were accepted may be the only controls for the batch before them.
+ */
 async function dropUnderWay(delivery: Delivery): Promise<void> {
   delivery.concurrency.reset();
-  await Promise.allSettled(delivery.underWay.map(({ result }) => result));
+  const ended = await Promise.allSettled(delivery.underWay.map(({ result }) => result));
   delivery.underWay = [];
+  for (const each of ended) if (each.status === 'fulfilled') delivery.controls.remember(each.value.sent.controls);
 }
 
 function report({ name, observe }: Delivery, { resolution, rejected, missing }: Sent, durationMs: number): void {

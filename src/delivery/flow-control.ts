@@ -69,7 +69,7 @@ const TOO_SLOW_MS = 5 * SECOND_MS;
 const WORTH = 2 / 3;
 
 /** After this many batches, another number of them is tried again. */
-const AGAIN_AFTER = 512;
+const AGAIN_AFTER = 1024;
 
 /** The answers since the last decision. */
 interface Round {
@@ -102,11 +102,11 @@ const emptyRound = (before: number, sinceMs: number | null): Round => ({ before,
  * more at once would only take memory. So 1, 4 or 16 batches are sent at once, and each number is tried for as many
  * answers as it has batches:
  *
- * | answers take (mean) | then                                                                                |
- * | ------------------- | ----------------------------------------------------------------------------------- |
- * | less than 250 ms    | fewer at once                                                                       |
- * | 250 ms to 5 s       | more, as long as each batch takes at most 2/3 of the time; every 512 batches, again |
- * | more than 5 s       | fewer, for 512 batches                                                              |
+ * | answers take (mean) | then                                                                                  |
+ * | ------------------- | ------------------------------------------------------------------------------------- |
+ * | less than 250 ms    | fewer at once                                                                         |
+ * | 250 ms to 5 s       | more, as long as each batch takes at most 2/3 of the time; every 1,024 batches, again |
+ * | more than 5 s       | fewer, for 1,024 batches                                                              |
  */
 export function createConcurrency(): Concurrency {
   let isMoving = false;
@@ -150,13 +150,19 @@ function chooseStep(steps: Steps, { meanMs, costMs }: { readonly meanMs: number;
   const { triedFromMs, direction } = steps;
   steps.triedFromMs = null;
   if (meanMs < SLOW_MS || meanMs >= TOO_SLOW_MS) {
+    const isFast = meanMs < SLOW_MS;
     steps.step = Math.max(0, steps.step - 1);
-    steps.direction = 1;
-    steps.pausedFor = meanMs < SLOW_MS ? 0 : AGAIN_AFTER;
-  } else if (triedFromMs !== null && !isBetter(direction, { triedFromMs, costMs })) {
+    steps.direction = isFast ? 1 : -1;
+    steps.pausedFor = isFast ? 0 : AGAIN_AFTER;
+  } else if (triedFromMs === null) {
+    if (steps.pausedFor === 0) tryNext(steps, costMs);
+  } else if (!isBetter(direction, { triedFromMs, costMs })) {
     steps.step -= direction;
-    reverseDirection(steps);
-  } else if (steps.pausedFor === 0) {
+    steps.pausedFor = AGAIN_AFTER;
+    steps.direction = reverse(direction);
+  } else if (STEPS[steps.step + direction] === undefined) {
+    steps.pausedFor = AGAIN_AFTER;
+  } else {
     tryNext(steps, costMs);
   }
 }
@@ -168,19 +174,15 @@ function isBetter(
   return direction === 1 ? costMs <= WORTH * triedFromMs : WORTH * costMs <= triedFromMs;
 }
 
+/** Tries the next number in the direction, or in the other one from an end. */
 function tryNext(steps: Steps, costMs: number): void {
-  const next = steps.step + steps.direction;
-  if (STEPS[next] === undefined) {
-    reverseDirection(steps);
-    return;
-  }
-  steps.step = next;
+  if (STEPS[steps.step + steps.direction] === undefined) steps.direction = reverse(steps.direction);
+  steps.step += steps.direction;
   steps.triedFromMs = costMs;
 }
 
-function reverseDirection(steps: Steps): void {
-  steps.direction = steps.direction === 1 ? -1 : 1;
-  steps.pausedFor = AGAIN_AFTER;
+function reverse(direction: Steps['direction']): Steps['direction'] {
+  return direction === 1 ? -1 : 1;
 }
 
 /** Whether a delivery is blocked, and since when. */

@@ -182,6 +182,38 @@ describe('a destination that answers after a second', () => {
     expect(new Set(accepted.flat())).toEqual(new Set(lines(0, 200)));
   });
 
+  test('gets fewer batches at once again where more bring nothing any more', async () => {
+    using state = scratchStore();
+    state.store.append(lines(0, 8000), 'live');
+    const widths: number[] = [];
+    let underWay = 0;
+    const { delivered } = await slowly(state, 120, {
+      // After a hundred batches it works on one after the other.
+      tookMs: () => {
+        underWay += 1;
+        return widths.push(underWay) > 100 ? 30 * underWay : 1000;
+      },
+      answerOf: () => {
+        underWay -= 1;
+        return ACCEPTED;
+      },
+    });
+    expect(delivered).toBe(8000);
+    expect([Math.max(...widths), Math.max(...widths.slice(1300))]).toEqual([16, 1]);
+  });
+
+  test('has the controls for lines that it refuses also from the batches sent after them', async () => {
+    using state = scratchStore();
+    const others = lines(80, 105).map((each) => each.replace('telemetry', 'alert'));
+    state.store.append([...lines(0, 80), ...others], 'live');
+    const refused = new Set(others.slice(0, 5));
+    const { delivered, pending } = await slowly(state, 60, {
+      answerOf: (sent) =>
+        sent.some((each) => refused.has(each)) ? { kind: 'rejected', message: 'no', retention: false } : ACCEPTED,
+    });
+    expect([delivered, pending]).toEqual([100, 0]);
+  });
+
   test('one that answers at once gets one batch at a time', async () => {
     using state = scratchStore();
     state.store.append(lines(0, 500), 'live');
