@@ -9,6 +9,7 @@
  */
 import {
   closeSync,
+  constants,
   copyFileSync,
   existsSync,
   fchmodSync,
@@ -424,7 +425,8 @@ function keepReplaced({ path, text, isYaml = false }: NewFile): Advice | null {
   const kept = settingsIn(text);
   const lost = [...settingsIn(readable(path))].filter((name) => !kept.has(name) && !OF_INIT.test(name));
   if (lost.length === 0) return null;
-  copyFileSync(path, `${path}.before`);
+  rmSync(`${path}.before`, { force: true });
+  copyFileSync(path, `${path}.before`, constants.COPYFILE_EXCL);
   return {
     what: `${path} no longer has these settings: ${plainText(lost.join(', '), 1000)}`,
     remedy: `Copy those that you need from ${path}.before, which is the earlier file.`,
