@@ -49,7 +49,7 @@ export interface OwnedLedger extends Ledger {
   /** Writes everything that is not on disk yet, and removes the unused bookings that were made in advance. */
   flush(): void;
   /** The facts that the rows do not have yet: which rows are booked in advance, and which requests have used them. */
-  unwritten(): Unwritten;
+  unwrittenBookings(): Unwritten;
 }
 
 /** The rows that were booked in advance. */
@@ -119,11 +119,11 @@ export function createLedger(db: Database.Database): OwnedLedger {
       rows.dateAheadAsNow.run({ local: Math.floor(localMs) });
     },
     flush: () => flush(state),
-    unwritten: () => unwritten(state),
+    unwrittenBookings: () => unwrittenBookings(state),
   };
 }
 
-function unwritten({ named, lease }: LedgerState): Unwritten {
+function unwrittenBookings({ named, lease }: LedgerState): Unwritten {
   return { ids: [...named.keys(), ...lease.ids], bookings: [...named.values()] };
 }
 
@@ -171,7 +171,7 @@ function block({ writeBlock }: Rows, nowMs: EpochMs, waitMs: number): void {
 
 /** The bookings later than `from`: rows on disk, and leased ids with their purposes. */
 function sentSince(state: LedgerState, from: EpochMs, lanes: readonly RequestLane[]): EpochMs[] {
-  const { ids, bookings } = unwritten(state);
+  const { ids, bookings } = unwrittenBookings(state);
   const written = state.rows.since.all({ from, lanes: JSON.stringify(lanes), except: JSON.stringify(ids) }).map(Number);
   const used = bookings
     .filter(({ atMs, purpose }) => Math.floor(atMs) > from && (lanes.length === 0 || lanes.includes(purpose.lane)))
@@ -240,7 +240,7 @@ function writeAll(state: LedgerState, booking: Booking | null, count: number): n
 function writeOwed(state: LedgerState, booking: Booking | null, count: number): number[] {
   const { rows, named, lease } = state;
   for (const [id, { purpose, ...times }] of named) {
-    rows.name.run(...floored(times), purpose.lane, purpose.stream, purpose.deviceId ?? null, id);
+    rows.name.run(...timeColumns(times), purpose.lane, purpose.stream, purpose.deviceId ?? null, id);
   }
   writeOutcomes(state);
   for (const id of lease.ids) rows.remove.run(id);
@@ -251,12 +251,12 @@ function writeOutcomes({ rows, outcomes }: LedgerState): void {
   for (const [id, { status, fault }] of outcomes) rows.answer.run(status, fault, id);
 }
 
-function floored({ atMs, localMs }: BookingTimes): [atMs: number, localMs: number | null] {
+function timeColumns({ atMs, localMs }: BookingTimes): [atMs: number, localMs: number | null] {
   return [Math.floor(atMs), localMs === null ? null : Math.floor(localMs)];
 }
 
 function bookRow({ insert, clear }: Rows, { purpose: { lane, stream, deviceId }, ...times }: Booking): number {
-  const id = Number(insert.run(...floored(times), lane, stream, deviceId ?? null).lastInsertRowid);
+  const id = Number(insert.run(...timeColumns(times), lane, stream, deviceId ?? null).lastInsertRowid);
   if (id % CLEAR_EVERY === 0) clear.run(Math.floor(times.atMs), id - CLEARANCE_LOOKBACK);
   return id;
 }

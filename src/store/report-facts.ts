@@ -20,9 +20,9 @@ const SPENDING_FRESH_MS = 2 * SECOND_MS;
 /**
  * Prepares the facts of an open database.
  *
- * @param unwritten the requests that have no rows yet, in the process that books them.
+ * @param unwrittenBookings the requests that have no rows yet, in the process that books them.
  */
-export function createStateFacts(db: Database.Database, unwritten: () => Unwritten): StateFacts {
+export function createStateFacts(db: Database.Database, unwrittenBookings: () => Unwritten): StateFacts {
   const number = (value: bigint | null | undefined): number | null => (value == null ? null : Number(value));
   const lastRequest = db.prepare<[], bigint | null>('SELECT at_ms FROM request ORDER BY id DESC LIMIT 1').pluck();
   const lastArchived = db.prepare<[], bigint | null>('SELECT at_ms FROM block ORDER BY seq DESC LIMIT 1').pluck();
@@ -46,7 +46,7 @@ export function createStateFacts(db: Database.Database, unwritten: () => Unwritt
     'SELECT * FROM alert WHERE device_id = ? ORDER BY is_open DESC, opened_ns DESC, alert_id DESC LIMIT ?',
   );
   return {
-    spending: createSpending(db, unwritten),
+    spending: createSpending(db, unwrittenBookings),
     streams: createStreams(db),
     lastRequestMs: () => number(lastRequest.get()),
     lastArchivedMs: () => number(lastArchived.get()),
@@ -67,7 +67,7 @@ export function createStateFacts(db: Database.Database, unwritten: () => Unwritt
   };
 }
 
-function createSpending(db: Database.Database, unwritten: () => Unwritten): StateFacts['spending'] {
+function createSpending(db: Database.Database, unwrittenBookings: () => Unwritten): StateFacts['spending'] {
   const sums = REQUEST_LANES.map((lane) => `ifnull(sum(lane = '${lane}'), 0)`).join(', ');
   const since = db.prepare<[number, number], bigint[]>(`SELECT ${sums} FROM request WHERE at_ms > ? AND id <= ?`).raw();
   const newer = db
@@ -78,7 +78,7 @@ function createSpending(db: Database.Database, unwritten: () => Unwritten): Stat
   const newest = db.prepare<[], bigint>('SELECT ifnull(max(id), 0) FROM request').pluck();
   let last: { readonly atMs: EpochMs; readonly id: number; readonly lanes: readonly LaneStatus[] } | null = null;
   return (nowMs) => {
-    const { ids, bookings } = unwritten();
+    const { ids, bookings } = unwrittenBookings();
     if (last === null || nowMs < last.atMs || nowMs - last.atMs >= SPENDING_FRESH_MS) {
       // Rows that are booked in advance are the newest ones.
       const id = Math.min(Number(newest.get() ?? 0n), ...ids.map((ahead) => ahead - 1));

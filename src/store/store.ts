@@ -131,7 +131,7 @@ export function assemble(
     ...inventoryPort(parts, write),
     ...telemetryPort(parts, write),
     ...asTransactions(write, parts.log, ['append', 'useDestination', 'identify', 'acknowledge', 'amendMissing']),
-    totals: () => sentTotals(parts.log.totals(), ledger.unwritten()),
+    totals: () => sentTotals(parts.log.totals(), ledger.unwrittenBookings()),
     alerts: asTransactions(write, parts.alerts, ['keep', 'markListed']),
     quarantine: asTransactions(write, parts.quarantine, ['resolve', 'takeOut', 'drop', 'add']),
     replays: asTransactions(createWriter(db), parts.replays, ['resolve']),
@@ -143,7 +143,7 @@ export function assemble(
     ledger,
     maintenance: parts.maintenance,
     jobs: createJobQueue(db),
-    facts: createStateFacts(db, ledger.unwritten),
+    facts: createStateFacts(db, ledger.unwrittenBookings),
   });
 }
 

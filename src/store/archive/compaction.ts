@@ -163,10 +163,10 @@ const dayOf = ({ atMs }: Pick<HotBlock, 'atMs'>): number => Math.floor(atMs / DA
 export function chooseRun(blocks: readonly HotBlock[], nowMs: EpochMs): CompactionRun | null {
   const first = blocks[0];
   if (first === undefined) return null;
-  const ofDay = leading(blocks, (block) => dayOf(block) === dayOf(first));
-  const whole = fitting(ofDay);
+  const ofDay = takeWhile(blocks, (block) => dayOf(block) === dayOf(first));
+  const whole = takeUntilFull(ofDay);
   const fresh = ofDay.filter(({ level }) => level === 0);
-  const gathered = fitting(fresh);
+  const gathered = takeUntilFull(fresh);
   const isLarge = whole.length < ofDay.length && whole.length < RUN_BLOCKS;
   const isCrowded = whole.length === RUN_BLOCKS && whole.every(({ level }) => level > 0);
   if (isLarge || isCrowded) return compactionRun(whole, 2);
@@ -181,15 +181,15 @@ function compactionRun(blocks: readonly HotBlock[], level: CompactionRun['level'
 }
 
 /** The first blocks that fit together into one; at least one. */
-function fitting(blocks: readonly HotBlock[]): readonly HotBlock[] {
+function takeUntilFull(blocks: readonly HotBlock[]): readonly HotBlock[] {
   let bytes = 0;
-  return leading(blocks, (block, index) => {
+  return takeWhile(blocks, (block, index) => {
     bytes += block.bytes + 1;
     return index === 0 || (index < RUN_BLOCKS && bytes <= FULL_BLOCK_BYTES);
   });
 }
 
-function leading(
+function takeWhile(
   blocks: readonly HotBlock[],
   belongs: (block: HotBlock, index: number) => boolean,
 ): readonly HotBlock[] {

@@ -32,7 +32,7 @@ const STEP_ROWS = 2000;
 const STEP_BYTES = 1024 * 1024;
 const STEP_PAGES = 2048;
 
-const NOTHING: ForgottenCounts = { points: 0, quarantined: 0, alerts: 0 };
+const NONE_REMOVED: ForgottenCounts = { points: 0, quarantined: 0, alerts: 0 };
 
 /** The progress of a removal: the last block and the last item of the quarantine that were checked. */
 interface Marker {
@@ -107,7 +107,7 @@ export function createForgetting(db: Database.Database, parts: ForgettingParts):
       const alerts = facts.remove(deviceId, keepsAlerts);
       forgotten.add(deviceId);
       parts.dropDevice(deviceId);
-      return { ...NOTHING, alerts };
+      return { ...NONE_REMOVED, alerts };
     },
     step: (deviceId, configured) => removeNextPart(work, deviceId, configured),
     unfinished: () => markers.all.all(),
@@ -131,23 +131,23 @@ function prepareMarkers(db: Database.Database) {
 function removeNextPart(work: Work, deviceId: string, configured: readonly number[]): ForgetStep {
   const { markers, lines } = work;
   const at = markers.get.get(deviceId);
-  if (at === undefined) return { removed: NOTHING, state: 'done', share: 1 };
+  if (at === undefined) return { removed: NONE_REMOVED, state: 'done', share: 1 };
   const block = removeLines(lines, at.tag, { deviceId, after: Number(at.block), configured });
   if (block.at !== null) {
     markers.moveBlock.run(block.at, deviceId);
-    return { removed: { ...NOTHING, points: block.removed }, state: 'going-on', share: block.share };
+    return { removed: { ...NONE_REMOVED, points: block.removed }, state: 'going-on', share: block.share };
   }
   if (block.isWaiting) {
     markers.moveBlock.run(0, deviceId);
-    return { removed: NOTHING, state: 'waiting', share: 1 };
+    return { removed: NONE_REMOVED, state: 'waiting', share: 1 };
   }
   const quarantined = stepQuarantine(work, deviceId, at);
-  if (quarantined !== null) return { removed: { ...NOTHING, quarantined }, state: 'going-on', share: 1 };
-  if (giveBackPages(work.db)) return { removed: NOTHING, state: 'going-on', share: 1 };
+  if (quarantined !== null) return { removed: { ...NONE_REMOVED, quarantined }, state: 'going-on', share: 1 };
+  if (giveBackPages(work.db)) return { removed: NONE_REMOVED, state: 'going-on', share: 1 };
   markers.remove.run(deviceId);
   // The device was listed in the meantime: from here on it is a new device.
   if (work.isListed.get(deviceId) !== undefined) work.forgotten.delete(deviceId);
-  return { removed: NOTHING, state: 'done', share: 1 };
+  return { removed: NONE_REMOVED, state: 'done', share: 1 };
 }
 
 /**

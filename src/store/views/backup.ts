@@ -146,7 +146,7 @@ function finalizeFile(part: string): number {
     copy.exec('BEGIN EXCLUSIVE');
     const id = copy.pragma('application_id', { simple: true });
     const verdict = String(copy.pragma('quick_check(1)', { simple: true }));
-    if (verdict !== 'ok' || id !== APPLICATION_ID) throw unsound(verdict);
+    if (verdict !== 'ok' || id !== APPLICATION_ID) throw inconsistentCopyError(verdict);
     return Number(copy.pragma('user_version', { simple: true }));
   } finally {
     copy.close();
@@ -155,7 +155,7 @@ function finalizeFile(part: string): number {
   }
 }
 
-function unsound(verdict: string): UserError {
+function inconsistentCopyError(verdict: string): UserError {
   return new UserError(
     `The copy is inconsistent (${plainText(verdict)}), so it was removed`,
     'If it happens again, the state itself may be damaged: run --check.',
@@ -183,14 +183,14 @@ async function atTarget<T>(options: Target, work: () => T | Promise<T>): Promise
   try {
     return await work();
   } catch (error) {
-    throw placed(options, error);
+    throw errorAtTarget(options, error);
   }
 }
 
 type Target = Pick<BackupOptions, 'directory' | 'file'>;
 
 /** The error text for the directory of the copy. */
-function placed({ directory, file: given }: Target, error: unknown): unknown {
+function errorAtTarget({ directory, file: given }: Target, error: unknown): unknown {
   const file = resolve(given);
   const code = codeOf(error, '');
   if (error instanceof UserError || code === '') return error;

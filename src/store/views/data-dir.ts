@@ -54,7 +54,7 @@ export function inspectDataDir(dataDir: string): DataDirFacts {
   const directory = resolve(dataDir);
   const { uid } = userInfo();
   const { path, isDirectory, code } = findNearest(directory);
-  const found = placed(path);
+  const found = readOwnedPath(path);
   // If this user may not look there, `nearest` has the refusal.
   const isOther = !isDirectory || !(code === null || code === 'ENOENT' || code === 'EACCES') || isOfKernel(directory);
   if (found === null || isOther) return { directory, kind: 'other', nearest: found, files: [], uid };
@@ -63,7 +63,7 @@ export function inspectDataDir(dataDir: string): DataDirFacts {
   const state = statePath(directory);
   const files = [state, `${state}-wal`, `${state}-shm`, lockPath(directory)]
     .filter((path) => statOf(path).stats?.isFile() === true)
-    .flatMap((path) => placed(path) ?? []);
+    .flatMap((path) => readOwnedPath(path) ?? []);
   return { directory, kind: 'there', nearest, files, uid };
 }
 
@@ -128,7 +128,7 @@ export function isEnclosed(path: string): boolean {
   return false;
 }
 
-function placed(path: string): OwnedPath | null {
+function readOwnedPath(path: string): OwnedPath | null {
   const { stats } = statOf(path);
   if (stats === null) return null;
   return {

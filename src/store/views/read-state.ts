@@ -178,7 +178,7 @@ export function readDeviceNames(directory: string, alsoIds: readonly string[]): 
   });
 }
 
-interface Seen {
+interface GrowingTelemetry {
   covered: Interval[];
   newestMs: EpochMs | null;
   beginsNs: EpochNs | null;
@@ -194,9 +194,9 @@ interface CoverageRow {
 }
 
 function readTelemetry(db: Database.Database, sinceDay: number): Map<string, CoveredTelemetry> {
-  const all = new Map<string, Seen>();
+  const all = new Map<string, GrowingTelemetry>();
   const entryFor = (deviceId: string) => {
-    const known: Seen = all.get(deviceId) ?? { covered: [], newestMs: null, beginsNs: null, days: [] };
+    const known: GrowingTelemetry = all.get(deviceId) ?? { covered: [], newestMs: null, beginsNs: null, days: [] };
     all.set(deviceId, known);
     return known;
   };
