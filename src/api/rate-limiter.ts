@@ -188,7 +188,7 @@ async function acquire(
     return await passQueue(queue, bookNow, priorityOf(purpose), signal);
   } catch (error) {
     // The signal aborted at the moment of the booking: the request will not be sent.
-    if (requestId !== null) complete(state, queue, { ...NOTHING, requestId });
+    if (requestId !== null) complete(state, queue, { ...NOT_SENT, requestId });
     throw error;
   }
 }
@@ -259,7 +259,7 @@ function isTimeKnown(serverClock: ServerClock): boolean {
   return serverClock.isKnown() || serverClock.isDateAbsent();
 }
 
-const NOTHING = { status: null, fault: null, limit: null, remaining: null, waitMs: null };
+const NOT_SENT = { status: null, fault: null, limit: null, remaining: null, waitMs: null };
 
 /** A rate limiter that lets a fixed number of requests through, retries included. */
 interface Limited {

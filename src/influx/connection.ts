@@ -100,7 +100,7 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
   const pair = basic ? basicAuthorization(token) : null;
   const authorization = pair === null ? {} : { authorization: pair };
   return async ({ method, path, body }, signal) => {
-    const seen: Seen = { answer: null, isPacked: false, chunks: [], bytes: 0 };
+    const recorded: RecordedAnswer = { answer: null, isPacked: false, chunks: [], bytes: 0 };
     const { text, packed } = await encode(body);
     const { transport } = new InfluxDB({
       url: base,
@@ -112,8 +112,8 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
         // The option through which the client accepts other functions for sending. It does not make them follow
         // redirects.
         'follow-redirects': {
-          http: { request: watch(seen, carrying(packed, http().request)) },
-          https: { request: watch(seen, carrying(packed, https().request)) },
+          http: { request: recordAnswer(recorded, sendPacked(packed, http().request)) },
+          https: { request: recordAnswer(recorded, sendPacked(packed, https().request)) },
         },
       },
     });
@@ -124,9 +124,9 @@ export function createConnection({ url, token, basic = false, ca, proxies }: Con
         signal,
       });
     } catch (error) {
-      return answerDespite(seen, error);
+      return answerDespite(recorded, error);
     }
-    return answerDespite(seen, null);
+    return answerDespite(recorded, null);
   };
 }
 
@@ -163,7 +163,7 @@ type HttpSend = (options: RequestOptions, onAnswer: (answer: IncomingMessage) =>
 /**
  * The answer to one request. It is recorded outside the client, which drops a part of it and keeps the rest too long.
  */
-interface Seen {
+interface RecordedAnswer {
   answer: IncomingMessage | null;
   isPacked: boolean;
   readonly chunks: Buffer[];
@@ -171,7 +171,7 @@ interface Seen {
 }
 
 /** Wraps a function for sending: it sends this compressed body instead of an empty one. */
-function carrying(packed: Uint8Array | null, send: HttpSend): HttpSend {
+function sendPacked(packed: Uint8Array | null, send: HttpSend): HttpSend {
   if (packed === null) return send;
   return (options, onAnswer) => {
     const packing = { 'content-encoding': 'gzip', 'content-length': packed.length };
@@ -182,19 +182,19 @@ function carrying(packed: Uint8Array | null, send: HttpSend): HttpSend {
 }
 
 /** Wraps a function for sending: it records the answer and truncates the body at the limit. */
-function watch(seen: Seen, send: HttpSend) {
+function recordAnswer(recorded: RecordedAnswer, send: HttpSend) {
   return (options: RequestOptions, onAnswer: (answer: IncomingMessage) => void): Writable => {
     try {
       return send(options, (answer) => {
-        seen.answer = answer;
+        recorded.answer = answer;
         // The client would decompress a body of any size.
-        seen.isPacked = answer.headers['content-encoding'] === 'gzip';
+        recorded.isPacked = answer.headers['content-encoding'] === 'gzip';
         delete answer.headers['content-encoding'];
         onAnswer(answer);
         answer.on('data', (chunk: Buffer) => {
-          if (seen.bytes < MAX_BODY_BYTES) seen.chunks.push(chunk.subarray(0, MAX_BODY_BYTES - seen.bytes));
-          seen.bytes += chunk.length;
-          if (seen.bytes > MAX_BODY_BYTES) answer.destroy();
+          if (recorded.bytes < MAX_BODY_BYTES) recorded.chunks.push(chunk.subarray(0, MAX_BODY_BYTES - recorded.bytes));
+          recorded.bytes += chunk.length;
+          if (recorded.bytes > MAX_BODY_BYTES) answer.destroy();
         });
       });
     } catch (error) {
@@ -209,11 +209,11 @@ function watch(seen: Seen, send: HttpSend) {
  *
  * @throws the error, if no answer was recorded
  */
-function answerDespite(seen: Seen, error: unknown): ServerAnswer {
-  if (seen.answer?.statusCode === undefined) throw error ?? new Error('the client returned without an answer');
-  const { statusCode: status, headers } = seen.answer;
-  const body = Buffer.concat(seen.chunks);
-  return { status, headers, body: seen.isPacked ? unpack(body) : body.toString('utf8') };
+function answerDespite(recorded: RecordedAnswer, error: unknown): ServerAnswer {
+  if (recorded.answer?.statusCode === undefined) throw error ?? new Error('the client returned without an answer');
+  const { statusCode: status, headers } = recorded.answer;
+  const body = Buffer.concat(recorded.chunks);
+  return { status, headers, body: recorded.isPacked ? unpack(body) : body.toString('utf8') };
 }
 
 /**

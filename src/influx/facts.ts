@@ -34,7 +34,7 @@ export function readBucketRetention(text: string | null, bucket: string): number
   const rules = own?.['retentionRules'];
   if (!Array.isArray(rules)) return null;
   const seconds: unknown = rules[0]?.everySeconds ?? 0;
-  return typeof seconds === 'number' && seconds >= 0 ? lasting(seconds * SECOND_MS) : null;
+  return typeof seconds === 'number' && seconds >= 0 ? toRetentionMs(seconds * SECOND_MS) : null;
 }
 
 type MaybeRecord = JsonRecord | null | undefined;
@@ -51,11 +51,11 @@ export function readRetentionPolicies(text: string | null, policy: string): numb
   const row = values.find((each) => (policy === '' ? cell(each, 'default') === true : cell(each, 'name') === policy));
   const duration = row === undefined ? null : cell(row, 'duration');
   const ms = typeof duration === 'string' ? parseDuration(duration) : null;
-  return ms === null ? null : lasting(ms);
+  return ms === null ? null : toRetentionMs(ms);
 }
 
 /** Converts a retention: databases report zero for unlimited retention. */
-function lasting(ms: number): number {
+function toRetentionMs(ms: number): number {
   return ms === 0 ? Number.POSITIVE_INFINITY : ms;
 }
 

@@ -193,11 +193,11 @@ function createPieces(name: string, take: TakeSeries) {
   return {
     take: (line: string): ReadProblem | null => {
       const piece = parseJson(line) as Piece | null;
-      if (piece === null) return notUnderstood(name, NO_INFLUX);
+      if (piece === null) return unparsableResponse(name, NO_INFLUX);
       const result = piece.results?.[0];
       const error = piece.error ?? result?.error;
       if (error !== undefined) return queryProblem(name, error);
-      if (result === undefined) return notUnderstood(name, NO_INFLUX);
+      if (result === undefined) return unparsableResponse(name, NO_INFLUX);
       for (const { tags = {}, columns = [], values = [] } of result.series ?? []) take({ tags, columns, values });
       isOpen = result.partial === true || result.series?.at(-1)?.partial === true;
       return null;
@@ -223,7 +223,7 @@ const NO_VICTORIA: Misunderstanding = {
   hint: (influx) => `${influx.url}: the server is not a VictoriaMetrics, or its export is disabled`,
 };
 
-function notUnderstood(name: string, { message, hint }: Misunderstanding): ReadProblem {
+function unparsableResponse(name: string, { message, hint }: Misunderstanding): ReadProblem {
   return { kind: 'rejected', message, hint: hint(settingNames(name)) };
 }
 
@@ -299,7 +299,7 @@ function createVictoriaSource({ name, workspace }: Omit<BucketTags, 'bucket'>, r
     const query = new URLSearchParams({ 'match[]': `{${own}}`, start: '0' });
     const take = (line: string): ReadProblem | null => {
       const data = parsed(line)?.['data'];
-      if (!Array.isArray(data)) return notUnderstood(name, NO_VICTORIA);
+      if (!Array.isArray(data)) return unparsableResponse(name, NO_VICTORIA);
       found.push(...data.map(String));
       return null;
     };
@@ -318,7 +318,7 @@ function createVictoriaSource({ name, workspace }: Omit<BucketTags, 'bucket'>, r
       });
       const takeLine = (line: string): ReadProblem | null => {
         const series = parsed(line) as Partial<Exported> | null;
-        if (!isSeries(series)) return notUnderstood(name, NO_VICTORIA);
+        if (!isSeries(series)) return unparsableResponse(name, NO_VICTORIA);
         const field = FIELD_OF[series.metric['__name__'] ?? ''] ?? 'value';
         const sensor = series.metric['sensor'] ?? '';
         series.timestamps.forEach((ms, index) => {

@@ -96,13 +96,13 @@ interface ProbeOptions extends InfluxSinkOptions {
 export async function probeDestination(options: ProbeOptions, signal: AbortSignal): Promise<DestinationFacts> {
   const isListRead = options.kind !== 'victoriametrics' && options.point === null;
   const write = isListRead ? await probeMissing(options, signal) : null;
-  if (write !== null) return { ...NOTHING, kind: 'influxdb', write, isMissing: true };
+  if (write !== null) return { ...NO_FACTS, kind: 'influxdb', write, isMissing: true };
   return await probeByWrite(options, signal);
 }
 
 async function probeByWrite(options: ProbeOptions, signal: AbortSignal): Promise<DestinationFacts> {
   const server = options.kind === 'auto' ? await createUnknownServer(options).request(signal) : null;
-  if (server !== null && server.kind !== 'known') return { ...NOTHING, write: server };
+  if (server !== null && server.kind !== 'known') return { ...NO_FACTS, write: server };
   const configured = server?.kind === 'known' ? server.server : options.kind === 'auto' ? 'influxdb' : options.kind;
   const client = createDatabaseClient(options, configured);
   const line = options.point?.[configured] ?? null;
@@ -112,19 +112,19 @@ async function probeByWrite(options: ProbeOptions, signal: AbortSignal): Promise
     body: line === null ? '' : `${line}\n`,
   } as const;
   const answer = await client.request(call, signal);
-  if ('kind' in answer) return { ...NOTHING, write: answer };
+  if ('kind' in answer) return { ...NO_FACTS, write: answer };
   const isPoint = line !== null;
   const write = isPoint ? client.read(answer, signal) : readEmpty(answer, client, signal);
   const marked = readMarks(answer);
   // Another kind of server that does not name itself must not count as a database.
   const unmarked = write.kind === 'accepted' ? configured : null;
   const kind = marked?.kind === 'known' ? marked.server : unmarked;
-  if (kind === null) return { ...NOTHING, write, isPoint };
+  if (kind === null) return { ...NO_FACTS, write, isPoint };
   const facts = await (kind === 'victoriametrics'
     ? probeVictoria(client, signal)
     : probeInflux(client, options, signal));
   const isQueried = await probeQuery(client, { kind, bucket: options.bucket }, signal);
-  return { ...NOTHING, kind, write, isPoint, isQueried, ...facts, version: facts.version ?? versionIn(answer) };
+  return { ...NO_FACTS, kind, write, isPoint, isQueried, ...facts, version: facts.version ?? versionIn(answer) };
 }
 
 /**
@@ -157,7 +157,7 @@ async function isCore(client: DatabaseClient, signal: AbortSignal): Promise<bool
   return !('kind' in answer) && /^core$/i.test(String(answer.headers['x-influxdb-build']));
 }
 
-const NOTHING = {
+const NO_FACTS = {
   kind: null,
   version: null,
   isPoint: false,

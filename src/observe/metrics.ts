@@ -172,7 +172,7 @@ function seriesAtStart({ values }: MetricRow, destinations: readonly string[]): 
   );
 }
 
-const NOTHING = {};
+const NO_LABELS = {};
 
 /** Returns a function that sets all gauges. */
 function createGauges(to: Instruments, options: MetricsOptions): () => void {
@@ -205,14 +205,14 @@ function setFigures(to: Instruments, figures: Figures, options: MetricsOptions):
 
 function setHealth(to: Instruments, { health, ready, loops }: MetricsOptions): void {
   const { ready: isReady, codes } = ready();
-  to.set('tidemark_healthy', NOTHING, health().healthy ? 1 : 0);
-  to.set('tidemark_ready', NOTHING, isReady ? 1 : 0);
+  to.set('tidemark_healthy', NO_LABELS, health().healthy ? 1 : 0);
+  to.set('tidemark_ready', NO_LABELS, isReady ? 1 : 0);
   for (const code of READY_CODES) to.set('tidemark_not_ready', { code }, codes.includes(code) ? 1 : 0);
   for (const { loop, idleMs } of loops()) to.set('tidemark_loop_idle_seconds', { loop }, idleMs / 1000);
 }
 
 function setQuota(to: Instruments, { minute, day, waitingUntilMs }: Figures['quota']): void {
-  to.set('tidemark_quota_wait_until_timestamp_seconds', NOTHING, (waitingUntilMs ?? 0) / 1000);
+  to.set('tidemark_quota_wait_until_timestamp_seconds', NO_LABELS, (waitingUntilMs ?? 0) / 1000);
   for (const [window, { limit, budget, spent, others }] of Object.entries({ minute, day })) {
     to.set('tidemark_quota_used_requests', { window, by: 'own' }, spent);
     if (others !== null) to.set('tidemark_quota_used_requests', { window, by: 'others' }, others);
@@ -225,17 +225,17 @@ function setQuota(to: Instruments, { minute, day, waitingUntilMs }: Figures['quo
 
 function setFleet(to: Instruments, figures: Figures): void {
   const { fleet } = figures;
-  to.set('tidemark_freshness_target_seconds', NOTHING, figures.lagTargetSeconds);
-  to.set('tidemark_history_pending_seconds', NOTHING, figures.historyOpenSeconds);
-  to.counted('tidemark_hints_wrong_total', NOTHING, figures.hintsWrong);
-  to.set('tidemark_fleet_snapshot_age_seconds', NOTHING, figures.fleetAgeSeconds);
+  to.set('tidemark_freshness_target_seconds', NO_LABELS, figures.lagTargetSeconds);
+  to.set('tidemark_history_pending_seconds', NO_LABELS, figures.historyOpenSeconds);
+  to.counted('tidemark_hints_wrong_total', NO_LABELS, figures.hintsWrong);
+  to.set('tidemark_fleet_snapshot_age_seconds', NO_LABELS, figures.fleetAgeSeconds);
   to.clear('tidemark_freshness_seconds', 'tidemark_freshness_worst_seconds');
   to.clear('tidemark_coverage_ratio', 'tidemark_coverage_gap_seconds');
   if (fleet === null) return;
   for (const [state, devices] of Object.entries(fleet.states)) to.set('tidemark_devices', { state }, devices);
-  to.set('tidemark_devices_out_of_service', NOTHING, fleet.outOfService);
-  to.set('tidemark_devices_complete', NOTHING, fleet.complete);
-  if (fleet.coveredShare !== null) to.set('tidemark_coverage_ratio', NOTHING, fleet.coveredShare);
+  to.set('tidemark_devices_out_of_service', NO_LABELS, fleet.outOfService);
+  to.set('tidemark_devices_complete', NO_LABELS, fleet.complete);
+  if (fleet.coveredShare !== null) to.set('tidemark_coverage_ratio', NO_LABELS, fleet.coveredShare);
   for (const [reason, seconds] of fleet.gapSeconds) to.set('tidemark_coverage_gap_seconds', { reason }, seconds);
   setLag(to, fleet);
 }
@@ -245,14 +245,14 @@ function setLag(to: Instruments, { lag }: FleetFigures): void {
   for (const [percentile, seconds] of Object.entries({ 50: p50, 90: p90, 99: p99 })) {
     if (seconds !== null) to.set('tidemark_freshness_seconds', { percentile }, seconds);
   }
-  if (worst !== null) to.set('tidemark_freshness_worst_seconds', NOTHING, worst);
+  if (worst !== null) to.set('tidemark_freshness_worst_seconds', NO_LABELS, worst);
 }
 
 function setDevices(to: Instruments, fleet: FleetFigures | null): void {
   to.clear('tidemark_device_freshness_seconds', 'tidemark_device_gap_seconds');
   if (fleet === null) return;
   const { devices, leftOut } = fleet;
-  to.set('tidemark_devices_left_out', NOTHING, leftOut);
+  to.set('tidemark_devices_left_out', NO_LABELS, leftOut);
   for (const { deviceId, name, lagSeconds, gapSeconds } of devices) {
     const labels = { device_id: deviceId, device_name: name };
     if (lagSeconds !== null) to.set('tidemark_device_freshness_seconds', labels, lagSeconds);
@@ -284,10 +284,10 @@ function setDestination(to: Instruments, figures: DestinationFigures): void {
 function setArchive(to: Instruments, archive: Figures['archive']): void {
   const { points, bytes, stateBytes, maxBytes, diskFreeBytes, isFull } = archive;
   to.clear('tidemark_disk_free_bytes');
-  to.set('tidemark_archive_points', NOTHING, points);
-  to.set('tidemark_archive_bytes', NOTHING, bytes);
-  to.set('tidemark_state_bytes', NOTHING, stateBytes);
-  if (maxBytes !== null) to.set('tidemark_state_limit_bytes', NOTHING, maxBytes);
-  if (diskFreeBytes !== null) to.set('tidemark_disk_free_bytes', NOTHING, diskFreeBytes);
-  to.set('tidemark_polling_stopped', NOTHING, isFull ? 1 : 0);
+  to.set('tidemark_archive_points', NO_LABELS, points);
+  to.set('tidemark_archive_bytes', NO_LABELS, bytes);
+  to.set('tidemark_state_bytes', NO_LABELS, stateBytes);
+  if (maxBytes !== null) to.set('tidemark_state_limit_bytes', NO_LABELS, maxBytes);
+  if (diskFreeBytes !== null) to.set('tidemark_disk_free_bytes', NO_LABELS, diskFreeBytes);
+  to.set('tidemark_polling_stopped', NO_LABELS, isFull ? 1 : 0);
 }

@@ -267,7 +267,7 @@ function createFleetTally(view: SnapshotView, most: number) {
 }
 
 /** A device while it is being added. */
-interface Seen {
+interface ScannedDevice {
   readonly device: KnownDevice;
   readonly coverage: CoverageNow;
   readonly snapshot: DeviceSnapshot;
@@ -291,11 +291,11 @@ function addDevice(tally: FleetTally, device: KnownDevice, coverage: CoverageNow
 }
 
 /** Adds the lag of a device that is read, and returns it; `null` in the initial sync, unless it is late. */
-function addLag(tally: FleetTally, seen: Seen): number | null {
+function addLag(tally: FleetTally, scanned: ScannedDevice): number | null {
   const { view, lags } = tally;
-  const { device, snapshot } = seen;
+  const { device, snapshot } = scanned;
   tally.present += 1;
-  if (isLastDayMissing(seen, view)) tally.lastDayMissing += 1;
+  if (isLastDayMissing(scanned, view)) tally.lastDayMissing += 1;
   // The lag of a device that was never read counts from when it was first listed.
   const beganMs = snapshot.isCurrent ? view.wantedRange.nowMs : device.firstListedMs;
   const lag = snapshot.status.lag_seconds ?? Math.max(0, (view.wantedRange.nowMs - beganMs) / 1000);
@@ -342,17 +342,17 @@ function addGaps(gapSeconds: Map<string, number>, gaps: readonly StatusGap[]): n
  * Whether a part of the last day is missing: more than may be open in normal operation, or an older gap without a
  * reason. If the quota is short, the newest gap may be hours long.
  */
-function isLastDayMissing(seen: Seen, view: SnapshotView): boolean {
+function isLastDayMissing(scanned: ScannedDevice, view: SnapshotView): boolean {
   const { wantedRange, openSeconds } = view;
   const openNs = BigInt(Math.ceil(openSeconds)) * SECOND_NS;
-  const open = lastDayOpen(seen, view);
-  const named = normalize(seen.coverage.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
+  const open = lastDayOpen(scanned, view);
+  const named = normalize(scanned.coverage.gaps.map(({ fromNs: from, toNs: to }) => ({ from, to })));
   const older = intersect(subtract(open, named), [{ from: 0n, to: maxNs(wantedRange.limit - openNs, 0n) }]);
   return lengthNs(open) > openNs || lengthNs(older) > BigInt(LIVE_LAG_SECONDS) * SECOND_NS;
 }
 
 /** The gaps of the last day, up to the coverage limit. */
-function lastDayOpen({ device, coverage }: Seen, { context, wantedRange }: SnapshotView): Intervals {
+function lastDayOpen({ device, coverage }: ScannedDevice, { context, wantedRange }: SnapshotView): Intervals {
   const from = maxNs(wantedRange.limit - DAY_NS, wantedRange.wantedFrom);
   return subtract(
     gapsIn({ from, to: limitFor(wantedRange, coverage) }, coverage.covered),
