@@ -199,7 +199,7 @@ export function backfillEndText(summary: BackfillSummary, { isBeside = false } =
 }
 
 function headLine({ outcome, from, to, devices, late }: BackfillSummary): string {
-  const rangeText = from === null ? `everything up to ${short(to)}` : `${short(from)} to ${short(to)}`;
+  const rangeText = from === null ? `everything up to ${shortTime(to)}` : `${shortTime(from)} to ${shortTime(to)}`;
   const text = {
     complete: 'complete',
     gaps_remain: 'finished, but some gaps cannot be closed (see below)',
@@ -221,7 +221,7 @@ function storedLines({
     requests === 0
       ? 'No request was necessary.'
       : `${counted(readings, 'new reading')} (${counted(points, 'telemetry point')}) from ${counted(requests, 'request')}.`;
-  const since = oldest === null ? '' : ` The oldest stored reading is from ${short(oldest)}.`;
+  const since = oldest === null ? '' : ` The oldest stored reading is from ${shortTime(oldest)}.`;
   return `${storedText} Complete: ${grouped(devices_complete)} of ${counted(devices, 'device')}.${since}`;
 }
 
@@ -282,7 +282,7 @@ function missingLines({ missing: all, to: end }: BackfillSummary): string[] {
   });
   const worst = missing.slice(0, RANGES_LISTED).map((range) => {
     const { device_id, from, to, reason } = range;
-    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(lengthMs(range) / 1000)} from ${short(from)} to ${short(to)}, ${gapText(reason).why}`;
+    return `  ${plainText(device_id, ID_LENGTH)}: ${duration(lengthMs(range) / 1000)} from ${shortTime(from)} to ${shortTime(to)}, ${gapText(reason).why}`;
   });
   const more = missing.length - worst.length;
   return [
@@ -319,6 +319,6 @@ function deliveredText(points: number, isBeside: boolean): string {
 }
 
 /** Cuts an RFC 3339 time to the second. */
-function short(text: string): string {
+function shortTime(text: string): string {
   return parseTimestamp(text) === null ? 'an unknown time' : `${text.slice(0, 19)}Z`;
 }

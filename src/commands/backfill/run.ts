@@ -64,7 +64,7 @@ export interface BackfillRun {
 }
 
 /** The result of the last progress check. `progress` shows it without another check. */
-interface Seen {
+interface LastCheck {
   view: BackfillView;
   /** The estimated time left; `null` while unknown. */
   eta: NonNullable<ProgressReport['eta']> | null;
@@ -81,19 +81,19 @@ export function createBackfillRun(
 ): BackfillRun {
   const { context, deliverers } = parts;
   const deliveredBefore = deliverers.map((deliverer) => deliverer.deliveredLines());
-  const seen: Seen = { view: backfillView(context, backfill), eta: null };
+  const lastCheck: LastCheck = { view: backfillView(context, backfill), eta: null };
   const summary = (outcome: Outcome): BackfillSummary =>
     summarizeBackfill({ context, deliverers, backfill, deliveredBefore }, outcome);
   return {
     summary,
     toItsEnd: async (signal) => {
-      const outcome = await waitUntilClosed(parts, { backfill, seen }, signal);
+      const outcome = await waitUntilClosed(parts, { backfill, lastCheck }, signal);
       const end = await outcomeAfterDelivery(parts, outcome, signal);
       if (end === 'complete' || end === 'gaps_remain') backfill.recheck?.end();
       return summary(end);
     },
     progress: () => {
-      const { view, eta } = seen;
+      const { view, eta } = lastCheck;
       const { tally } = backfill;
       const waits = waitsFor(view, backfill.leavesNewest());
       const dayWaits = dayWaitText(backfill.rate.dayFreeAtMs(), context.serverClock.nowMs());
@@ -123,7 +123,7 @@ export function createBackfillRun(
 /** Waits until no gap can be closed any more. */
 async function waitUntilClosed(
   parts: BackfillWorkParts,
-  { backfill, seen }: { readonly backfill: Backfill; readonly seen: Seen },
+  { backfill, lastCheck }: { readonly backfill: Backfill; readonly lastCheck: LastCheck },
   signal: AbortSignal,
 ): Promise<Outcome> {
   const { context, apiState } = parts;
@@ -133,14 +133,14 @@ async function waitUntilClosed(
   const reopen = createReopening(parts);
   const step = (): Outcome | null => {
     const view = backfillView(context, backfill);
-    seen.view = view;
+    lastCheck.view = view;
     const outcome = backfillOutcome(view, backfill);
     if (outcome !== null) return outcome;
     throwIfRejected(apiState);
     const waits = isWaiting(parts, { isQueued: view.openFor.has(PENDING), lanes: ['backfill'] });
     if (watch.record({ left: view.leftMs, waits }) >= STALLED_AFTER_MS) return 'stalled';
     updateEstimate(estimate);
-    seen.eta = backfillEta(parts, backfill, estimate.left);
+    lastCheck.eta = backfillEta(parts, backfill, estimate.left);
     if (backfill.args.finishByMs !== null) backfill.rate.setLeft(estimate.left?.requests ?? 0);
     reopen(view);
     return null;

@@ -157,7 +157,7 @@ const FOLLOW_MS = 3 * MINUTE_MS;
 
 const NOT_CHECKED = 'The daemon did not check the API';
 
-function notUnderstood(): UserError {
+function otherVersionError(): UserError {
   return new UserError(
     'The daemon checked the API, but it runs another version of Tidemark, so its result cannot be shown',
     'Update the older of the two, restart the daemon, and run --check again.',
@@ -182,7 +182,7 @@ async function fetchFindings(part: Omit<ApiPart, 'bookingRefusal'>, signal: Abor
         alone: () => checkAlone(part, signal),
         read: (result) => nameKeyOfDaemon(readApiFindings(result)),
         failed: ({ message }) =>
-          message === null ? notUnderstood() : new UserError(`${NOT_CHECKED}: ${message}`, null, 1),
+          message === null ? otherVersionError() : new UserError(`${NOT_CHECKED}: ${message}`, null, 1),
         show,
       },
       { dataDir: config.dataDir, terminal },

@@ -61,8 +61,8 @@ export async function writeSupportBundle(file: string, parts: BundleParts, ports
     state: bundledState(parts, stateFacts, names),
     daemon: daemon ?? { unavailable: 'no daemon answers at the address in listen' },
   };
-  const clean = cleaner(described, names, terminal.scrub);
-  writeBundle(file, readable(mapTexts(bundle, clean)), { random: realRandom, dataDir: read.state?.dataDir ?? null });
+  const clean = createCleaner(described, names, terminal.scrub);
+  writeBundle(file, jsonText(mapTexts(bundle, clean)), { random: realRandom, dataDir: read.state?.dataDir ?? null });
   terminal.logger.write({ type: 'bundle-written', file });
 }
 
@@ -185,7 +185,7 @@ function withTimes(row: Row): Row {
 }
 
 /** JSON for people: short values are on one line. */
-function readable(value: unknown): string {
+function jsonText(value: unknown): string {
   const text = JSON.stringify(value, null, 1).replace(/[[{]\n[^[\]{}]*\n\s*[\]}]/g, (part) => {
     const line = part.replace(/\n\s*/g, ' ');
     return line.length <= LINE_WIDTH ? line : part;
@@ -196,7 +196,7 @@ function readable(value: unknown): string {
 const LINE_WIDTH = 160;
 
 /** The last protection, for every text: removes secrets, names, people, and this user's home directory. */
-function cleaner(
+function createCleaner(
   described: DescribedConfig,
   names: Pseudonyms,
   scrub: (text: string) => string,

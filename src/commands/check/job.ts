@@ -118,7 +118,7 @@ export async function checkApi(
   }
   if (prober.hasAnswered()) noteKey(notes);
   const why = prober.stoppedBy();
-  if (why !== null) for (const scope of SCOPES) if (!has(notes, scope)) noteNotTried(notes, scope, why);
+  if (why !== null) for (const scope of SCOPES) if (!hasLine(notes, scope)) noteNotTried(notes, scope, why);
   if (account !== null) {
     notePlan(notes, account);
     noteHistory(notes, account, parts.context);
@@ -126,7 +126,7 @@ export async function checkApi(
   }
   if (prober.hasAnswered()) {
     noteClock(notes, parts.context);
-    if (!has(notes, 'quota')) noteQuota(notes, parts.context.quota());
+    if (!hasLine(notes, 'quota')) noteQuota(notes, parts.context.quota());
   }
   noteLearnt(notes, parts.learnt(), page);
   return { requests: spent(), checks: notes.lines };
@@ -211,7 +211,7 @@ function deviceToCheck(page: DevicePage | null): DeviceRecord | null {
 }
 
 function noteKey(notes: CheckNotes): void {
-  if (has(notes, 'key') || has(notes, 'access')) return;
+  if (hasLine(notes, 'key') || hasLine(notes, 'access')) return;
   const accepted = { status: 'ok', message: 'accepted', remedy: null, exit_code: 0 } as const;
   notes.lines.unshift({ area: 'api', destination: null, name: 'key', ...accepted });
 }
@@ -220,7 +220,7 @@ function countText(count: number, isMore: boolean, what: string): string {
   return `${isMore ? 'the first ' : ''}${counted(count, what)}`;
 }
 
-function has({ lines }: CheckNotes, name: string): boolean {
+function hasLine({ lines }: CheckNotes, name: string): boolean {
   return lines.some((line) => line.name === name);
 }
 
@@ -407,8 +407,11 @@ async function noteBounds(
   const answer = await probe({ after, before });
   if (answer === null)
     return notes.skip(BOUNDS, 'whether the request parameters "after" and "before" are inclusive: unknown', UNSEEN);
-  const has = (at: EpochNs): boolean => answer.readings.some(({ recordedAt }) => recordedAt === at);
-  const facts = { after_inclusive: has(after), before_inclusive: before === null ? null : has(before) };
+  const hasReadingAt = (at: EpochNs): boolean => answer.readings.some(({ recordedAt }) => recordedAt === at);
+  const facts = {
+    after_inclusive: hasReadingAt(after),
+    before_inclusive: before === null ? null : hasReadingAt(before),
+  };
   const ofBefore = facts.before_inclusive === null ? '"before" is unknown' : text('before', facts.before_inclusive);
   return notes.ok(BOUNDS, `${text('after', facts.after_inclusive)}, ${ofBefore}`, facts);
 }

@@ -73,8 +73,8 @@ function createJobParts(sync: Sync, { scrub }: TerminalOutput, place: JobSetting
     once: createOnceWorker(sync),
     check: createCheckWorker({ ...sync, ...place }),
     backfill: createBackfillWorker({ ...sync, rates }),
-    repair: lazily(async () => (await import('../verify/job.ts')).createRepairWorker(sync)),
-    sample: lazily(async () => (await import('../verify/job.ts')).createSampleWorker(sync, place.dataDir)),
+    repair: loadOnFirstUse(async () => (await import('../verify/job.ts')).createRepairWorker(sync)),
+    sample: loadOnFirstUse(async () => (await import('../verify/job.ts')).createSampleWorker(sync, place.dataDir)),
     replay: createReplayWorker({ ...sync.context, deliverers: sync.deliverers }),
     ...createQuarantineWorkers(quarantineParts(sync)),
     forget: createForgetWorker(forgetParts(sync)),
@@ -85,7 +85,7 @@ function createJobParts(sync: Sync, { scrub }: TerminalOutput, place: JobSetting
 type Worker = JobParts['workers'][string];
 
 /** A worker whose code is loaded when there is work for it, so that a daemon without such work starts faster. */
-function lazily(load: () => Promise<Worker>): Worker {
+function loadOnFirstUse(load: () => Promise<Worker>): Worker {
   return (args, signal, save) => {
     let work: ReturnType<Worker> | null = null;
     const end = load().then(async (begin) => {

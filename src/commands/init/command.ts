@@ -62,7 +62,7 @@ import {
   type NewFile,
   type NewWorkspace,
   namesIn,
-  readable,
+  readOrEmpty,
   TOKEN_FILE,
   WORKSPACE_FOLDERS,
   type WorkspaceFiles,
@@ -103,12 +103,12 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
         database: database === null ? null : { ...database, tokenFile },
         history: wanted,
         listen: page,
-        password: /^listen_password(?:_file)?:.*$/m.exec(readable(file))?.[0] ?? null,
+        password: /^listen_password(?:_file)?:.*$/m.exec(readOrEmpty(file))?.[0] ?? null,
         dataDir: command.dataDir === null ? null : resolve(command.dataDir),
       }),
     },
   ];
-  const secretPaths = written.flatMap(({ path, text }) => (path === file || readable(path) === text ? [] : [path]));
+  const secretPaths = written.flatMap(({ path, text }) => (path === file || readOrEmpty(path) === text ? [] : [path]));
   await requireNew(init, secretPaths);
   writeFiles(init, written);
   const option = command.configFile === null ? '' : ` --config ${shellText(file)}`;
@@ -423,7 +423,7 @@ function writeOne({ path, text, mode = 0o600, keepsOwner = false }: NewFile): vo
 function keepReplaced({ path, text, isYaml = false }: NewFile): Advice | null {
   if (!isYaml) return null;
   const kept = settingsIn(text);
-  const lost = [...settingsIn(readable(path))].filter((name) => !kept.has(name) && !OF_INIT.test(name));
+  const lost = [...settingsIn(readOrEmpty(path))].filter((name) => !kept.has(name) && !OF_INIT.test(name));
   if (lost.length === 0) return null;
   rmSync(`${path}.before`, { force: true });
   copyFileSync(path, `${path}.before`, constants.COPYFILE_EXCL);
@@ -441,7 +441,7 @@ function keyWarnings(own: Pick<NewWorkspace, 'name' | 'target' | 'folder' | 'key
   const others = target === 'compose' ? [{ other: 'home', path: join(keys, KEY_FILE) }] : [];
   for (const other of namesIn(keys)) if (other !== name) others.push({ other, path: join(keys, other, KEY_FILE) });
   return others
-    .filter(({ path }) => readable(path).trim() === key)
+    .filter(({ path }) => readOrEmpty(path).trim() === key)
     .map(({ other, path }) => ({
       what: `the workspace "${other}" has the same API key (${path})`,
       remedy:

@@ -318,7 +318,7 @@ function policyOf(folder: string): { readonly lets: (port: number) => boolean; r
   }
   const text = readIfThere(join(WORKSPACE_FOLDERS.kubernetes, '..', 'base', 'networkpolicy.yaml'));
   if (text === '') return null;
-  const patches = namesIn(base).map((name) => readable(join(base, name)));
+  const patches = namesIn(base).map((name) => readOrEmpty(join(base, name)));
   const isPatched = (port: number): boolean =>
     patches.some((each) => new RegExp(`\\bport["']?: *${port}\\b`).test(each));
   return {
@@ -438,7 +438,7 @@ export function namesIn(folder: string): string[] {
 }
 
 /** The text of a file; empty if it cannot be read. */
-export function readable(path: string): string {
+export function readOrEmpty(path: string): string {
   try {
     return read(path);
   } catch {

@@ -59,7 +59,7 @@ export function createOnceWorker(parts: OnceJobParts): (args: unknown, signal: A
 async function runOnceJob(parts: OnceJobParts, signal: AbortSignal): Promise<OnceSummary> {
   const run = createOnceRun(parts.context);
   try {
-    const outcome = await watch(parts, run, signal);
+    const outcome = await watchRun(parts, run, signal);
     return summarize(parts, describeEnding(parts, run, await outcomeAfterDelivery(parts, outcome, signal)));
   } catch (error) {
     if (!signal.aborted || (error instanceof UserError && error === signal.reason)) throw error;
@@ -74,7 +74,7 @@ async function runOnceJob(parts: OnceJobParts, signal: AbortSignal): Promise<Onc
  *
  * @throws UserError if the API rejects the key.
  */
-async function watch(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
+async function watchRun(parts: OnceJobParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
   const { context, planning, apiState } = parts;
   const state = createRunState(context);
   let hasRequested = false;

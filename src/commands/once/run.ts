@@ -192,11 +192,14 @@ export function advanceRun(parts: WatchParts, run: OnceRun, state: RunState): Ou
   const gaps = openGaps(context, run.wantedRange);
   const outcome = onceOutcome(parts, run, gaps);
   if (outcome !== null) return outcome;
-  const open = gaps.reduce((sum, gap) => sum + rangeNs(gap), BigInt(unread(parts, run).length));
+  const open = gaps.reduce((sum, gap) => sum + rangeNs(gap), BigInt(unreadStreams(parts, run).length));
   const left = run.hasStarted ? open : Number.POSITIVE_INFINITY;
   const before = state.yields;
   state.yields = measureYields(context, gaps);
-  const idleMs = state.watch.record({ left, waits: waits(parts, run, isFruitless(before, state.yields) ? [] : gaps) });
+  const idleMs = state.watch.record({
+    left,
+    waits: isRunWaiting(parts, run, isFruitless(before, state.yields) ? [] : gaps),
+  });
   if (hasStalled({ apiState, outMs: state.outMs }, idleMs, nowMs)) return 'stalled';
   if (nowMs - state.reopenedMs >= REOPEN_EVERY_MS) resume({ planning: parts.planning, state, run }, gaps, nowMs);
   return null;
@@ -266,12 +269,12 @@ function resume(
 }
 
 /** The streams that were not read since the run began. */
-function unread({ apiState }: WatchParts, { beganMs }: OnceRun): readonly WholeStream[] {
+function unreadStreams({ apiState }: WatchParts, { beganMs }: OnceRun): readonly WholeStream[] {
   return WHOLE_STREAMS.filter((stream) => apiState.streams[stream].readAtMs < beganMs);
 }
 
 function onceOutcome(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): Outcome | null {
-  if (!run.hasStarted || unread(parts, run).length > 0) return null;
+  if (!run.hasStarted || unreadStreams(parts, run).length > 0) return null;
   const { readAtMs, missingScope } = parts.apiState.streams.telemetry;
   // No range is wanted while the time is unknown.
   if (parts.context.serverClock.isLocalBehind()) return 'stalled';
@@ -288,12 +291,12 @@ function isClosed({ goal }: OnceRun, deviceId: string): boolean {
   return RECENCIES.every((recency) => open[recency] === 0);
 }
 
-function waits(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): boolean {
+function isRunWaiting(parts: WatchParts, run: OnceRun, gaps: readonly DeviceGap[]): boolean {
   // A device that does not answer rests, and its other gaps rest with it.
   const unreachable = new Set(gaps.flatMap(({ device_id, reason }) => (reason === 'unreachable' ? [device_id] : [])));
   const isHistory = gaps.some(({ device_id, reason }) => reason === PENDING && !unreachable.has(device_id));
   return (
     isWaiting(parts, { isQueued: isHistory, lanes: ['first-history'] }) ||
-    isWaiting(parts, { isQueued: unread(parts, run).length > 0, lanes: ['inventory', 'alerts'] })
+    isWaiting(parts, { isQueued: unreadStreams(parts, run).length > 0, lanes: ['inventory', 'alerts'] })
   );
 }

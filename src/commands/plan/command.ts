@@ -267,24 +267,24 @@ function readAssumptions(texts: readonly WhatIfText[]): WhatIf {
   for (const text of texts) {
     if (seen.has(text.key)) throw new UserError(`--what-if ${text.key} was given twice`, 'Give it once.', 2);
     seen.add(text.key);
-    whatIf = assume(whatIf, text);
+    whatIf = applyWhatIf(whatIf, text);
   }
   return whatIf;
 }
 
-function assume(whatIf: WhatIf, text: WhatIfText): WhatIf {
+function applyWhatIf(whatIf: WhatIf, text: WhatIfText): WhatIf {
   const { key } = text;
   switch (key) {
     case 'api.share':
-      return { ...whatIf, share: fitting(text, share) };
+      return { ...whatIf, share: parseWhatIf(text, share) };
     case 'devices':
-      return { ...whatIf, devices: fitting(text, devices) };
+      return { ...whatIf, devices: parseWhatIf(text, devices) };
     case 'requests_per_minute':
-      return { ...whatIf, perMinute: fitting(text, count(1, MAX_REQUESTS)) };
+      return { ...whatIf, perMinute: parseWhatIf(text, count(1, MAX_REQUESTS)) };
     case 'requests_per_day':
-      return { ...whatIf, perDay: fitting(text, count(1, MAX_REQUESTS)) };
+      return { ...whatIf, perDay: parseWhatIf(text, count(1, MAX_REQUESTS)) };
     default: {
-      const schedule: Schedule = fitting(text, cron);
+      const schedule: Schedule = parseWhatIf(text, cron);
       return { ...whatIf, schedules: { ...whatIf.schedules, [key.slice('sync.'.length)]: schedule } };
     }
   }
@@ -296,7 +296,7 @@ function devices(text: string): number | InvalidText {
   return new InvalidText(`${value.reason}: the number of devices (the poll interval of the list is sync.devices)`);
 }
 
-function fitting<T>({ key, value }: WhatIfText, parse: (text: string) => T | InvalidText): T {
+function parseWhatIf<T>({ key, value }: WhatIfText, parse: (text: string) => T | InvalidText): T {
   const read = parse(value);
   if (read instanceof InvalidText) throw new UserError(`--what-if ${key}: ${read.reason}`, null, 2);
   return read;

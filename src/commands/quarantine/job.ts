@@ -285,23 +285,23 @@ function addUp(outcome: Mutable<DestinationOutcome>, { accepted, rejected, beyon
 const reparse: Reparse = (source, record): Reparsed => {
   const value = jsonOf(record);
   if (value === undefined)
-    return notUnderstood(
+    return unparsedRecord(
       'the record was too long to be stored completely; read its range again with --backfill --recheck',
     );
   const body = { data: [value] };
   if (source === 'devices' || source === 'alerts') {
     const { rejected } = (source === 'devices' ? parseDevicePage : parseAlertPage)(body, 'the quarantine');
     const [first] = rejected;
-    return first === undefined ? { kind: 'listed' } : notUnderstood(`still cannot be parsed: ${first.reason}`);
+    return first === undefined ? { kind: 'listed' } : unparsedRecord(`still cannot be parsed: ${first.reason}`);
   }
   const page = parseTelemetryPage({ data: [withPairs(value)] }, 'the quarantine');
   const [reading] = page.readings;
-  if (reading === undefined) return notUnderstood(`still cannot be parsed: ${page.rejected[0]?.reason ?? ''}`);
+  if (reading === undefined) return unparsedRecord(`still cannot be parsed: ${page.rejected[0]?.reason ?? ''}`);
   const pairs = pairsOf(value);
   return { kind: 'reading', reading: pairs === null ? reading : { ...reading, values: pairs } };
 };
 
-function notUnderstood(why: string): Reparsed {
+function unparsedRecord(why: string): Reparsed {
   return { kind: 'not-understood', why };
 }
 

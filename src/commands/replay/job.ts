@@ -51,14 +51,14 @@ export function openReplays(parts: ReplayCommandParts, args: ReplayArgs): Replay
   // Slow replays use small steps, so that little is sent again after an interruption.
   const batchLines = maxRate === null ? BATCH_LINES : Math.min(BATCH_LINES, Math.ceil(maxRate / BATCHES_A_SECOND));
   const stepBytes = Math.min(isBeside ? STEP_BYTES.beside : STEP_BYTES.alone, batchLines * LINE_BYTES);
-  const replays = chosen(parts.deliverers, args).map((target) =>
+  const replays = chosenDeliverers(parts.deliverers, args).map((target) =>
     openReplay(target, args, { ...parts, batchLines, stepBytes, maxRate }),
   );
   const reports = (): readonly ReplayReport[] => replays.map((replay) => replay.report());
   return { reports, run: async (signal) => await runAll(replays, signal) };
 }
 
-function chosen(deliverers: readonly Deliverer[], { destination }: ReplayArgs): readonly Deliverer[] {
+function chosenDeliverers(deliverers: readonly Deliverer[], { destination }: ReplayArgs): readonly Deliverer[] {
   requireDestination(
     deliverers.map(({ name }) => name),
     destination,

@@ -174,7 +174,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
   const { board, clock } = parts;
   const { id, isFound } = board.submit(request);
   const requestedAtMs = clock.monoMs();
-  const seen: Seen = {
+  const state: FollowState = {
     requestedAtMs,
     isFound,
     isTaken: false,
@@ -188,10 +188,10 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
     const job = jobNow(parts, id);
     if (job.end !== null) {
       // Short work may be over before it was seen running.
-      if (!seen.isTaken) parts.onSeen(isFound);
+      if (!state.isTaken) parts.onSeen(isFound);
       return job.end;
     }
-    if (handleUpdate(parts, job, seen)) return null;
+    if (handleUpdate(parts, job, state)) return null;
     return isFound || board.withdraw(id) ? 'not taken' : null;
   };
   try {
@@ -204,7 +204,7 @@ export async function followJob(parts: FollowParts, request: JobRequest, signal:
 }
 
 /** The observations so far, by the monotonic clock. */
-interface Seen {
+interface FollowState {
   readonly requestedAtMs: number;
   /** Whether the job existed before. */
   readonly isFound: boolean;
@@ -228,26 +228,26 @@ function jobNow({ board }: FollowParts, id: number): Job {
  *
  * @returns whether there is, or may soon be, a daemon that runs jobs.
  */
-function handleUpdate(parts: FollowParts, job: Job, seen: Seen): boolean {
+function handleUpdate(parts: FollowParts, job: Job, state: FollowState): boolean {
   const { board, clock, onSeen, onProgress } = parts;
   const nowMs = clock.monoMs();
-  if (nowMs - seen.beatAtMs >= BEAT_EVERY_MS) {
+  if (nowMs - state.beatAtMs >= BEAT_EVERY_MS) {
     board.beat(job.id);
-    seen.beatAtMs = nowMs;
+    state.beatAtMs = nowMs;
   }
-  if (job.workerBeat !== seen.beat) {
-    if (!seen.isTaken) onSeen(seen.isFound);
-    seen.isTaken = true;
-    seen.beat = job.workerBeat;
-    seen.movedAtMs = nowMs;
+  if (job.workerBeat !== state.beat) {
+    if (!state.isTaken) onSeen(state.isFound);
+    state.isTaken = true;
+    state.beat = job.workerBeat;
+    state.movedAtMs = nowMs;
   }
-  if (!seen.isTaken) return nowMs - seen.requestedAtMs < SEEN_WITHIN_MS;
+  if (!state.isTaken) return nowMs - state.requestedAtMs < SEEN_WITHIN_MS;
   if (job.progress !== null) onProgress(job.progress);
-  if (job.state === 'waiting' && nowMs >= seen.reportWaitAtMs) {
-    seen.reportWaitAtMs = nowMs + REPORT_WAIT_EVERY_MS;
+  if (job.state === 'waiting' && nowMs >= state.reportWaitAtMs) {
+    state.reportWaitAtMs = nowMs + REPORT_WAIT_EVERY_MS;
     parts.onWaiting?.();
   }
-  if (nowMs - seen.movedAtMs >= LOCK_CHECK_AFTER_MS) missDaemon(parts, job, nowMs - seen.movedAtMs);
+  if (nowMs - state.movedAtMs >= LOCK_CHECK_AFTER_MS) missDaemon(parts, job, nowMs - state.movedAtMs);
   return true;
 }
 

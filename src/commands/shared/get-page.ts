@@ -9,7 +9,7 @@ import type { Secret } from '../../core/secret.ts';
 const { get }: typeof import('node:http') = createRequire(import.meta.url)('node:http');
 
 /** The host to connect to. "Every address" cannot be connected to, so this machine replaces it. */
-function reachable(host: string): string {
+function connectableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   return host === '::' ? '::1' : host;
 }
@@ -27,7 +27,7 @@ export function getPage(
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(most.withinMs);
     const auth = password === null ? {} : { auth: `tidemark:${password.reveal()}` };
-    const request = get({ host: reachable(host), port, path, agent: false, signal, ...auth }, (answer) => {
+    const request = get({ host: connectableHost(host), port, path, agent: false, signal, ...auth }, (answer) => {
       let body = '';
       answer.setEncoding('utf8');
       answer.on('data', (piece: string) => {

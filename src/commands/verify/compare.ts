@@ -278,10 +278,10 @@ export function daysToCompare(
 /** Starts to collect the sum of each day. */
 function beginSums(): { gathered: Map<number, GrowingSum>; take: TakePoint } {
   const sums = new Map<number, GrowingSum>();
-  return { gathered: sums, take: summing(sums) };
+  return { gathered: sums, take: addPointsTo(sums) };
 }
 
-function summing(sums: Map<number, GrowingSum>): TakePoint {
+function addPointsTo(sums: Map<number, GrowingSum>): TakePoint {
   let [lastDay, last] = [Number.NaN, emptySum()];
   return (stamp, sensor, field) => {
     const day = Math.floor(Number(stamp.slice(0, -9)) / 86_400);

@@ -146,7 +146,7 @@ export function countSearched(search: AgeSearch, facts: AgeFacts): Hidden {
   const parting = facts.isSearched ? findParting(search, facts) : null;
   const before = parting?.before ?? null;
   const estimate = parting?.estimate ?? null;
-  const earlier = estimate === null ? null : agreeing(facts, estimate);
+  const earlier = estimate === null ? null : agreeingComparison(facts, estimate);
   const isSeenTwice = estimate !== null && earlier !== null && isConfirmed(earlier, estimate);
   const isCertain = before !== null && (facts.isResent || isSeenTwice || isRecorded(search, facts, before));
   const days = countDays(search, facts, isCertain ? before : null);
@@ -166,7 +166,10 @@ function countDays(search: AgeSearch, { count }: Pick<AgeFacts, 'count'>, before
 }
 
 /** The earlier comparison, if one retention explains it and this one. If the clock was set back, it does not count. */
-function agreeing({ earlier, isWhole, beganMs }: AgeFacts, estimate: RetentionEstimate): RetentionEstimate | null {
+function agreeingComparison(
+  { earlier, isWhole, beganMs }: AgeFacts,
+  estimate: RetentionEstimate,
+): RetentionEstimate | null {
   return isWhole && earlier !== null && earlier.endedMs <= beganMs && agree(earlier, estimate) ? earlier : null;
 }
 

@@ -63,7 +63,7 @@ export async function compareSample(
   const end = (reason: string | null): SampleVerdict => ({ ...sums, reason, differences });
   for (let nth = 0; nth < args.windows; nth += 1) {
     const drawn = draw(parts, args);
-    if (drawn === null) return end(sums.windows === 0 ? NOTHING : null);
+    if (drawn === null) return end(sums.windows === 0 ? NOT_COMPARABLE : null);
     const found = await auditOrReason(parts, { drawn, args, sums }, signal);
     if (typeof found === 'string') return end(found);
     sums.windows += 1;
@@ -169,7 +169,7 @@ async function auditRange(
   return compareValues(served, own);
 }
 
-const NOTHING =
+const NOT_COMPARABLE =
   'no reading of this range can be compared (ranges that the archive has removed can be compared only by whole days, and readings older than the plan serves not at all)';
 
 /** A range takes several requests, which may wait for their turn while the plan's age limit moves on. */
