@@ -157,7 +157,7 @@ function answersSection({ last_answers }: DeviceReport, now: string): Html {
 ${list}</section>`;
 }
 
-function standing(device: DeviceReport, now: string): Html {
+function stateSection(device: DeviceReport, now: string): Html {
   const reasons = device.reasons.map((reason) => html`<li>${text(reason, 500)}</li>`);
   const { gaps, polled, fresh, listed } = device;
   const words = syncStateText(device);
@@ -179,7 +179,7 @@ export function deviceMain(page: DevicePageFacts, current: PeriodName): Html {
   const { device } = page;
   const now = device.generated_at;
   return html`<nav class="crumbs" aria-label="Where this is"><a href="/#devices">All devices</a></nav>
-${standing(device, now)}
+${stateSection(device, now)}
 ${readingsSection(page, current, now)}
 ${deviceAlerts(page.alerts, now)}
 ${factsSection(device, now)}

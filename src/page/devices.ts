@@ -22,12 +22,12 @@ import {
   name,
   noReading,
   STATE_ORDER,
+  scrollRegion,
   sensorValue,
   silenceText,
   silentSince,
   stateMark,
   target,
-  wide,
 } from './html.ts';
 
 const MAX_SEARCH = 200;
@@ -183,7 +183,7 @@ export function devicesSection(devices: DevicesPage, { now, ageSeconds }: View):
   const { query, matching, rows } = devices;
   const heads = COLUMNS.map((column) => headCell(column, query, rows[0]?.bar.length ?? BAR_DAYS));
   const empty = html`<p>${devices.devices === 0 ? 'No devices are listed yet.' : 'No device matches.'}</p>`;
-  const list = wide(
+  const list = scrollRegion(
     'Table of devices',
     html`<table class="devices"><thead><tr>${heads}</tr></thead><tbody>
 ${rows.map((each) => row(each, now))}</tbody></table>`,

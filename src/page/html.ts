@@ -38,21 +38,21 @@ export function html(markup: TemplateStringsArray, ...values: readonly Value[]):
 function render(value: Value): string {
   if (value === null || value === false) return '';
   if (typeof value === 'number') return String(value);
-  if (typeof value === 'string') return escaped(plainText(value));
+  if (typeof value === 'string') return escapeHtml(plainText(value));
   return 'html' in value ? value.html : value.map(render).join('');
 }
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => ENTITIES.get(sign) ?? '');
 }
 
 /** Text with a maximum length other than the usual 200 characters: sentences, or names in narrow columns. */
 export function text(value: string, maxLength: number): Html {
-  return { html: escaped(plainText(value, maxLength)) };
+  return { html: escapeHtml(plainText(value, maxLength)) };
 }
 
 /** A text in which no line break separates a number from its unit. */
-export function unbroken(value: string): string {
+export function joinUnits(value: string): string {
   return value.replace(/(\d) (?=(?:s|min|h|days)\b)/g, '$1\u00a0');
 }
 
@@ -75,7 +75,7 @@ export function target(path: string, query: Readonly<Record<string, string | num
   const pairs = Object.entries(query).flatMap(([key, value]) =>
     value === null || value === '' ? [] : [`${key}=${encodeURIComponent(String(value).toWellFormed())}`],
   );
-  return { html: escaped(pairs.length === 0 ? path : `${path}?${pairs.join('&')}`) };
+  return { html: escapeHtml(pairs.length === 0 ? path : `${path}?${pairs.join('&')}`) };
 }
 
 export const NOTHING: Html = { html: '' };
@@ -97,11 +97,11 @@ export function table({ label, caption, heads, numbers = [], rows }: TableParts)
     (head) => html`<th scope="col"${numbers.includes(head) && html` class="number"`}>${head}</th>`,
   );
   const title = caption === undefined ? NOTHING : html`<caption>${caption}</caption>`;
-  return wide(label, html`<table>${title}<thead><tr>${cells}</tr></thead><tbody>${rows}</tbody></table>`);
+  return scrollRegion(label, html`<table>${title}<thead><tr>${cells}</tr></thead><tbody>${rows}</tbody></table>`);
 }
 
 /** Content that scrolls sideways if it is too wide. */
-export function wide(label: string, content: Html): Html {
+export function scrollRegion(label: string, content: Html): Html {
   return html`<div class="wide" tabindex="0" role="region" aria-label="${label}">${content}</div>`;
 }
 
@@ -161,11 +161,11 @@ export function timeElement(at: string | null, now: string): Html {
  * @param between the text between its ends.
  */
 export function timeRange(from: string, to: string, { now, between = ' – ' }: { now: string; between?: string }): Html {
-  return html`<span data-range>${dated(from, to, now)}${between}${dated(to, from, now)}</span>`;
+  return html`<span data-range>${rangeEnd(from, to, now)}${between}${rangeEnd(to, from, now)}</span>`;
 }
 
 /** One end of a range. It has its date if the other end has one. */
-function dated(at: string, other: string, now: string): Html {
+function rangeEnd(at: string, other: string, now: string): Html {
   const isDated = other.slice(0, 10) !== now.slice(0, 10);
   return html`<time datetime="${at}" title="${at}" data-moment>${momentText(at, now, isDated)}</time>`;
 }

@@ -6,7 +6,7 @@
 import type { DestinationReport, HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
 import { counted, databaseText, duration, grouped, percent } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
-import { type Html, html, NOTHING, name, text, timeElement, unbroken } from './html.ts';
+import { type Html, html, joinUnits, NOTHING, name, text, timeElement } from './html.ts';
 
 /** How serious the state is: a person must act, it will pass by itself, or all is well. */
 type Tone = 'ok' | 'busy' | 'bad';
@@ -330,7 +330,7 @@ export function coveredText({ totals: { covered_share } }: Pick<StatusOverview, 
 export function tileSection(parts: OverviewParts): Html {
   const items = tiles(parts).map(
     ({ title, value, lines, tone }) =>
-      html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b>${lines.map((line) => html`<span>${typeof line === 'string' ? unbroken(line) : line}</span>`)}</dd></div>`,
+      html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b>${lines.map((line) => html`<span>${typeof line === 'string' ? joinUnits(line) : line}</span>`)}</dd></div>`,
   );
   return html`<dl class="tiles" id="tiles">${items}</dl>`;
 }

@@ -25,6 +25,7 @@ import {
   figure,
   type Html,
   html,
+  joinUnits,
   NOTHING,
   name,
   sensorValue,
@@ -33,7 +34,6 @@ import {
   text,
   timeElement,
   timeRange,
-  unbroken,
 } from './html.ts';
 import { coveredText, pollingText, type Unread } from './overview.ts';
 
@@ -225,7 +225,7 @@ function jobFigures({
     ...(eta_seconds === null ? [] : [`ETA ${duration(eta_seconds)}${eta_basis === null ? '' : ` (${eta_basis})`}`]),
     ...(waits === null ? [] : [waits]),
   ];
-  return parts.length === 0 ? NOTHING : html`<p class="figures">${text(unbroken(parts.join(', ')), 400)}</p>`;
+  return parts.length === 0 ? NOTHING : html`<p class="figures">${text(joinUnits(parts.join(', ')), 400)}</p>`;
 }
 
 /**

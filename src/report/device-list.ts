@@ -67,7 +67,7 @@ export function listByName(devices: readonly DeviceSummary[]): readonly ListEntr
  */
 export function pickDevices(byName: readonly ListEntry[], query: DevicesQuery): PickedDevices {
   const { state, sort, reversed } = query;
-  const search = folded(query.search.trim().slice(0, MAX_SHOWN_LENGTH));
+  const search = foldCase(query.search.trim().slice(0, MAX_SHOWN_LENGTH));
   const found = search === '' ? byName : byName.filter((device) => matchesSearch(device, search));
   const states = { live: 0, 'catching-up': 0, silent: 0, 'out-of-service': 0, unreachable: 0, excluded: 0 };
   for (const device of found) states[shownState(device)] += 1;
@@ -79,7 +79,7 @@ export function pickDevices(byName: readonly ListEntry[], query: DevicesQuery): 
 }
 
 function matchesSearch({ name, deviceId, modelId, hubName }: ListEntry, search: string): boolean {
-  const has = (text: string | null): boolean => text !== null && folded(text).includes(search);
+  const has = (text: string | null): boolean => text !== null && foldCase(text).includes(search);
   return has(name) || has(deviceId) || has(modelId) || has(hubName);
 }
 
@@ -120,10 +120,10 @@ const MOST_DIGITS = 15;
 
 /** A text by which a name is sorted. It is made once per name, because there may be ten thousand names. */
 export function orderKey(name: string): string {
-  return folded(name).replace(/\d+/g, (digits) => digits.padStart(MOST_DIGITS, '0'));
+  return foldCase(name).replace(/\d+/g, (digits) => digits.padStart(MOST_DIGITS, '0'));
 }
 
 /** A text without the differences of case and of the way in which accents are written. */
-function folded(text: string): string {
+function foldCase(text: string): string {
   return text.normalize('NFC').toLowerCase();
 }

@@ -68,7 +68,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     generated_at: timeText(known.nowMs),
     workspace_id: store.workspaceTag(),
     running: parts.isRunning(),
-    polled: !known.snapshot.isExcluded && stops(parts).length === 0,
+    polled: !known.snapshot.isExcluded && stopReasons(parts).length === 0,
     fresh: isFresh(known),
     behind_after_seconds: known.behindAfter,
     reasons: whyNotFresh(parts, known, due),
@@ -199,7 +199,7 @@ function whyNotFresh(parts: DeviceReportParts, known: DeviceFactsNow, due: Due):
 }
 
 /** Why no device is polled at all. */
-function stops({ isRunning, streams, space }: DeviceReportParts): string[] {
+function stopReasons({ isRunning, streams, space }: DeviceReportParts): string[] {
   const telemetry = streams.list().find(({ name }) => name === 'telemetry');
   const problem = streams.problem();
   const { full } = space.status();
@@ -216,7 +216,7 @@ function obstacles(parts: DeviceReportParts, nowMs: EpochMs): string[] {
   const { waiting_until, day } = parts.quota();
   const spent = day.budget !== null && day.spent >= day.budget ? ` (${day.spent} of ${day.budget} of the day)` : '';
   return [
-    ...stops(parts),
+    ...stopReasons(parts),
     ...(waiting_until === null || Date.parse(waiting_until) <= nowMs
       ? []
       : [`Quota used up${spent}: requests resume at ${waiting_until}.`]),

@@ -160,17 +160,19 @@ function toSeries({ name, count, min, mean, max, values, last }: Sensor, times: 
     last: lastValue(name, last.raw, BigInt(last.at)),
     times,
     min: filled(min),
-    mean: filled(mean).map((value, cell) => (value === null ? null : between(rounded(value), min[cell], max[cell]))),
+    mean: filled(mean).map((value, cell) =>
+      value === null ? null : clampTo(roundDigits(value), min[cell], max[cell]),
+    ),
     max: filled(max),
   };
 }
 
 /** Twelve digits are more than any sensor has. Further digits are rounding noise and make the page longer. */
-function rounded(value: number): number {
+function roundDigits(value: number): number {
   return Number(value.toPrecision(12));
 }
 
-function between(value: number, least = value, most = value): number {
+function clampTo(value: number, least = value, most = value): number {
   return Math.min(most, Math.max(least, value));
 }
 
