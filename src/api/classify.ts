@@ -219,7 +219,7 @@ function readError(body: unknown, secret: string): ErrorText {
   const error = isRecord(body) ? member(body, 'error') : undefined;
   const part = (name: string): string | null => {
     const value = isRecord(error) ? member(error, name) : undefined;
-    return typeof value === 'string' && value !== '' ? plainText(hide(value, secret), 200) : null;
+    return typeof value === 'string' && value !== '' ? plainText(hideKey(value, secret), 200) : null;
   };
   const maxDays = isRecord(error) ? member(error, 'max_days') : undefined;
   return {
@@ -231,7 +231,7 @@ function readError(body: unknown, secret: string): ErrorText {
 }
 
 /** Removes the key in each form, because the state stores parts of the answer. */
-function hide(text: string, secret: string): string {
+function hideKey(text: string, secret: string): string {
   return secret === '' ? text : createScrub([new Secret(secret)], { isAnswer: true })(text);
 }
 

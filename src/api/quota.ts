@@ -235,8 +235,8 @@ export function quotaFigures(quota: Quota, nowMs: number, plan: PlanFigures | nu
       others: others.minute,
     },
     day: {
-      limit: finite(ofDay),
-      budget: finite(budgetCeiling(ofDay, share, DAY_MS).cap),
+      limit: finiteOrNull(ofDay),
+      budget: finiteOrNull(budgetCeiling(ofDay, share, DAY_MS).cap),
       spent: log.count(nowMs, DAY_MS),
       others: others.day,
     },
@@ -298,7 +298,7 @@ function latest(turns: readonly Turn[]): Turn {
   return turns.reduce((last, turn) => (turn.atMs > last.atMs ? turn : last));
 }
 
-function finite(figure: number): number | null {
+function finiteOrNull(figure: number): number | null {
   return Number.isFinite(figure) ? figure : null;
 }
 

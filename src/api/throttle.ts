@@ -95,9 +95,9 @@ export function transition(state: ThrottleState, event: ThrottleEvent): Throttle
       return pausedUntil({ ...state, pauses: { is: 'doubling', lastMs: pauseMs } }, event.nowMs + pauseMs);
     }
     case 'served':
-      return recovered({ ...state, rejections: { is: 'none' } }, event.nowMs);
+      return withRecovery({ ...state, rejections: { is: 'none' } }, event.nowMs);
     case 'rejected':
-      return rejected(state, event);
+      return withRejection(state, event);
     case 'new-plan':
       return { ...state, day: { is: 'free' }, pauses: { is: 'single' } };
   }
@@ -108,12 +108,12 @@ function pausedUntil(state: ThrottleState, untilMs: number): ThrottleState {
   return { ...state, pausedUntilMs: Math.max(state.pausedUntilMs, untilMs) };
 }
 
-function recovered(state: ThrottleState, nowMs: number): ThrottleState {
+function withRecovery(state: ThrottleState, nowMs: number): ThrottleState {
   const minutes = Math.max(0, nowMs - state.factorAtMs) / MINUTE_MS;
   return { ...state, factor: Math.min(1, state.factor + RECOVERY_PER_MINUTE * minutes), factorAtMs: nowMs };
 }
 
-function rejected(state: ThrottleState, { nowMs, waitMs }: { nowMs: number; waitMs: number }): ThrottleState {
+function withRejection(state: ThrottleState, { nowMs, waitMs }: { nowMs: number; waitMs: number }): ThrottleState {
   return {
     ...state,
     rejections: oneMore(state.rejections),

@@ -116,7 +116,7 @@ async function exchange(dispatcher: Dispatcher, request: HttpRequest, signal: Ab
   });
   const headers = flatten(answer.headers);
   const packed = await readCapped(answer.body, Number(headers['content-length'] ?? 0));
-  const body = await unpack(packed, headers['content-encoding']);
+  const body = await unpackBody(packed, headers['content-encoding']);
   return { status: answer.statusCode, headers, body, ...(body === packed ? {} : { wireBytes: packed.length }) };
 }
 
@@ -176,7 +176,7 @@ function pieceBytes(packed: Buffer): number {
   return Math.min(Math.max(length + 1, PIECE.least), PIECE.most);
 }
 
-async function unpack(packed: Buffer, encoding = 'identity'): Promise<Buffer> {
+async function unpackBody(packed: Buffer, encoding = 'identity'): Promise<Buffer> {
   const name = encoding.trim().toLowerCase();
   if (name === 'identity' || name === '' || packed.length === 0) return packed;
   const unpacker = UNPACKERS.get(name);

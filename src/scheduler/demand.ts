@@ -350,7 +350,7 @@ function intervalsThatFit(input: DemandInput): LongerInterval[][] {
 function intervalsThatFitTogether(input: DemandInput, keys: readonly IntervalKey[]): LongerInterval[] | null {
   const wholeAt = (factor: number): LongerInterval[] =>
     keys.map((key) => ({ key, ms: Math.ceil((INTERVALS[key].ms(input) * factor) / MINUTE_MS) * MINUTE_MS }));
-  const fits = (factor: number): boolean => carries(withIntervals(input, wholeAt(factor)), 'schedules');
+  const fits = (factor: number): boolean => fitsBudget(withIntervals(input, wholeAt(factor)), 'schedules');
   const longest = Math.max(...keys.map((key) => INTERVALS[key].ms(input)));
   // No interval is longer than a day.
   if (longest >= DAY_MS) return null;
@@ -366,14 +366,14 @@ export function withIntervals(input: DemandInput, intervals: readonly LongerInte
 }
 
 function shareThatFits(input: DemandInput, unmet: Shortfall['unmet']): number | null {
-  const isEnough = (share: number): boolean => carries({ ...input, share }, unmet);
+  const isEnough = (share: number): boolean => fitsBudget({ ...input, share }, unmet);
   const share = findLeast({ from: input.share, to: 1 }, isEnough);
   const upwards = Math.min(1, Math.ceil(share * 100) / 100);
   return isEnough(upwards) ? upwards : null;
 }
 
 /** Whether the share is enough for the schedules as they are, or for all readings in full pages. */
-function carries(input: DemandInput, unmet: Shortfall['unmet']): boolean {
+function fitsBudget(input: DemandInput, unmet: Shortfall['unmet']): boolean {
   const { budget } = usableBudget(input);
   return unmet === 'schedules' ? totalRequests(demandAt(input, 0, budget)) <= budget : pagesMade(input) <= budget;
 }

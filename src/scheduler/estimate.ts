@@ -83,7 +83,7 @@ export function backfillNeed(input: BackfillInput): BackfillNeed {
     // If a device begins above the missing range, only empty answers are left.
     if (filled.length === 0) requests += emptyRequests(begins - range.from, input);
     for (const piece of pieces) {
-      for (const gap of within(filled, piece)) {
+      for (const gap of clipToPiece(filled, piece)) {
         const expected = readingsIn(gap, device);
         readings += expected;
         requests += requestsFor({ readings: expected, gap, device }, input);
@@ -319,7 +319,7 @@ function rangesByAge({ range, now, limit }: BackfillInput): Interval[] {
   return pieces;
 }
 
-function within(missing: Intervals, piece: Interval): Interval[] {
+function clipToPiece(missing: Intervals, piece: Interval): Interval[] {
   return missing
     .map(({ from, to }) => ({ from: maxNs(from, piece.from), to: minNs(to, piece.to) }))
     .filter(({ from, to }) => from < to);

@@ -9,7 +9,7 @@ import { BACKFILLED_APART, type IsolatedText, parseList, type Store } from '../c
 import type { TelemetryState } from '../core/state/telemetry.ts';
 import { type EpochNs, minNs } from '../core/time.ts';
 
-/** A stored range, prepared for many devices. */
+/** A stored range, parseIsolated for many devices. */
 interface IsolatedRange extends Interval {
   isOf(deviceId: string): boolean;
 }
@@ -53,12 +53,12 @@ export function createIsolatedRanges(store: Pick<Facts, 'fact'>): IsolatedRanges
   let last: { readonly text: string | null; readonly ranges: readonly IsolatedRange[] } = { text: null, ranges: [] };
   return () => {
     const text = store.fact(BACKFILLED_APART);
-    if (text !== last.text) last = { text, ranges: parseList<IsolatedText>(text).map(prepared) };
+    if (text !== last.text) last = { text, ranges: parseList<IsolatedText>(text).map(parseIsolated) };
     return last.ranges;
   };
 }
 
-function prepared({ from, to, devices, except = [] }: IsolatedText): IsolatedRange {
+function parseIsolated({ from, to, devices, except = [] }: IsolatedText): IsolatedRange {
   const [all, none] = [devices === null ? null : new Set(devices), new Set(except)];
   const isOf = (deviceId: string): boolean => all?.has(deviceId) !== false && !none.has(deviceId);
   return { from: BigInt(from), to: BigInt(to), isOf };
