@@ -88,7 +88,7 @@ interface Bounding {
 /** Cached for each list of samples: the time is read dozens of times between two answers. */
 const boundingOf = new WeakMap<readonly Sample[], Bounding>();
 
-function bounding(samples: readonly Sample[]): Bounding | null {
+function boundingSamples(samples: readonly Sample[]): Bounding | null {
   const known = boundingOf.get(samples);
   const [first] = samples;
   if (known !== undefined || first === undefined) return known ?? null;
@@ -105,13 +105,13 @@ function bounding(samples: readonly Sample[]): Bounding | null {
 
 /** The highest offset that the remembered answers allow now; -∞ without any. */
 export function highestMs(samples: readonly Sample[], monoMs: number): number {
-  const highest = bounding(samples)?.highest;
+  const highest = boundingSamples(samples)?.highest;
   return highest === undefined ? Number.NEGATIVE_INFINITY : highest.highestMs + DRIFT * (monoMs - highest.monoMs);
 }
 
 /** The server's time by the lowest offset that the remembered answers allow now; ∞ without any. */
 export function lowestMs(samples: readonly Sample[], monoMs: number): EpochMs {
-  const lowest = bounding(samples)?.lowest;
+  const lowest = boundingSamples(samples)?.lowest;
   if (lowest === undefined) return Number.POSITIVE_INFINITY;
   return Math.floor(monoMs + (lowest.lowestMs - DRIFT * (monoMs - lowest.monoMs)));
 }
@@ -121,7 +121,7 @@ export function lowestMs(samples: readonly Sample[], monoMs: number): EpochMs {
  * has passed since it was written.
  */
 export function estimateMs(samples: readonly Sample[], clock: Clock): EpochMs {
-  const best = bounding(samples)?.best;
+  const best = boundingSamples(samples)?.best;
   return best === undefined ? clock.nowMs() : Math.floor(clock.monoMs() + best.bestMs);
 }
 
@@ -135,7 +135,7 @@ export function areAlike(a: Sample, b: Sample): boolean {
  * `beforeMs`.
  */
 export function fallenFromMs(samples: readonly Sample[], next: Sample, beforeMs: number | null): number | null {
-  const bestMs = bounding(samples)?.best.bestMs;
+  const bestMs = boundingSamples(samples)?.best.bestMs;
   if (bestMs === undefined) return beforeMs;
   if (bestMs - highestMs([next], next.monoMs) <= JUMP_MS) return beforeMs;
   return Math.max(bestMs, beforeMs ?? bestMs);

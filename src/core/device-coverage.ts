@@ -177,7 +177,7 @@ function nameGaps(open: Intervals, gaps: readonly Gap[], otherwise: string): Sta
   const sorted = [...named, ...left.map((gap) => ({ gap, reason: otherwise }))].sort((a, b) =>
     a.gap.from < b.gap.from ? -1 : 1,
   );
-  return joined(sorted).map(({ gap, reason }) => ({ from: formatExact(gap.from), to: formatExact(gap.to), reason }));
+  return joinGaps(sorted).map(({ gap, reason }) => ({ from: formatExact(gap.from), to: formatExact(gap.to), reason }));
 }
 
 interface NamedGap {
@@ -186,7 +186,7 @@ interface NamedGap {
 }
 
 /** Joins neighbouring gaps that have the same reason. */
-function joined(gaps: readonly NamedGap[]): NamedGap[] {
+function joinGaps(gaps: readonly NamedGap[]): NamedGap[] {
   const result: NamedGap[] = [];
   for (const next of gaps) {
     const last = result.at(-1);

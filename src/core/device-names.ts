@@ -92,11 +92,15 @@ function resolveDeviceId(
   const [only] = named;
   if (only !== undefined && named.length === 1) return only.deviceId;
   if (named.length > 1) {
-    throw new UserError(`${flag}: ${named.length} devices have that name: ${listed(named)}`, 'Give the id of one.', 2);
+    throw new UserError(
+      `${flag}: ${named.length} devices have that name: ${deviceListText(named)}`,
+      'Give the id of one.',
+      2,
+    );
   }
-  const near = nearby(devices, key);
-  const others = devices.length === 0 ? 'The state has no devices yet.' : `Known: ${listed(devices)}.`;
-  const remedy = near.length === 0 ? others : `Similar: ${listed(near)}.`;
+  const near = similarDevices(devices, key);
+  const others = devices.length === 0 ? 'The state has no devices yet.' : `Known: ${deviceListText(devices)}.`;
+  const remedy = near.length === 0 ? others : `Similar: ${deviceListText(near)}.`;
   throw new UserError(`${flag}: ${unknown}`, remedy, 2);
 }
 
@@ -104,7 +108,7 @@ function keyOf(text: string): string {
   return plainText(text).trim().toLowerCase();
 }
 
-function nearby(devices: readonly NamedDevice[], key: string): readonly NamedDevice[] {
+function similarDevices(devices: readonly NamedDevice[], key: string): readonly NamedDevice[] {
   const containing = key === '' ? [] : devices.filter((each) => textsOf(each).some((text) => text.includes(key)));
   if (containing.length > 0) return containing;
   const word = nearest(key, devices.flatMap(textsOf));
@@ -115,7 +119,7 @@ function textsOf({ deviceId, name }: NamedDevice): string[] {
   return [keyOf(deviceId), keyOf(name)];
 }
 
-function listed(devices: readonly NamedDevice[]): string {
+function deviceListText(devices: readonly NamedDevice[]): string {
   const named = devices.slice(0, LISTED).map(({ deviceId, name }) => {
     const id = plainText(deviceId, NAME_LENGTH);
     return name === deviceId ? id : `${id} (${plainText(name, NAME_LENGTH)})`;

@@ -75,10 +75,10 @@ export function matchesDevice(match: Match, { deviceId, name, modelId, tags }: D
 
 /** Returns a function that checks whether a text matches any of the patterns; without patterns nothing matches. */
 export function matchAny(patterns: readonly string[]): Match {
-  const exact = new Set(patterns.filter((pattern) => !isGlob(pattern)).map(composed));
+  const exact = new Set(patterns.filter((pattern) => !isGlob(pattern)).map(normalizeAccents));
   const globs = patterns.filter(isGlob).map(characters);
   return (text) => {
-    if (exact.has(composed(text))) return true;
+    if (exact.has(normalizeAccents(text))) return true;
     if (globs.length === 0) return false;
     const whole = characters(text);
     return globs.some((glob) => matchesGlob(glob, whole));
@@ -90,12 +90,12 @@ function isGlob(pattern: string): boolean {
 }
 
 /** Accents can be written in two ways that look the same; this makes them equal. */
-function composed(text: string): string {
+function normalizeAccents(text: string): string {
   return text.normalize('NFC');
 }
 
 function characters(text: string): readonly string[] {
-  return [...composed(text)];
+  return [...normalizeAccents(text)];
 }
 
 /**

@@ -70,7 +70,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
       begunMs: nowMs,
     },
     sender: createSender(target, parts),
-    devicesDone: resumed === null ? 0 : passed(store, resumed),
+    devicesDone: resumed === null ? 0 : countPassedDevices(store, resumed),
     outcome: 'running',
   };
   const to = range.to === END_OF_TIME ? null : formatExact(range.to);
@@ -104,7 +104,7 @@ export function openReplay(target: Target, args: ReplayArgs, parts: ReplayParts)
 }
 
 /** About how many devices precede the position where it continues. */
-function passed({ devices }: Store, { position, args }: ReplayState): number {
+function countPassedDevices({ devices }: Store, { position, args }: ReplayState): number {
   const { deviceId } = position;
   if (deviceId === null) return 0;
   const ids = args.devices.length > 0 ? args.devices : devices().map(({ record }) => record.deviceId);

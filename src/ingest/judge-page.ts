@@ -64,15 +64,15 @@ export interface JudgeContext {
 export function judgePage(request: PageRequest, page: TelemetryPage, context: JudgeContext): Judgement {
   const { readings } = page;
   if (page.deviceId !== null && page.deviceId !== request.deviceId) {
-    return distrust(request, [], `it contains readings of another device`);
+    return rejectPage(request, [], `it contains readings of another device`);
   }
-  const nearSeen = request.nearSeen || !hasToBeShown(request.near, context) || shows(readings, request.near);
+  const nearSeen = request.nearSeen || !hasToBeShown(request.near, context) || containsEdge(readings, request.near);
   const ended = page.nextCursor === null;
   const disorder = disorderIn(request, page);
-  if (disorder !== null) return distrust(request, readings, disorder);
+  if (disorder !== null) return rejectPage(request, readings, disorder);
   if (endsBeforeSign(request, readings, context.seenAt)) {
     const reason = 'it has no reading at the time when the device was last seen';
-    return { ...distrust(request, readings, reason), stopsShort: (context.seenAt ?? 0n) < request.gap.to };
+    return { ...rejectPage(request, readings, reason), stopsShort: (context.seenAt ?? 0n) < request.gap.to };
   }
   const far = hasToBeShown(request.far, context) ? request.far : null;
   const missing = missingOverlap({ request, far, page, nearSeen });
@@ -80,13 +80,13 @@ export function judgePage(request: PageRequest, page: TelemetryPage, context: Ju
     const stopsShort = far !== null && (readings[0]?.recordedAt ?? 0n) < far.at;
     const end = missing.at === far?.at ? 'older' : 'newer';
     const reason = `it does not contain the overlap reading at its ${end} end`;
-    return { ...distrust(request, readings, reason), overlapMissing: missing, stopsShort };
+    return { ...rejectPage(request, readings, reason), overlapMissing: missing, stopsShort };
   }
   if (ended) return judgeEnd(request, readings, { context, nearSeen });
   return judgeFullPage(request, readings, nearSeen || context.accepts !== 'none');
 }
 
-function distrust(request: PageRequest, readings: readonly Reading[], reason: string): Judgement {
+function rejectPage(request: PageRequest, readings: readonly Reading[], reason: string): Judgement {
   return {
     covers: null,
     readings,
@@ -168,7 +168,7 @@ function missingOverlap({ request, far, page, nearSeen }: OverlapsSought): Missi
   const oldest = page.readings.at(-1)?.recordedAt ?? null;
   const past = (edge: Edge): boolean => page.nextCursor === null || (oldest !== null && oldest < edge.at);
   const isNearMissing = request.near !== null && !nearSeen && past(request.near);
-  const isFarMissing = far !== null && past(far) && !shows(page.readings, far);
+  const isFarMissing = far !== null && past(far) && !containsEdge(page.readings, far);
   const edges = [isNearMissing ? request.near : null, isFarMissing ? far : null].filter((edge) => edge !== null);
   const missing = edges.map(({ at }): MissingOverlap => ({ at, how: howMissing(request, page, at) }));
   return missing.find(({ how }) => how === 'not reached') ?? missing[0] ?? null;
@@ -181,7 +181,7 @@ function howMissing({ below = null }: PageRequest, { readings }: TelemetryPage, 
   return isPassed || times.includes(at) ? 'replaced' : 'not reached';
 }
 
-function shows(readings: readonly Reading[], edge: Edge): boolean {
+function containsEdge(readings: readonly Reading[], edge: Edge): boolean {
   return readings.some((reading) => reading.recordedAt === edge.at && readingDigest(reading) === edge.digest);
 }
 
@@ -195,7 +195,7 @@ function judgeEnd(
   { context, nearSeen }: { context: JudgeContext; nearSeen: boolean },
 ): Judgement {
   if (readings.length === 0 && context.emptyBefore === 0) {
-    return distrust(request, readings, 'an empty response must be confirmed by a second one');
+    return rejectPage(request, readings, 'an empty response must be confirmed by a second one');
   }
   const oldestAt = readings.at(-1)?.recordedAt ?? null;
   const visible = context.visibleFromNs;
@@ -220,7 +220,7 @@ function judgeEnd(
 function judgeFullPage(request: PageRequest, readings: readonly Reading[], nearSeen: boolean): Judgement {
   const oldest = readings.at(-1);
   if (oldest === undefined) {
-    return { ...distrust(request, readings, 'it is empty but has a next_cursor'), next: 'cursor', nearSeen };
+    return { ...rejectPage(request, readings, 'it is empty but has a next_cursor'), next: 'cursor', nearSeen };
   }
   const closed = oldest.recordedAt < request.gap.from && nearSeen;
   const range = { from: maxNs(oldest.recordedAt + 1n, request.gap.from), to: request.gap.to };

@@ -60,7 +60,7 @@ async function scanRange(scanning: Scanning, task: ScanTask, signal: AbortSignal
   let last: Interval | null = null;
   let lowered = task;
   for (;;) {
-    lowered = lower(lowered, limitNow(context, task, gracePeriodMs));
+    lowered = lowerLimit(lowered, limitNow(context, task, gracePeriodMs));
     const { reopened } = scan;
     const gap = takeNextGap(scanning, lowered) ?? (reopened && takeNextGap(scanning, { ...lowered, range: reopened }));
     if (gap === null || isStopped(scan)) return scan.result;
@@ -99,7 +99,7 @@ function limitNow(context: SyncContext, { deviceId, limit }: ScanTask, gracePeri
  * The task with a lower limit. If a clock that has fallen back raises the limit again, the task does not follow it:
  * that would have no end.
  */
-function lower(task: ScanTask, limit: EpochNs): ScanTask {
+function lowerLimit(task: ScanTask, limit: EpochNs): ScanTask {
   return limit >= task.limit ? task : { ...task, limit, range: { ...task.range, to: minNs(task.range.to, limit) } };
 }
 
@@ -154,7 +154,7 @@ export function withTurns(scanner: PageScanner): PageScanner {
 }
 
 function otherTurns(turns: ScanTurns, task: ScanTask): ScanTurn[] {
-  return [...(turns.get(task.deviceId) ?? [])].filter((turn) => overlap(turn.task, task));
+  return [...(turns.get(task.deviceId) ?? [])].filter((turn) => areOverlapping(turn.task, task));
 }
 
 /** Scans until the task is done or a more urgent scan is waiting. The turn has begun when this returns its promise. */
@@ -190,7 +190,7 @@ function leave(turns: ScanTurns, turn: ScanTurn): void {
   if (left?.size === 0) turns.delete(deviceId);
 }
 
-function overlap({ range: a }: ScanTask, { range: b }: ScanTask): boolean {
+function areOverlapping({ range: a }: ScanTask, { range: b }: ScanTask): boolean {
   return a.from < b.to && b.from < a.to;
 }
 

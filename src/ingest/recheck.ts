@@ -63,7 +63,7 @@ export function beginRecheck(context: SyncContext, requested: ReadonlyMap<string
     store.saveRecheck(deviceId, { requested: range, unread, atMs: serverClock.nowMs() });
   };
   for (const [deviceId, range] of requested) {
-    const { left, cleared, beyondPlan } = rechecked(context, deviceId, range);
+    const { left, cleared, beyondPlan } = rangesToRecheck(context, deviceId, range);
     save(deviceId, range, left);
     skipped.push(...cleared.map((each) => ({ ...each, deviceId, reason: 'cleared' as const })));
     skipped.push(...beyondPlan.map((each) => ({ ...each, deviceId, reason: 'beyond_plan' as const })));
@@ -100,7 +100,7 @@ export function beginRecheck(context: SyncContext, requested: ReadonlyMap<string
 }
 
 /** The ranges of a device that a recheck reads, and the covered ranges that it skips. */
-function rechecked(
+function rangesToRecheck(
   context: SyncContext,
   deviceId: string,
   range: Interval,

@@ -121,9 +121,9 @@ export function learnFromRejection(rules: WindowRules, fault: ApiFault, request:
   const odd: LearntLimits = { rejection: { kind: 'odd', reason: fault.message }, learnt: {} };
   switch (fault.kind) {
     case 'range-too-large':
-      return narrow(rules, request, fault.facts.maxDays ?? null) ?? odd;
+      return learnFromTooLarge(rules, request, fault.facts.maxDays ?? null) ?? odd;
     case 'invalid-request':
-      return request.before === null ? changed({ bothBounds: true }) : odd;
+      return request.before === null ? changedLimits({ bothBounds: true }) : odd;
     case 'bad-cursor':
     case 'malformed':
       return odd;
@@ -132,7 +132,7 @@ export function learnFromRejection(rules: WindowRules, fault: ApiFault, request:
   }
 }
 
-function changed(learnt: Partial<WindowKnowledge>): LearntLimits {
+function changedLimits(learnt: Partial<WindowKnowledge>): LearntLimits {
   return { rejection: { kind: 'changed' }, learnt };
 }
 
@@ -141,16 +141,16 @@ function changed(learnt: Partial<WindowKnowledge>): LearntLimits {
  *
  * @returns `null` if neither the width nor the age can be the cause.
  */
-function narrow(rules: WindowRules, { after, before }: Bounds, maxDays: number | null): LearntLimits | null {
+function learnFromTooLarge(rules: WindowRules, { after, before }: Bounds, maxDays: number | null): LearntLimits | null {
   const { learntWidth, planDays, leadNs, nowNs } = rules;
   const rejectedNs = (before ?? nowNs) - after;
   const days = maxDays ?? planDays;
   // The age is the cause if the plan allows the width, and the far end is older than the limit.
   if (days !== null && rejectedNs <= daysNs(days) && after < ageEdge(rules, days) + leadNs) return tooOld(rules, days);
   // A service whose clock is ahead measures a range without an end up to its own present.
-  if (days !== null && before === null && rejectedNs <= daysNs(days)) return changed({ bothBounds: true });
+  if (days !== null && before === null && rejectedNs <= daysNs(days)) return changedLimits({ bothBounds: true });
   // A request for another device may have learned it while this request was under way.
-  if (learntWidth?.planDays === planDays && learntWidth.widthNs < rejectedNs) return changed({});
+  if (learntWidth?.planDays === planDays && learntWidth.widthNs < rejectedNs) return changedLimits({});
   if (rejectedNs <= NARROWEST_NS) {
     // No plan allows less width. If the plan is unknown, the age in whole days is at least the plan's figure.
     const ageDays = Number((nowNs - after) / DAY_NS);
@@ -158,7 +158,7 @@ function narrow(rules: WindowRules, { after, before }: Bounds, maxDays: number |
   }
   const named = maxWidthNs(maxDays);
   const halved = maxNs(rejectedNs / 2n, NARROWEST_NS);
-  return changed({ learntWidth: { planDays, widthNs: named !== null && named < rejectedNs ? named : halved } });
+  return changedLimits({ learntWidth: { planDays, widthNs: named !== null && named < rejectedNs ? named : halved } });
 }
 
 /** Returns `null` if the age cannot be the cause. */

@@ -171,7 +171,7 @@ export const MUTANTS: readonly Mutant[] = [
       },
       {
         file: 'ingest/judge-page.ts',
-        find: 'const nearSeen = request.nearSeen || !hasToBeShown(request.near, context) || shows(readings, request.near);',
+        find: 'const nearSeen = request.nearSeen || !hasToBeShown(request.near, context) || containsEdge(readings, request.near);',
         replace: 'const nearSeen = true;',
       },
     ],

@@ -17,7 +17,7 @@ import { descriptiveTag, encodeLine, type Field, type FieldValue, identityTag, t
 
 /** A `device` point: the device as listed at a time. */
 export function deviceLine(record: DeviceRecord, workspaceTag: string, atMs: EpochMs): string {
-  return required(
+  return requireLine(
     encodeLine({
       measurement: 'device',
       tags: [
@@ -28,7 +28,7 @@ export function deviceLine(record: DeviceRecord, workspaceTag: string, atMs: Epo
       ],
       fields: [
         ...deviceFields(record),
-        ...present('last_seen_ms', record.lastSeenAt === null ? null : nsToMs(record.lastSeenAt)),
+        ...optionalField('last_seen_ms', record.lastSeenAt === null ? null : nsToMs(record.lastSeenAt)),
       ],
       at: msToNs(atMs),
     }),
@@ -44,16 +44,19 @@ function deviceFields(record: DeviceRecord): Field[] {
   return [
     // Ids as in tags, because dashboards search for them.
     ['label', `${nameOf(record)} (${identityTag(record.deviceId)})`],
-    ...present('online', asNumber(record.online)),
-    ...present('presence', record.presence),
-    ...present('lifecycle_status', record.lifecycleStatus),
-    ...present('firmware_version', record.firmwareVersion),
-    ...present('is_addon', asNumber(record.isAddon)),
-    ...present('parent_device_id', parentOf(record)),
-    ...present('latitude', record.latitude),
-    ...present('longitude', record.longitude),
-    ...present('location_updated_at', record.locationUpdatedAt === null ? null : formatExact(record.locationUpdatedAt)),
-    ...present('tags', record.tags.length === 0 ? null : record.tags.join(',')),
+    ...optionalField('online', asNumber(record.online)),
+    ...optionalField('presence', record.presence),
+    ...optionalField('lifecycle_status', record.lifecycleStatus),
+    ...optionalField('firmware_version', record.firmwareVersion),
+    ...optionalField('is_addon', asNumber(record.isAddon)),
+    ...optionalField('parent_device_id', parentOf(record)),
+    ...optionalField('latitude', record.latitude),
+    ...optionalField('longitude', record.longitude),
+    ...optionalField(
+      'location_updated_at',
+      record.locationUpdatedAt === null ? null : formatExact(record.locationUpdatedAt),
+    ),
+    ...optionalField('tags', record.tags.length === 0 ? null : record.tags.join(',')),
   ];
 }
 
@@ -68,25 +71,25 @@ export function workspaceLine(
   { workspaceTag, atMs }: { workspaceTag: string; atMs: EpochMs },
 ): string {
   const { plan } = account;
-  return required(
+  return requireLine(
     encodeLine({
       measurement: 'workspace',
       tags: [['workspace_id', identityTag(workspaceTag)]],
       fields: [
         ['name', account.name ?? account.workspaceId],
-        ...present('devices', account.devices),
-        ...present('open_alerts', account.openAlerts),
-        ...present('plan_id', plan.planId),
-        ...present('plan_name', plan.name),
-        ...present('max_api_keys', plan.maxApiKeys),
-        ...present('external_requests_per_minute', plan.requestsPerMinute),
-        ...present('external_requests_per_day', plan.requestsPerDay),
-        ...present('history_max_days', plan.historyMaxDays),
-        ...present('max_devices_per_page', plan.maxDevicesPerPage),
+        ...optionalField('devices', account.devices),
+        ...optionalField('open_alerts', account.openAlerts),
+        ...optionalField('plan_id', plan.planId),
+        ...optionalField('plan_name', plan.name),
+        ...optionalField('max_api_keys', plan.maxApiKeys),
+        ...optionalField('external_requests_per_minute', plan.requestsPerMinute),
+        ...optionalField('external_requests_per_day', plan.requestsPerDay),
+        ...optionalField('history_max_days', plan.historyMaxDays),
+        ...optionalField('max_devices_per_page', plan.maxDevicesPerPage),
         ['requests_spent_minute', use.spentMinute],
-        ...present('requests_left_minute', use.leftMinute),
+        ...optionalField('requests_left_minute', use.leftMinute),
         ['requests_spent_day', use.spentDay],
-        ...present('requests_left_day', use.leftDay),
+        ...optionalField('requests_left_day', use.leftDay),
       ],
       at: msToNs(atMs),
     }),
@@ -110,7 +113,7 @@ interface CoverageFacts {
 
 /** Encodes how far a device is complete as a line of the measurement `coverage`. */
 export function coverageLine(facts: CoverageFacts, workspaceTag: string): string {
-  return required(
+  return requireLine(
     encodeLine({
       measurement: 'coverage',
       tags: [
@@ -120,17 +123,17 @@ export function coverageLine(facts: CoverageFacts, workspaceTag: string): string
       ],
       fields: [
         ['state', facts.state],
-        ...present('lag_seconds', facts.lagSeconds),
+        ...optionalField('lag_seconds', facts.lagSeconds),
         ['gap_seconds', facts.gapSeconds],
-        ...present('active', facts.lifecycleStatus === null ? null : Number(!RESTING.has(facts.lifecycleStatus))),
-        ...present('watermark_ms', facts.watermarkNs === null ? null : nsToMs(facts.watermarkNs)),
+        ...optionalField('active', facts.lifecycleStatus === null ? null : Number(!RESTING.has(facts.lifecycleStatus))),
+        ...optionalField('watermark_ms', facts.watermarkNs === null ? null : nsToMs(facts.watermarkNs)),
       ],
       at: facts.atNs,
     }),
   );
 }
 
-function present(key: FieldKey, value: FieldValue | null): Field[] {
+function optionalField(key: FieldKey, value: FieldValue | null): Field[] {
   return value === null ? [] : [[key, value]];
 }
 
@@ -138,7 +141,7 @@ function asNumber(flag: boolean | null): number | null {
   return flag === null ? null : Number(flag);
 }
 
-function required(line: string | null): string {
+function requireLine(line: string | null): string {
   if (line === null) throw new Error('a point without a field');
   return line;
 }
@@ -253,18 +256,18 @@ function alertTags({ alertId, deviceId, deviceName, kind, sensor }: AlertIdentit
 /** The line with the facts as first seen, at the time when the alert was opened; `null` if there are no facts. */
 function factLine(alert: AlertRecord, tags: readonly Tag[]): string | null {
   const fields = [
-    ...present('rule_name', alert.ruleName),
-    ...present('condition', alert.condition),
-    ...present('threshold', alert.threshold),
+    ...optionalField('rule_name', alert.ruleName),
+    ...optionalField('condition', alert.condition),
+    ...optionalField('threshold', alert.threshold),
   ];
   return encodeLine({ measurement: 'alert', tags, fields, at: alert.openedAt });
 }
 
 function stateFields(alert: AlertRecord, open: boolean): Field[] {
   return [
-    ...present('status', alert.status),
+    ...optionalField('status', alert.status),
     ['open', Number(open)],
-    ...present('fire_count', alert.fireCount),
-    ...present('value', alert.value),
+    ...optionalField('fire_count', alert.fireCount),
+    ...optionalField('value', alert.value),
   ];
 }

@@ -62,17 +62,17 @@ const NOTHING_DROPPED: Flattened['dropped'] = new Map();
 function flatten(flat: Flattening, sensor: string, value: JsonValue, depth: number): void {
   if (value === null) return;
   if (typeof value !== 'object') {
-    if (typeof value === 'number' && !Number.isFinite(value)) drop(flat, 'not a finite number');
-    else if (flat.values.length >= MAX_VALUES) drop(flat, 'too many values in one reading');
+    if (typeof value === 'number' && !Number.isFinite(value)) countDropped(flat, 'not a finite number');
+    else if (flat.values.length >= MAX_VALUES) countDropped(flat, 'too many values in one reading');
     else flat.values.push({ sensor, field: fieldOf(value), value });
     return;
   }
   const obstacle = obstacleWithin(sensor, depth);
-  if (obstacle !== null) drop(flat, obstacle);
+  if (obstacle !== null) countDropped(flat, obstacle);
   else for (const [key, inner] of Object.entries(value)) flatten(flat, `${sensor}.${key}`, inner, depth + 1);
 }
 
-function drop(flat: Flattening, reason: DropReason): void {
+function countDropped(flat: Flattening, reason: DropReason): void {
   flat.dropped ??= new Map();
   flat.dropped.set(reason, (flat.dropped.get(reason) ?? 0) + 1);
 }
@@ -99,16 +99,16 @@ export function readingHash({ recordedAt, values }: Reading): number {
   return hi * 2 ** 21 + (lo >>> 11);
 }
 
-function canonical(value: JsonValue): string {
+function canonicalText(value: JsonValue): string {
   if (value === null || typeof value !== 'object')
     return typeof value === 'string' ? JSON.stringify(value) : `${value}`;
-  if (Array.isArray(value)) return `[${value.map((item: JsonValue) => canonical(item)).join()}]`;
+  if (Array.isArray(value)) return `[${value.map((item: JsonValue) => canonicalText(item)).join()}]`;
   return canonicalPairs(Object.entries(value));
 }
 
 function canonicalPairs(pairs: readonly (readonly [string, JsonValue])[]): string {
   const sorted = [...pairs].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  return `{${sorted.map(([key, value]) => `${JSON.stringify(key)}:${canonical(value)}`).join()}}`;
+  return `{${sorted.map(([key, value]) => `${JSON.stringify(key)}:${canonicalText(value)}`).join()}}`;
 }
 
 /**
