@@ -195,7 +195,7 @@ export function shownLines(checks: readonly CheckLine[]): CheckLine[] {
 }
 
 /**
- * Reads the findings of a daemon, maybe of another version.
+ * Reads the findings of a daemon, possibly of another version.
  *
  * @returns `null` if they cannot be understood.
  */
