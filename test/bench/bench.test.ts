@@ -22,6 +22,7 @@ import { measureLiveDay } from './live-day.ts';
 import { ownBytesOf, privateBytesOf, startNullInflux, startOrigin } from './parts.ts';
 import { measureRealInflux } from './real-influx.ts';
 import { formatTable, judgeFigure, median } from './table.ts';
+import { plainly, ticksOf, undisturbed } from './undisturbed.ts';
 import {
   countWithin,
   deviceIdOf,
@@ -173,7 +174,13 @@ describe('the ratios of the bench', () => {
     'compare the delivery with its floor and the same bodies, which hold every value',
     async () => {
       const said: string[] = [];
-      const rates = await measureRealInflux({ program: PROGRAM, size: SIZE, runs: 1, say: (text) => said.push(text) });
+      const rates = await measureRealInflux({
+        program: PROGRAM,
+        size: SIZE,
+        runs: 1,
+        say: (text) => said.push(text),
+        guard: plainly,
+      });
       expect(rates.map(({ values }) => values.length === 1 && values.every((value) => value > 0))).toEqual(
         Array.from({ length: 8 }, () => true),
       );
@@ -257,5 +264,50 @@ describe('the table of the bench', () => {
     const table = formatTable([judgeFigure(figure), judgeFigure({ ...figure, figure: 'slow', values: [50] })]);
     expect(table).toContain('at least 100 readings/s');
     expect(table.split('\n').filter((line) => line.includes('MISS'))).toHaveLength(1);
+  });
+});
+
+describe('a measurement that the host has disturbed', () => {
+  /** Each measurement wants 1000 ticks, of which the host takes `stolen`. */
+  function host(stolen: readonly number[]) {
+    const said: string[] = [];
+    let [runs, rests] = [0, 0];
+    const sum = (): number => stolen.slice(0, runs).reduce((a, b) => a + b, 0);
+    const parts = {
+      say: (text: string) => void said.push(text),
+      ticks: () => ({ busy: 1000 * runs - sum(), stolen: sum() }),
+      rest: () => {
+        rests += 1;
+        return Promise.resolve();
+      },
+    };
+    const measure = (): Promise<number> => {
+      runs += 1;
+      return Promise.resolve(runs);
+    };
+    return { run: async () => await undisturbed('own', measure, parts), said, rests: () => rests };
+  }
+
+  test('is measured again after a rest, until the host takes at most 2 % of the processor time', async () => {
+    const { run, said, rests } = host([300, 21, 20]);
+    expect(await run()).toBe(3);
+    expect(said).toEqual([
+      'own: the host took 30 % of the processor time; measured again',
+      'own: the host took 2 % of the processor time; measured again',
+    ]);
+    expect(rests()).toBe(2);
+  });
+
+  test('counts after ten others, and a line names its disturbance', async () => {
+    const { run, said, rests } = host(Array.from({ length: 11 }, () => 100));
+    expect(await run()).toBe(11);
+    expect(said.at(-1)).toBe('own: the host took 10 % of the processor time; it counts all the same');
+    expect([said.length, rests()]).toEqual([11, 10]);
+  });
+
+  test('the ticks are those of all cores; waiting is no work', () => {
+    const stat = 'cpu  1 2 3 4000 5000 6 7 8 0 0\ncpu0 9 9 9 9 9 9 9 9 0 0\n';
+    expect(ticksOf(stat)).toEqual({ busy: 19, stolen: 8 });
+    expect(ticksOf('')).toEqual({ busy: 0, stolen: 0 });
   });
 });

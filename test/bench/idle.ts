@@ -21,6 +21,7 @@ import {
   startNullInflux,
 } from './parts.ts';
 import { type Measured, median } from './table.ts';
+import type { Guard } from './undisturbed.ts';
 
 /** The runs. */
 export interface Command {
@@ -219,13 +220,17 @@ const LARGEST_FLEET = { devices: 10_000, historyMs: 10 * MINUTE_MS, privateMb: 1
  */
 export async function measureIdle(
   program: string,
-  measuredMs: number,
-  say: (text: string) => void,
+  {
+    measuredMs,
+    say,
+    guard,
+  }: { readonly measuredMs: number; readonly say: (text: string) => void; readonly guard: Guard },
 ): Promise<Measured[]> {
   const measured: Measured[] = [];
   for (const { devices, cpuS, privateMb } of IDLE_FLEETS) {
     const of = { devices, warmMs: Math.min(measuredMs, 2 * MINUTE_MS), measuredMs };
-    const [one, least] = await Promise.all([idle({ ...of, program }), idleFloor(of)]);
+    const both = async () => await Promise.all([idle({ ...of, program }), idleFloor(of)]);
+    const [one, least] = await guard(`idle, ${devices} devices`, both);
     requirePolls(one, devices);
     const times = one.cpuSPerHour / least.cpuSPerHour;
     say(

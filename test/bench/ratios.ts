@@ -9,6 +9,7 @@ import { measureKilled } from './killed.ts';
 import { measureLiveDay } from './live-day.ts';
 import { measureRealInflux } from './real-influx.ts';
 import type { Measured } from './table.ts';
+import type { Guard } from './undisturbed.ts';
 import type { WorkspaceSize } from './workspace.ts';
 
 export interface RatioPlan {
@@ -17,6 +18,7 @@ export interface RatioPlan {
   readonly runs: number;
   readonly isQuick: boolean;
   readonly say: (text: string) => void;
+  readonly guard: Guard;
 }
 
 const DAY_READINGS = 1440;

@@ -14,6 +14,7 @@ import { cpuMsOf } from './idle.ts';
 import type { FrontCounts, Spread } from './influx-front.ts';
 import { databaseEnv, runProgram, sourceEnv, startInfluxFront, startOrigin, wholeHistory } from './parts.ts';
 import { type Measured, median } from './table.ts';
+import type { Guard } from './undisturbed.ts';
 import { SENSORS, type WorkspaceSize } from './workspace.ts';
 
 export interface InfluxPlan {
@@ -21,6 +22,7 @@ export interface InfluxPlan {
   readonly size: WorkspaceSize;
   readonly runs: number;
   readonly say: (text: string) => void;
+  readonly guard: Guard;
 }
 
 const BUCKET = 'bench';
@@ -40,7 +42,7 @@ interface Prepared extends Pick<InfluxPlan, 'program' | 'size'> {
 }
 
 /** @throws Error unless the database has every value. */
-export async function measureRealInflux({ program, size, runs, say }: InfluxPlan): Promise<Measured[]> {
+export async function measureRealInflux({ program, size, runs, say, guard }: InfluxPlan): Promise<Measured[]> {
   const directory = mkdtempSync(join(tmpdir(), 'tidemark-bench-'));
   try {
     await using influxd = await startInfluxd({ databases: [] });
@@ -52,11 +54,11 @@ export async function measureRealInflux({ program, size, runs, say }: InfluxPlan
     await fill(prepared);
     // Not counted: it keeps what it sends.
     await deliver(prepared, { bodies });
-    const compared = await compareInTurn(prepared, { runs, say });
+    const compared = await compareInTurn(prepared, { runs, say, guard });
     // Without the work of a database on the same cores.
     const waiting = { ...prepared, waitMs: Math.round(compared.answerMs) };
     say(`influx: the same before a server that takes ${waiting.waitMs} ms for each write, and no processor time`);
-    const alone = await compareInTurn(waiting, { runs, say });
+    const alone = await compareInTurn(waiting, { runs, say, guard });
     return [...figuresOf(compared, 'InfluxDB 1.6'), ...figuresOf(alone, 'a server that only waits')];
   } finally {
     rmSync(directory, { recursive: true, force: true });
@@ -72,7 +74,7 @@ type Rates = Readonly<Record<Kind, readonly number[]>>;
 
 async function compareInTurn(
   prepared: Prepared,
-  { runs, say }: Pick<InfluxPlan, 'runs' | 'say'>,
+  { runs, say, guard }: Pick<InfluxPlan, 'runs' | 'say' | 'guard'>,
 ): Promise<{ readonly rates: Rates; readonly answerMs: number }> {
   const lines = prepared.size.devices * prepared.size.readings * SENSORS.length;
   const rates: Record<Kind, number[]> = { delivery: [], 'beside polls': [], floor: [], 'ready-made': [] };
@@ -87,7 +89,7 @@ async function compareInTurn(
   };
   for (let run = 1; run <= runs; run += 1) {
     for (const kind of KINDS) {
-      const sent = await senders[kind]();
+      const sent = await guard(kind, senders[kind]);
       if (kind === 'delivery') connections = sent.most;
       rates[kind].push((lines / sent.tookMs) * 1000);
       if (kind === 'ready-made') answersMs.push(sent.answer.median);

@@ -48,6 +48,7 @@ import { statusLooks } from './scale/status.ts';
 import { measureVerify, type VerifyBench } from './scale/verify.ts';
 import { scrapeMs } from './scrape.ts';
 import { formatTable, judgeFigure, type Measured } from './table.ts';
+import { type Guard, undisturbed } from './undisturbed.ts';
 import type { WorkspaceSize } from './workspace.ts';
 
 const FIGURES = [
@@ -150,7 +151,7 @@ function sizeOf({ devices, days }: Plan, newestMs: number, times = 1): Workspace
 /** The program beside what it is compared with, and the floor beside itself. */
 async function measureRows(plan: Plan): Promise<Row[]> {
   const { figures } = plan;
-  const of = { ...plan, size: sizeOf(plan, newestMsOf(Date.now())), say };
+  const of = { ...plan, size: sizeOf(plan, newestMsOf(Date.now())), say, guard };
   return [
     ...(figures.has('compared') ? await compare(of) : []),
     ...(figures.has('commits') ? await measureCommits(of) : []),
@@ -183,9 +184,10 @@ async function measure(plan: Plan): Promise<Measured[]> {
   if (plan.figures.has('planner')) measured.push(...measurePlanner(plannerBench(plan.isQuick), say));
   if (plan.figures.has('grafana')) measured.push(...(await measureDashboards(dashboardBench(plan.isQuick), say)));
   measured.push(...(await measureAsked(plan, newestMs)));
-  if (plan.figures.has('idle')) measured.push(...(await measureIdle(plan.program, plan.idleMs, say)));
+  if (plan.figures.has('idle'))
+    measured.push(...(await measureIdle(plan.program, { measuredMs: plan.idleMs, say, guard })));
   if (plan.figures.has('memory')) measured.push(...(await measureMemory(plan.program, plan.idleMs, say)));
-  measured.push(...(await measureRatios({ ...plan, newestMs, say })));
+  measured.push(...(await measureRatios({ ...plan, newestMs, say, guard })));
   return measured;
 }
 
@@ -250,7 +252,7 @@ async function repeat(
 ): Promise<readonly Backfill[]> {
   const results: Backfill[] = [];
   for (let run = 1; run <= runs; run += 1) {
-    const result = await backfill({ ...what, program });
+    const result = await guard(name, async () => await backfill({ ...what, program }));
     results.push(result);
     const { readings, wallMs, cpuMs, peakPrivateBytes } = result;
     say(
@@ -344,6 +346,8 @@ async function measureStatus({ program, runs, isQuick }: Plan): Promise<Measured
 function say(text: string): void {
   process.stderr.write(`${text}\n`);
 }
+
+const guard: Guard = async (what, measure) => await undisturbed(what, measure, { say });
 
 const [cpu] = cpus();
 say(

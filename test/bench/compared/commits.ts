@@ -6,10 +6,15 @@ import { tmpdir } from 'node:os';
 import { type ComparePlan, inTurn, type Row, rowOf, runFloor } from './compare.ts';
 
 /** Rows of the floor without delivery: a page a commit, beside more. */
-export async function measureCommits({ size, runs, say }: Omit<ComparePlan, 'program' | 'idleMs'>): Promise<Row[]> {
+export async function measureCommits({
+  size,
+  runs,
+  say,
+  guard,
+}: Omit<ComparePlan, 'program' | 'idleMs'>): Promise<Row[]> {
   say(`commits: in ${tmpdir()}`);
   const of = (pages: number) => async () => await runFloor(size, false, pages);
-  const used = await inTurn({ own: of(1), '4 pages': of(4), '8 pages': of(8) }, { runs, say });
+  const used = await inTurn({ own: of(1), '4 pages': of(4), '8 pages': of(8) }, { runs, say, guard });
   const readings = size.devices * size.readings;
   return [
     rowOf('CPU per reading, a page a commit', 'µs', { used, figureOf: ({ cpuMs }) => (cpuMs * 1000) / readings }),

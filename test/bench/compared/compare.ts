@@ -10,6 +10,7 @@ import { backfill } from '../figures.ts';
 import { type Idle, idle, idleFloor, requirePolls } from '../idle.ts';
 import { type Ended, runProgram, startNullInflux, startOrigin } from '../parts.ts';
 import { median } from '../table.ts';
+import type { Guard } from '../undisturbed.ts';
 import { oldestMs, SENSORS, type WorkspaceSize } from '../workspace.ts';
 import { buildEarlier } from './earlier.ts';
 
@@ -21,6 +22,7 @@ export interface ComparePlan {
   /** How long idle daemons are measured. */
   readonly idleMs: number;
   readonly say: (text: string) => void;
+  readonly guard: Guard;
 }
 
 /** One row of the table: a figure, and its ratio to each of those that it is compared with. */
@@ -74,11 +76,13 @@ export async function compare(plan: ComparePlan): Promise<Row[]> {
   const fleet = { devices: 30, warmMs: 2 * MINUTE_MS, measuredMs: plan.idleMs };
   const each = async (start: () => Promise<Idle>): Promise<Idle[]> =>
     await Promise.all(Array.from({ length: plan.runs }, start));
-  const [own, floor, then] = await Promise.all([
-    each(async () => await idle({ ...fleet, program })),
-    each(async () => await idleFloor(fleet)),
-    each(async () => await idle({ ...fleet, program: earlier.program })),
-  ]);
+  const sideBySide = async () =>
+    await Promise.all([
+      each(async () => await idle({ ...fleet, program })),
+      each(async () => await idleFloor(fleet)),
+      each(async () => await idle({ ...fleet, program: earlier.program })),
+    ]);
+  const [own, floor, then] = await plan.guard('idle', sideBySide);
   for (const one of own) requirePolls(one, fleet.devices);
   rows.push(...idleRows({ own, floor, [earlier.version]: then }));
   // CPU first, then what one waits for.
@@ -103,14 +107,15 @@ function idleRows(daemons: Readonly<Record<string, readonly Idle[]>>): Row[] {
 /** Runs each once, then each again: what the machine does meanwhile falls on all of them alike. */
 export async function inTurn(
   runners: Readonly<Record<string, () => Promise<Used>>>,
-  { runs, say }: Pick<ComparePlan, 'runs' | 'say'>,
+  { runs, say, guard }: Pick<ComparePlan, 'runs' | 'say' | 'guard'>,
 ): Promise<Readonly<Record<string, readonly Used[]>>> {
   const used: Record<string, Used[]> = {};
   for (let run = 1; run <= runs; run += 1) {
     const names = Object.keys(runners);
     for (const name of run % 2 === 1 ? names : names.toReversed()) {
-      const one = await runners[name]?.();
-      if (one === undefined) continue;
+      const runner = runners[name];
+      if (runner === undefined) continue;
+      const one = await guard(name, runner);
       used[name] = [...(used[name] ?? []), one];
       say(`${run}/${runs} ${name}: ${(one.cpuMs / 1000).toFixed(1)} s of CPU, ${(one.wallMs / 1000).toFixed(1)} s`);
     }
