@@ -5,7 +5,7 @@
 import type { Observe } from '../core/events.ts';
 import type { Clock, Random, UnknownRejection } from '../core/ports.ts';
 import { backoffMs } from '../core/retry.ts';
-import { withStep } from '../core/text.ts';
+import { durationInWords, withStep } from '../core/text.ts';
 import { MINUTE_MS, SECOND_MS } from '../core/time.ts';
 import { type Blocked, IF_IT_LASTS, RETRY_HINT } from './destination.ts';
 
@@ -219,8 +219,7 @@ export interface DeliveryBackoff extends BlockFacts {
 
 /** A rejection for an unknown reason that has not changed for this long will not end without a person. */
 const UNKNOWN_LASTS_MS = 10 * MINUTE_MS;
-const LASTING_HINT =
-  'the database has rejected every write with this message for ten minutes; check its log, and the address, the organization and the bucket of this destination';
+const LASTING_HINT = `the database has rejected every write with this message for ${durationInWords(UNKNOWN_LASTS_MS)}; check its log, and the address, the organization and the bucket of this destination`;
 
 const BACKOFF = { baseMs: SECOND_MS, maxMs: MINUTE_MS };
 
