@@ -45,6 +45,7 @@ import {
   type PackedBatch,
   packBatch,
   type Sent,
+  type SentKept,
   sendBatch,
   sendKept,
 } from './send-batch.ts';
@@ -126,7 +127,7 @@ interface NextBatch extends BatchSpan {
 
 /** The result of a batch, and the time it took. */
 interface Result {
-  readonly sent: Sent;
+  readonly sent: SentKept;
   readonly tookMs: number;
 }
 
@@ -176,9 +177,7 @@ export function createDeliverer(parts: DelivererParts, options: DestinationOptio
     resend: async (lines, signal) => {
       const served = await destination.open(signal);
       if (!('sink' in served)) return served;
-      const sent = await sendBatch(delivery, served, { lines }, signal);
-      controls.remember(sent.controls);
-      return sent;
+      return await sendBatch(delivery, served, { lines }, signal);
     },
   };
 }

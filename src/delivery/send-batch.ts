@@ -17,7 +17,14 @@ export interface Sent {
   readonly rejected: readonly RejectedLine[];
   /** The resolved lines that are older than the destination keeps. */
   readonly missing: readonly MissingPoints[];
-  /** The last accepted lines: the controls for the next refusal. The caller remembers them. */
+}
+
+/** A batch of the log that was sent. */
+export interface SentKept extends Sent {
+  /**
+   * The last lines of a batch that one request carried, the controls for the next refusal. The caller remembers them
+   * when its next request is under way.
+   */
   readonly controls: readonly string[];
 }
 
@@ -50,18 +57,18 @@ export function packBatch({ kind, sink }: ServedDestination, { text }: KeptLines
  * takes a tenth of the memory. It is unpacked if the lines have to be examined.
  * @returns the result for the lines of the log
  */
-export function sendKept(
+export async function sendKept(
   parts: BatchParts,
   served: ServedDestination,
   { batch, packed }: { readonly batch: KeptLines; readonly packed?: PackedBatch | undefined },
   signal: AbortSignal,
-): Promise<Sent> {
+): Promise<SentKept> {
   const { kind, sink } = served;
   const isWhole = kind === 'influxdb' && isSendable(batch.extent, parts.latestNs?.() ?? null);
   const send = sink.writeText;
-  if (!isWhole || send === undefined) return sendBatch(parts, served, batch, signal);
+  if (!isWhole || send === undefined) return withoutControls(await sendBatch(parts, served, batch, signal));
   const body = packed === undefined ? textBody(batch) : packedBody(packed);
-  return sendWhole(parts, served, { ...body, send, count: batch.count }, signal);
+  return await sendWhole(parts, served, { ...body, send, count: batch.count }, signal);
 }
 
 /** A batch as one request carries it. It holds the text of the batch only if that is not packed. */
@@ -101,14 +108,19 @@ async function sendWhole(
     readonly count: number;
   },
   signal: AbortSignal,
-): Promise<Sent> {
+): Promise<SentKept> {
   const answer = await send(body, signal);
   const verdict = judge(answer);
   // The answer concerned no single line.
   if (verdict.does === 'keep') return noneRejected({ accepted: 0, blocked: verdict.blocked, controls: [] });
   if (verdict.does !== 'accept')
-    return await sendBatch(parts, served, { lines: await lines(), answered: answer }, signal);
+    return withoutControls(await sendBatch(parts, served, { lines: await lines(), answered: answer }, signal));
   return noneRejected({ accepted: count, blocked: null, controls });
+}
+
+/** `sendBatch` remembers its controls itself. */
+function withoutControls(sent: Sent): SentKept {
+  return { ...sent, controls: [] };
 }
 
 /** The result of one request that rejected no line. */
@@ -120,7 +132,7 @@ function noneRejected({
   readonly accepted: number;
   readonly blocked: Blocked | null;
   readonly controls: readonly string[];
-}): Sent {
+}): SentKept {
   const resolution = { resolved: accepted, acceptedLines: accepted, blocked, requests: 1, tooLarge: false };
   return { resolution: { ...resolution, rejected: [] }, rejected: [], missing: [], controls };
 }
@@ -143,7 +155,7 @@ function lastLines(text: Uint8Array, most: number): string[] {
 const MAX_REQUESTS = 1000;
 
 /**
- * Sends a batch.
+ * Sends a batch, and remembers its last accepted lines as controls.
  *
  * @param answered the answer of the database to all of the lines at once, if there is one already
  * @returns the result for the lines of the log
@@ -167,6 +179,7 @@ export async function sendBatch(
   const options = { controlFor: controls.latestLike, otherControlFor, ages, maxRequests: MAX_REQUESTS };
   const isAnswered = answered !== undefined && sent.length === lines.length;
   const outcome = await resolveBatch(isAnswered ? answeredFirst(sink, answered) : sink, sent, options, signal);
+  controls.remember(acceptedAtEnd(sent, outcome));
   // Lines that this destination does not get are resolved together with the line before them.
   const resolved = origins[outcome.resolved] ?? lines.length;
   const refused = outcome.rejected.map((each) => {
@@ -181,7 +194,6 @@ export async function sendBatch(
     resolution,
     rejected: rejected.filter(({ retention }) => !retention),
     missing: tooOld.length === 0 ? [] : missingForAge(tooOld, (tag) => findDeviceId(store, tag)),
-    controls: acceptedAtEnd(sent, outcome),
   };
 }
 

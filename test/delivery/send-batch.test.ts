@@ -4,7 +4,14 @@
 import { gunzipSync } from 'node:zlib';
 import { expect, test, vi } from 'vitest';
 import type { Sink, WriteAnswer } from '../../src/core/ports.ts';
-import { createControlLines, packBatch, sendBatch, sendKept } from '../../src/delivery/send-batch.ts';
+import {
+  createControlLines,
+  packBatch,
+  type Sent,
+  type SentKept,
+  sendBatch,
+  sendKept,
+} from '../../src/delivery/send-batch.ts';
 import { packText } from '../../src/influx/connection.ts';
 import { scratchStore } from '../store/support.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';
@@ -123,7 +130,7 @@ for (const [name, answer] of [
   ['it is blocked', () => ({ kind: 'blocked', message: 'no', hint: '', needsPerson: true, waitMs: null })],
   ['a line is refused', refusing],
 ] as const satisfies readonly (readonly [string, (lines: readonly string[]) => WriteAnswer])[]) {
-  test(`a batch that is sent packed has the same result as its lines: ${name}`, async () => {
+  test(`a batch that is sent packed has the same result as its lines, and the same controls: ${name}`, async () => {
     using state = scratchStore();
     const { lines, batch } = keptBatch(state);
     const clock = createVirtualClock(Number(AT_NS / 1_000_000n));
@@ -133,7 +140,7 @@ for (const [name, answer] of [
       const parts = { store: state.store, clock, controls: createControlLines() };
       const served = { kind: 'influxdb', sink } as const;
       const { signal } = new AbortController();
-      const sent =
+      const sent: Sent & Partial<SentKept> =
         way === 'lines'
           ? await sendBatch(parts, served, { lines }, signal)
           : await sendKept(
@@ -142,7 +149,11 @@ for (const [name, answer] of [
               { batch, packed: way === 'packed' ? packBatch(served, batch) : undefined },
               signal,
             );
-      outcomes.push({ sent, requests: requests.map((each) => each.lines) });
+      const { resolution, rejected, missing } = sent;
+      // As the delivery does, when its next request is under way.
+      parts.controls.remember(sent.controls ?? []);
+      const controls = [parts.controls.newest(), ...lines.map((line) => parts.controls.latestLike(line))];
+      outcomes.push({ resolution, rejected, missing, controls, requests: requests.map((each) => each.lines) });
       expect(requests[0]?.by).toBe(way === 'lines' ? 'lines' : 'text');
     }
     expect(outcomes[0]).toEqual(outcomes[2]);

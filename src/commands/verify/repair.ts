@@ -258,7 +258,6 @@ export function createResender({ destination, state, clock, batchLines }: Resend
       while (done < lines.length) {
         const batch = lines.slice(done, done + batchSize.lines());
         const sent = await sendBatch({ store, clock, controls }, destination, { lines: batch }, signal);
-        controls.remember(sent.controls);
         const { resolved, rejected, blocked, tooLarge } = sent.resolution;
         batchSize.noteSent({ lines: batch.length, tooLarge, isWhole: resolved === batch.length });
         done += resolved;
