@@ -27,6 +27,9 @@ afterAll(async () => {
 /** How often a page is checked that needs seconds to change: each check costs the browser as much as a change. */
 const SELDOM = { interval: 500 };
 
+/** On a machine that does much else, some device may always be behind its poll every five seconds. */
+const RUNNING = /^(ok|syncing)$/;
+
 /** The API again at its old address. */
 async function serveAgain(simulator: Simulator, port: number): Promise<AsyncDisposable> {
   const server = await serveSimulator(simulator, { port });
@@ -100,7 +103,7 @@ describe.runIf(isHere && influxdAvailable())('problems of a real daemon', () => 
     await expect.poll(() => page.locator('#delivery tbody tr').innerText(), SELDOM).toMatch(/blocked/);
     expect(await page.locator('.summary').innerText()).toMatch(/^Delivery to .* is blocked: /);
     await bench.influxd.restart();
-    await expect.poll(tone, SELDOM).toBe('ok');
+    await expect.poll(tone, SELDOM).toMatch(RUNNING);
     expect(await page.locator('#delivery tbody tr').innerText()).toMatch(/delivering|all delivered/);
 
     const port = Number(new URL(stage.server.url).port);
@@ -108,7 +111,7 @@ describe.runIf(isHere && influxdAvailable())('problems of a real daemon', () => 
     await expect.poll(tone, SELDOM).toBe('problem');
     expect(await page.locator('#streams tbody').innerText()).toMatch(/failing/);
     await using _back = await serveAgain(stage.simulator, port);
-    await expect.poll(tone, SELDOM).toBe('ok');
+    await expect.poll(tone, SELDOM).toMatch(RUNNING);
     expect(watched.oddities).toEqual([]);
     const text = await page.locator('body').innerText();
     expect(text).not.toContain('CANARY');

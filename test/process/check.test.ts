@@ -59,7 +59,7 @@ test('a bundle beside a daemon has the state that the daemon reports, and no sec
   await until(
     'all is held',
     () => daemon.stderr().includes('initial-sync-done') || daemon.child.exitCode !== null,
-    40_000,
+    300_000,
   );
   const file = join(stage.directory, 'bundle.json');
   const check = await stage.run(['--check', '--json', '--bundle', file], { env });
