@@ -378,8 +378,10 @@ test('the tests install the packages on the pages', () => {
   expect(named.filter((name) => !new RegExp(`[\\s']${name}[\\s':]`).test(installed))).toEqual([]);
 });
 
-test.runIf(needed('ssh'))('the tunnel is one that ssh understands', async () => {
-  const tunnel = Object.keys(TRIED).find((command) => command.startsWith('ssh ')) ?? '';
-  const { code, stdout } = await shell(tunnel.replace('ssh ', 'ssh -G '), { cwd: tmpdir() });
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/localforward .*9464.*127\.0\.0\.1.*9464/)]);
+const TUNNELS = Object.keys(TRIED).filter((command) => command.startsWith('ssh -L'));
+
+test.runIf(needed('ssh')).each(TUNNELS)('ssh understands %s', async (command) => {
+  const { code, stdout } = await shell(command.replace('ssh ', 'ssh -G '), { cwd: tmpdir() });
+  const port = /-L (\d+)/.exec(command)?.[1];
+  expect([code, stdout]).toEqual([0, expect.stringMatching(`localforward .*${port}.*127\\.0\\.0\\.1.*${port}`)]);
 });

@@ -2,7 +2,7 @@
  * The first commands of a new user, unchanged and in the order of the pages, in a separate checkout and network: the
  * simulated API, `init` on a terminal, the daemon, a configuration to try, and the demo with a state that stays.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -95,6 +95,17 @@ async function during(command: string, words: RegExp, place: Place, act = async 
   expect(started.text()).toMatch(/Tidemark stopped"\}\s*$/);
   return started.text();
 }
+
+test('npm start before npm ci names npm ci', () => {
+  const { start }: { start: string } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts;
+  const cwd = mkdtempSync(join(tmpdir(), 'tidemark-first-'));
+  try {
+    const { status, stderr } = spawnSync('sh', ['-c', start], { cwd, encoding: 'utf8' });
+    expect([status, stderr]).toEqual([1, 'Run npm ci first.\n']);
+  } finally {
+    rmSync(cwd, { recursive: true, force: true });
+  }
+});
 
 test.runIf(needed('script', 'curl'))('the first steps on the pages work as they stand', async () => {
   using network = await openNetwork();

@@ -71,14 +71,14 @@ is text. After a wrong command line it is always text.
 ## Search it
 
 \`\`\`sh
-journalctl -u tidemark@home -o cat | jq -c 'select(.level == "error" or .level == "warn")'
+journalctl -u tidemark@home -o cat | jq -cR 'fromjson? | select(.level == "error" or .level == "warn")'
 docker logs tidemark-home 2>&1 | jq -r 'select(.event == "delivery-blocked") | [.time, .destination, .msg] | @tsv'
 jq -s 'map(select(.event == "poll-summary" and .stream == "telemetry").new_points) | add' tidemark.log
 jq -s 'group_by(.event) | map({event: .[0].event, lines: length})' tidemark.log
 \`\`\`
 
 The last two read a file with the lines: \`docker logs tidemark-home 2> tidemark.log\`, or in a checkout \`npm start 2> tidemark.log\` (not
-\`2>&1\`: npm prints lines of its own to standard output). If another program writes to the same stream, \`jq -R 'fromjson?'\` skips the lines that are not JSON.
+\`2>&1\`: npm prints lines of its own to standard output). \`jq -R 'fromjson?'\` skips the lines that are not JSON, such as those of systemd.
 
 `;
 }
