@@ -570,6 +570,12 @@ describe('the configuration', () => {
       { TIDEMARK_API_KEY: 'key-4242' },
     ],
     [
+      'a key with a space in it: only the key',
+      /has a space in it; write only the key, without "Bearer"/,
+      { TIDEMARK_API_KEY: 'Bearer key-4242' },
+      { TIDEMARK_API_KEY: 'key-4242' },
+    ],
+    [
       'no certificates in a file: another file, or none',
       /holds no certificates in PEM form/,
       { TIDEMARK_API_CA_FILE: 'key' },

@@ -5,7 +5,7 @@
  */
 import type { Config } from '../config/config.ts';
 import { fileProblem, shownPath } from '../config/sources.ts';
-import { InvalidText, secretText } from '../config/values.ts';
+import { InvalidText, keyText, secretText } from '../config/values.ts';
 import { codeOf } from '../core/faults.ts';
 import { Secret } from '../core/secret.ts';
 import { capitalized, shellText } from '../core/text.ts';
@@ -154,9 +154,10 @@ const KEY_REMEDY = 'Write only the new key into this file.';
 /** Reads the text of a key. */
 function readKey(file: string, readFile: SecretParts['readFile']): string | FileProblem {
   try {
-    const text = secretText(readFile(file));
+    const text = keyText(readFile(file));
     if (!(text instanceof InvalidText)) return text;
-    return { what: `api.key_file: the file${shownPath(file)} ${text.reason}`, remedy: KEY_REMEDY };
+    const remedy = text.remedy === undefined ? KEY_REMEDY : `${capitalized(text.remedy)}.`;
+    return { what: `api.key_file: the file${shownPath(file)} ${text.reason}`, remedy };
   } catch (error) {
     const remedy = isForbidden(error) ? readableText(file) : KEY_REMEDY;
     return { what: `api.key_file: ${fileProblem(error)}${shownPath(file)}`, remedy };

@@ -51,7 +51,7 @@ import {
   shownPath,
   unreadable,
 } from './sources.ts';
-import { InvalidText, secretText, warningsOf } from './values.ts';
+import { InvalidText, keyText, secretText, warningsOf } from './values.ts';
 
 /** Loads the configuration of the daemon and `--once`. @throws ConfigError with all mistakes */
 export function loadConfig(input: ConfigInput): Loaded<Config> {
@@ -333,7 +333,7 @@ function checkSecret(
   text: string,
   { what, location, remedy, databaseUrl, isKey }: SecretPlace,
 ): Secret | null {
-  const checked = secretText(text, databaseUrl);
+  const checked = isKey ? keyText(text) : secretText(text, databaseUrl);
   if (checked instanceof InvalidText) {
     reading.mistakes.push({ ...location, what: `${what} ${checked.reason}`, remedy: checked.remedy ?? remedy });
     return null;

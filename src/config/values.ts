@@ -225,20 +225,23 @@ export function secretText(given: string, databaseUrl: string | null = null): st
   const text = given.replace(/\r?\n$/, '');
   if (text === '') return new InvalidText('is empty');
   if (/\p{Cc}/u.test(text)) {
-    return new InvalidText(
-      'has line breaks or other control characters in it',
-      'expected one line with only the secret',
-    );
+    return new InvalidText('has line breaks or other control characters in it', 'write only the secret, on one line');
   }
-  // The characters that an HTTP header may contain. Blanks at its ends would be lost.
-  if (!/^[!-~](?:[ -~]*[!-~])?$/.test(text)) {
-    return new InvalidText('begins or ends with a space, or contains characters that no HTTP header can carry');
-  }
+  if (!/^[ -~]+$/.test(text)) return new InvalidText('contains characters that no HTTP header can carry');
+  // An HTTP header loses blanks at its ends.
+  if (text !== text.trim()) return new InvalidText('begins or ends with a space');
   if (text.length > 4096) return new InvalidText('is longer than 4096 characters: that is not a key or token');
   if (!isShort(text) || (databaseUrl !== null && isLoopback(databaseUrl))) return text;
   const reason = `is shorter than ${MIN_SECRET_LENGTH} characters`;
   const remedy = 'use a longer token; only a database on this machine may have such a short one';
   return databaseUrl === null ? new InvalidText(reason) : new InvalidText(reason, remedy);
+}
+
+/** Checks an API key: a secret without any space. It is often copied with the `Bearer` before it. */
+export function keyText(given: string): string | InvalidText {
+  const checked = secretText(given.replaceAll(' ', ''));
+  if (checked instanceof InvalidText || !given.includes(' ')) return checked;
+  return new InvalidText('has a space in it', 'write only the key, without "Bearer"');
 }
 
 /** A list written as one text, with commas between its items. */

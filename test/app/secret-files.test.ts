@@ -54,7 +54,7 @@ test('a new token that cannot be used is reported once, with what to do', () => 
   text = 'two\nlines\n';
   expect(look(3)).toEqual([
     expect.stringMatching(
-      /^influx\.token_file: the file \/run\/token .*line breaks.*; the previous token stays in use\. Expected one line with only the secret\.$/,
+      /^influx\.token_file: the file \/run\/token .*line breaks.*; the previous token stays in use\. Write only the secret, on one line\.$/,
     ),
   ]);
   text = 'token→4242\n';
@@ -96,6 +96,10 @@ test('a new key that cannot be used is reported once, and the key before stays',
   expect(look(1)).toEqual([]);
   expect(look(3)).toEqual([
     'api.key_file: the file /run/key is shorter than 4 characters; the daemon keeps the previous key. Write only the new key into this file.',
+  ]);
+  text = 'Bearer the-second-key\n';
+  expect(look(3)).toEqual([
+    'api.key_file: the file /run/key has a space in it; the daemon keeps the previous key. Write only the key, without "Bearer".',
   ]);
   text = null;
   expect(look(3)).toEqual([

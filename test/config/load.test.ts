@@ -92,7 +92,7 @@ archive: {retention: 90d, max_size: 512MiB}
 listen: '[::1]:0'
 log: {level: debug, format: json}
 `;
-    const { config, secrets } = load({ yaml, files: { 'api-key': 'a b:c\n', token: 'user:pass\r\n', 'ca.pem': PEM } });
+    const { config, secrets } = load({ yaml, files: { 'api-key': 'a-b:c\n', token: 'user:pass\r\n', 'ca.pem': PEM } });
     expect(config).toMatchObject({
       api: {
         url: 'http://127.0.0.1:8080/external/v1',
@@ -119,7 +119,7 @@ log: {level: debug, format: json}
       listen: { host: '::1', port: 0 },
       log: { level: 'debug', format: 'json' },
     });
-    expect(secrets.map((secret) => secret.reveal())).toEqual(['a b:c', 'user:pass']);
+    expect(secrets.map((secret) => secret.reveal())).toEqual(['a-b:c', 'user:pass']);
   });
 
   test('the environment wins, key by key, even over a value that is wrong', () => {

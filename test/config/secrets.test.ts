@@ -38,8 +38,14 @@ describe('texts that cannot be a secret', () => {
     ['two lines', `${CANARY}\nmore\n`, /the file key has line breaks or other control characters/],
     ['two trailing newlines', `${CANARY}\n\n`, /line breaks or other control characters/],
     ['a tab', `${CANARY}\t`, /control characters/],
-    ['blanks at an end', ` ${CANARY}`, /ends with a space/],
-    ['letters that no header carries', `${CANARY}é`, /no HTTP header can carry/],
+    [
+      'a key with the word before it that goes into the header',
+      `Bearer ${CANARY}\n`,
+      /the file key has a space in it; write only the key, without "Bearer"$/m,
+    ],
+    ['more words behind the key', `${CANARY} extra`, /the file key has a space in it/],
+    ['blanks at an end', ` ${CANARY}`, /the file key has a space in it/],
+    ['letters that no header carries', `${CANARY}é`, /the file key contains characters that no HTTP header can carry/],
     ['a mark of byte order', `\uFEFF${CANARY}`, /no HTTP header can carry/],
     ['a whole document', `api:\n  key: ${CANARY}\n`, /line breaks/],
     ['a very long text', CANARY.repeat(300), /longer than 4096 characters/],
@@ -55,6 +61,12 @@ describe('texts that cannot be a secret', () => {
     const environment = { ...URL, TIDEMARK_API_KEY_FILE: 'key' };
     expect(messageOf(environment, { key: '' })).toContain('; write only the key into this file');
     expect(() => messageOf(environment, { key: `${CANARY}\n` })).toThrow('accepted');
+  });
+
+  test('a password may have a space in it, but not at an end', () => {
+    const environment = { ...URL, TIDEMARK_API_KEY: CANARY };
+    expect(() => messageOf({ ...environment, TIDEMARK_LISTEN_PASSWORD: 'horse staple' })).toThrow('accepted');
+    expect(messageOf({ ...environment, TIDEMARK_LISTEN_PASSWORD: 'horse ' })).toMatch(/begins or ends with a space$/m);
   });
 
   test('a file that is not there is named', () => {

@@ -16,6 +16,7 @@ import {
   InvalidText,
   isShort,
   isVictoriaPort,
+  keyText,
   type ParseAt,
   SHORT_TOKEN,
   secretText,
@@ -134,7 +135,8 @@ const OTHER_VALUE = 'Use another value: only the API may receive the API key.';
 export async function obtainSecret(init: Init, source: SecretSource): Promise<FoundSecret> {
   const { found, place } = await findSecret(init, source);
   if (found.text === '') return found;
-  const checked = secretText(found.text, source.databaseUrl);
+  const isKey = source.apiKey === undefined;
+  const checked = isKey ? keyText(found.text) : secretText(found.text, source.databaseUrl);
   if (checked instanceof InvalidText) {
     const { reason, remedy } = checked;
     const what = place === null ? `The secret ${reason}` : `${place}: the secret ${reason}`;
@@ -145,7 +147,7 @@ export async function obtainSecret(init: Init, source: SecretSource): Promise<Fo
     throw new UserError(`${place === null ? 'The token' : `${place}: this`} is the API key`, OTHER_VALUE, 78);
   const accepted = { ...found, text: checked };
   if (!isGuessable(checked)) return accepted;
-  const { what, remedy } = source.apiKey === undefined ? GUESSABLE_KEY : GUESSABLE_SECRET;
+  const { what, remedy } = isKey ? GUESSABLE_KEY : GUESSABLE_SECRET;
   init.print(`Warning: ${place === null ? '' : `${place}: `}${what}. ${capitalized(remedy)}.`);
   if (place !== null) return accepted;
   const other = await obtainSecret(init, {

@@ -125,6 +125,15 @@ test.each<[string, Readonly<Record<string, string>>, Partial<CheckLine> & { read
     },
   ],
   [
+    'a key with a space in it',
+    { TIDEMARK_API_KEY: 'Bearer sim_CANARY' },
+    {
+      name: 'api.key',
+      message: 'TIDEMARK_API_KEY: the secret has a space in it',
+      remedy: 'Write only the key, without "Bearer".',
+    },
+  ],
+  [
     'a database without a bucket',
     { TIDEMARK_INFLUX_URL: 'http://db.example:8086' },
     {

@@ -87,7 +87,8 @@ describe('configuration', () => {
   test.each([
     ['', /is empty/],
     [`${KEY}\nmore\n`, /line breaks/],
-    [` ${KEY}`, /ends with a space/],
+    [` ${KEY}`, /has a space in it/],
+    [`Bearer ${KEY}\n`, /has a space in it/],
   ])('a key file that holds no key alone: %j', async (text, words) => {
     await using stage = await openStage();
     const file = join(stage.directory, 'key');

@@ -471,6 +471,15 @@ test('messages about the key, a file or the kind include a remedy', async () => 
   await followed(init(place(), url), advice, right, init(place(), url, { env }));
   const wrong = init(place(), url, { env: { TIDEMARK_API_KEY: 'CANARY-wrong' } });
   await followed(wrong, /give its file by --api-key-file/, right);
+  const prefixed = join(place(), 'key');
+  writeFileSync(prefixed, `Bearer ${KEY}\n`);
+  const spaced = init(place(), [...url, '--api-key-file', prefixed]);
+  expect((await spaced).stderr).not.toContain(KEY);
+  await followed(
+    spaced,
+    /^--api-key-file: the secret has a space in it; write only the key, without "Bearer"\.$/m,
+    right,
+  );
   const missing = init(place(), [...url, '--api-key-file', join(place(), 'CANARY-none')]);
   expect((await missing).stderr).toMatch(/^--api-key-file: this file does not exist\. Give/m);
   expect((await missing).stderr).not.toContain('CANARY-none');
