@@ -13,16 +13,7 @@ import { plainText } from '../core/text.ts';
 import type { EpochMs } from '../core/time.ts';
 import type { Listen } from './listen.ts';
 import { fileForm, type POLL_KEYS, type SecretPath, variableOf } from './schema.ts';
-import {
-  DEFAULT_FILE,
-  type Given,
-  type Location,
-  locationText,
-  type Mistake,
-  mistakeText,
-  ofKey,
-  systemdWorkspace,
-} from './sources.ts';
+import { DEFAULT_FILE, type Given, type Location, locationText, type Mistake, mistakeText, ofKey } from './sources.ts';
 import { type History, isShort } from './values.ts';
 
 /** The section `api`: the address and key of the vendor's API, and how much of its quota is used. */
@@ -151,6 +142,13 @@ export class ConfigError extends UserError {
     this.mistakes = mistakes;
     this.format = format;
   }
+}
+
+/**
+ * The systemd workspace whose settings are read, recognized by the state directory that its unit sets; `null` for none.
+ */
+function systemdWorkspace(given: ReadonlyMap<string, Given>): string | null {
+  return /^\/var\/lib\/tidemark\/([a-z0-9-]+)$/.exec(given.get('data_dir')?.text ?? '')?.[1] ?? null;
 }
 
 /** The command that writes a configuration. */

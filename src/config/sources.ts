@@ -167,13 +167,6 @@ function readFailure(error: unknown): FileProblem {
   return FILE_PROBLEMS.get(code) ?? other;
 }
 
-/**
- * The systemd workspace whose settings are read, recognized by the state directory that its unit sets; `null` for none.
- */
-export function systemdWorkspace(given: ReadonlyMap<string, Given>): string | null {
-  return /^\/var\/lib\/tidemark\/([a-z0-9-]+)$/.exec(given.get('data_dir')?.text ?? '')?.[1] ?? null;
-}
-
 /** Returns why a file could not be read, as words that precede its path. */
 export function fileProblem(error: unknown): string {
   return readFailure(error).what;
