@@ -629,6 +629,12 @@ describe('the configuration', () => {
       'sync: {include: @hub}\n',
       'sync: {include: "@hub"}\n',
     ],
+    [
+      'a line that is indented too far: as the one above',
+      /indented further than line 2.*; give both lines the same indentation/,
+      'log:\n  level: info\n   format: json\n',
+      'log:\n  level: info\n  format: json\n',
+    ],
     ['a tab: spaces', /a tab is used for indentation; use spaces/, 'log:\n\tlevel: info\n', 'log:\n  level: info\n'],
     [
       'a key with its section before a dot: a section',

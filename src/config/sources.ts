@@ -195,11 +195,7 @@ function readYaml({ path, text }: { path: string; text: string }, known: KnownNa
     schema: 'failsafe',
     lineCounter: lines,
   });
-  const broken = [...document.errors, ...document.warnings].map(({ code, pos }) => ({
-    key: null,
-    at: `${path}, line ${lines.linePos(pos[0]).line}`,
-    what: YAML_WORDS[code] ?? 'this is not valid YAML',
-  }));
+  const broken = yamlMistakes(path, [...document.errors, ...document.warnings], lines);
   if (broken.length > 0) return { given: new Map(), mistakes: broken, whole: false };
   const state = { file: path, known, lines, given: new Map<string, Given>(), mistakes: [], whole: true };
   if (!visitSection(state, document.contents, '')) {
@@ -207,6 +203,31 @@ function readYaml({ path, text }: { path: string; text: string }, known: KnownNa
     return { given: new Map(), mistakes: [{ key: null, at: path, what }], whole: false };
   }
   return state;
+}
+
+/**
+ * The mistakes for YAML's errors, one for each line. Where a line is indented further than the key above it, which has
+ * a value, the parser takes both for one long key and reports it by its first line. `MULTILINE_IMPLICIT_KEY` also has
+ * its last line.
+ */
+function yamlMistakes(path: string, errors: readonly YAMLError[], lines: LineCounter): Mistake[] {
+  const lineAt = (offset: number): number => lines.linePos(offset).line;
+  const joined = errors.filter(({ code }) => code === 'MULTILINE_IMPLICIT_KEY');
+  const ends = new Map(joined.map(({ pos: [start, end] }) => [start, lineAt(end)]));
+  const reported = new Set<number>();
+  return errors.flatMap(({ code, pos: [start] }) => {
+    const first = lineAt(start);
+    const last = ends.get(start) ?? first;
+    const isKnown = reported.has(first);
+    reported.add(first).add(last);
+    if (isKnown) return [];
+    const mistake = { key: null, at: `${path}, line ${first}`, what: YAML_WORDS[code] ?? 'this is not valid YAML' };
+    if (last === first) return [mistake];
+    if (code !== 'BLOCK_AS_IMPLICIT_KEY')
+      return [{ ...mistake, what: `a colon is missing, or line ${last} is indented too far` }];
+    const what = `this line is indented further than line ${first}, which already has a value`;
+    return [{ key: null, at: `${path}, line ${last}`, what, remedy: 'give both lines the same indentation' }];
+  });
 }
 
 /**

@@ -338,9 +338,36 @@ describe('mistakes', () => {
     ['a missing quote', 'log:\n  level: "info\n', /line \d: a quote, a bracket or a colon is missing/],
     ['a tab', 'log:\n\tlevel: info\n', /line 2: .*/],
     ['a second document', '---\nlog: {}\n---\nlog: {}\n', /line 3: a second YAML document begins here/],
+    [
+      'a key without its colon',
+      'log:\n  level\n  format: json\n',
+      /, line 2: a colon is missing, or line 3 is indented too far$/,
+    ],
+    [
+      'an item of a list that is indented too far',
+      'sync:\n  exclude:\n    - a\n     - b: c\n',
+      /, line 3: a colon is missing, or line 4 is indented too far$/,
+    ],
   ])('%s', (_what, yaml, words) => {
     const lines = mistakesOf(() => loadWithApi({ yaml }));
     expect(lines[0]).toMatch(words);
+  });
+
+  test('a line that is indented too far is named, and once', () => {
+    const tooFar = (line: number, above: number): string =>
+      `config/tidemark.yaml, line ${line}: this line is indented further than line ${above}, which already has a value; give both lines the same indentation`;
+    const inLines = (yaml: string): string[] => mistakesOf(() => loadWithApi({ yaml }));
+    expect(inLines('api:\n  url: https://api.test/external/v1\n   key_file: y\n')).toEqual([tooFar(3, 2)]);
+    expect(inLines('api:\n  url: x\n   share: 1\n   timeout: 2s\n   concurrency: 2\n')).toEqual([tooFar(3, 2)]);
+    expect(inLines('api:\n  url: x\n   share: 1\nlog:\n  level: info\n\n   format: json\n')).toEqual([
+      tooFar(3, 2),
+      tooFar(7, 5),
+    ]);
+    expect(inLines('api: x\n  url: y\n')).toEqual([tooFar(2, 1)]);
+    expect(inLines('  api:\n url: x\n')).toEqual(['config/tidemark.yaml, line 2: this is not valid YAML']);
+    expect(inLines('log:\n  level: info format: json\n')).toEqual([
+      'config/tidemark.yaml, line 2: two keys in one line, or a value with a colon and a space that needs quotes',
+    ]);
   });
 
   test('where the file is broken, keys that it may contain are not reported missing', () => {
