@@ -4,9 +4,9 @@
  * use.
  */
 import type { Config } from '../config/config.ts';
-import { fileProblem, shownPath } from '../config/sources.ts';
+import { shownPath } from '../config/sources.ts';
 import { InvalidText, keyText, secretText } from '../config/values.ts';
-import { codeOf } from '../core/faults.ts';
+import { type Advice, codeOf, readFailure } from '../core/faults.ts';
 import { Secret } from '../core/secret.ts';
 import { capitalized, shellText } from '../core/text.ts';
 import type { KeySource } from '../scheduler/session.ts';
@@ -44,7 +44,7 @@ export function createSecretReader(
     try {
       text = readFile(file);
     } catch (error) {
-      if (isForbidden(error)) problem.note(`${key}: ${fileProblem(error)}${shownPath(file)}`, readableText(file));
+      if (isForbidden(error)) problem.note(`${key}: ${readFailure(error).what}${shownPath(file)}`, readableText(file));
       return null;
     }
     // An empty file means no secret, or one that is about to be written.
@@ -122,7 +122,7 @@ export function createKeySource(
 ): KeySource & { readonly inUse: () => Secret } {
   let inUse = key;
   const problem = createProblemNote('; the daemon keeps the previous key', onUnusable);
-  const read = (): string | FileProblem => (keyFile === null ? inUse.reveal() : readKey(keyFile, readFile));
+  const read = (): string | Advice => (keyFile === null ? inUse.reveal() : readKey(keyFile, readFile));
   const inFile = (): Secret => {
     const text = read();
     return typeof text !== 'string' || text === inUse.reveal() ? inUse : new Secret(text);
@@ -143,16 +143,10 @@ export function createKeySource(
   };
 }
 
-/** Why a file cannot be used, and what to do. */
-interface FileProblem {
-  readonly what: string;
-  readonly remedy: string;
-}
-
 const KEY_REMEDY = 'Write only the new key into this file.';
 
 /** Reads the text of a key. */
-function readKey(file: string, readFile: SecretParts['readFile']): string | FileProblem {
+function readKey(file: string, readFile: SecretParts['readFile']): string | Advice {
   try {
     const text = keyText(readFile(file));
     if (!(text instanceof InvalidText)) return text;
@@ -160,7 +154,7 @@ function readKey(file: string, readFile: SecretParts['readFile']): string | File
     return { what: `api.key_file: the file${shownPath(file)} ${text.reason}`, remedy };
   } catch (error) {
     const remedy = isForbidden(error) ? readableText(file) : KEY_REMEDY;
-    return { what: `api.key_file: ${fileProblem(error)}${shownPath(file)}`, remedy };
+    return { what: `api.key_file: ${readFailure(error).what}${shownPath(file)}`, remedy };
   }
 }
 

@@ -8,7 +8,7 @@
 import { createRequire } from 'node:module';
 import type * as Yaml from 'yaml';
 import type { LineCounter, Pair, YAMLError } from 'yaml';
-import { codeOf } from '../core/faults.ts';
+import { codeOf, readFailure } from '../core/faults.ts';
 import { isRecord } from '../core/json.ts';
 import { isGuessable, SECRET_MARK } from '../core/secret.ts';
 import { nearest, plainText } from '../core/text.ts';
@@ -129,47 +129,16 @@ export function readConfigFile({ file, readFile }: FileInput, known: KnownNames)
   } catch (error) {
     const missing = ['ENOENT', 'ENOTDIR'].includes(codeOf(error));
     if (file === null && missing) return NO_FILE;
+    const failure = readFailure(error);
     const mistake = {
       key: file === null ? null : '--config',
       at: null,
-      what: `${fileProblem(error)} ${path}`,
-      remedy: missing ? 'create it, or name another with --config' : readFailure(error).remedy,
+      what: `${failure.what} ${path}`,
+      remedy: missing ? 'create it, or name another with --config' : failure.remedy,
     };
     return { given: new Map(), mistakes: [mistake], whole: false };
   }
   return readYaml({ path, text }, known);
-}
-
-/** Why a file could not be read, as words that precede its path, and the remedy. */
-interface FileProblem {
-  readonly what: string;
-  readonly remedy: string;
-}
-
-const MISSING: FileProblem = { what: 'this file does not exist:', remedy: 'create it, or correct the path' };
-const DENIED: FileProblem = {
-  what: 'this user may not read the file:',
-  remedy: 'let this user read it and enter its directory: change owner, group or mode',
-};
-const FILE_PROBLEMS: ReadonlyMap<string, FileProblem> = new Map([
-  ['ENOENT', MISSING],
-  ['ENOTDIR', MISSING],
-  ['ENAMETOOLONG', MISSING],
-  ['ELOOP', { what: 'a link in the path leads back to itself:', remedy: 'correct the link, or give another path' }],
-  ['EISDIR', { what: 'expected a file, but this is a directory:', remedy: 'give the path of a file' }],
-  ['EACCES', DENIED],
-  ['EPERM', DENIED],
-]);
-
-function readFailure(error: unknown): FileProblem {
-  const code = codeOf(error);
-  const other = { what: `the file cannot be read (${code}):`, remedy: 'check the path and its file system' };
-  return FILE_PROBLEMS.get(code) ?? other;
-}
-
-/** Returns why a file could not be read, as words that precede its path. */
-export function fileProblem(error: unknown): string {
-  return readFailure(error).what;
 }
 
 /** The mistake for a key whose file could not be read. */

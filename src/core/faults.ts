@@ -217,6 +217,28 @@ export function codeOf(error: unknown, none = 'unknown error'): string {
   return error instanceof Error && 'code' in error ? String(error.code) : none;
 }
 
+const NO_SUCH_FILE: Advice = { what: 'this file does not exist:', remedy: 'create it, or correct the path' };
+const FILE_DENIED: Advice = {
+  what: 'this user may not read the file:',
+  remedy: 'let this user read it and enter its directory: change owner, group or mode',
+};
+const FILE_PROBLEMS: ReadonlyMap<string, Advice> = new Map([
+  ['ENOENT', NO_SUCH_FILE],
+  ['ENOTDIR', NO_SUCH_FILE],
+  ['ENAMETOOLONG', NO_SUCH_FILE],
+  ['ELOOP', { what: 'a link in the path leads back to itself:', remedy: 'correct the link, or give another path' }],
+  ['EISDIR', { what: 'expected a file, but this is a directory:', remedy: 'give the path of a file' }],
+  ['EACCES', FILE_DENIED],
+  ['EPERM', FILE_DENIED],
+]);
+
+/** Why a file could not be read, as words that precede its path, and the remedy as a phrase. */
+export function readFailure(error: unknown): Advice {
+  const code = codeOf(error);
+  const other = { what: `the file cannot be read (${code}):`, remedy: 'check the path and its file system' };
+  return FILE_PROBLEMS.get(code) ?? other;
+}
+
 /** Why there is no connection to a server, with the codes of Node and OpenSSL for it. */
 const CONNECTION_CODES = {
   refused: ['ECONNREFUSED'],
