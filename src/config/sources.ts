@@ -223,7 +223,7 @@ function visitPair(state: ReadState, { key, value }: Pair, prefix: string): void
       mistakes.push({ ...location, what: 'expected names, each with a section below' });
   } else if (known.paths.has(path) && (prefix !== '' || !name.includes('.'))) {
     takeValue(state, value, { path, location });
-  } else if (prefix === '' && sectionsOf(known).has(path)) {
+  } else if (prefix === '' && sectionsOf(known.paths).has(path)) {
     if (visitSection(state, value, `${path}.`)) return;
     mistakes.push({ ...location, what: NO_SECTION });
   } else mistakes.push({ key: null, at, ...unknownKey(name, prefix, known) });
@@ -310,8 +310,8 @@ function lineNumber(node: unknown, lines: LineCounter): number {
   return lines.linePos(range?.[0] ?? 0).line;
 }
 
-function sectionsOf(known: KnownNames): ReadonlySet<string> {
-  return new Set([...known.paths].filter((path) => path.includes('.')).map((path) => path.replace(/\..*$/, '')));
+function sectionsOf(paths: Iterable<string>): ReadonlySet<string> {
+  return new Set([...paths].filter((path) => path.includes('.')).map((path) => path.replace(/\..*$/, '')));
 }
 
 /** The mistake for an unknown key. It shows the name only if that looks like a key. */
@@ -324,8 +324,37 @@ function unknownKey(name: string, prefix: string, known: KnownNames): Pick<Mista
   const renamed = known.renamed.get(path);
   if (renamed !== undefined) return { what: `${path} is now ${renamed}`, remedy: 'rename the key' };
   const shown = /^[A-Za-z][\w.-]{0,39}$/.test(name) ? ` ${path}` : '';
-  const meant = nearest(path, [...known.paths, ...known.families.keys()]);
-  return { what: `unknown key${shown}`, ...(meant === null ? {} : { remedy: `did you mean ${meant}?` }) };
+  const names = [...known.paths, ...known.families.keys(), ...(prefix === '' ? sectionsOf(known.paths) : [])];
+  return { what: `unknown key${shown}`, ...suggestion(path, names) };
+}
+
+/** Other names for the settings of a database, such as those of InfluxDB 1. */
+const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['database', 'bucket'],
+  ['user', 'token'],
+  ['username', 'token'],
+  ['password', 'token'],
+]);
+
+/**
+ * The remedy for an unknown path: the known one that was probably meant. That is the same key in another section, or a
+ * similar path. That the section is the same makes no key similar.
+ */
+function suggestion(path: string, known: readonly string[], nameOf = (meant: string) => meant): { remedy?: string } {
+  const last = lastPart(path).toLowerCase();
+  const own = OTHER_NAMES.get(last) ?? last;
+  const usual = `${path.slice(0, path.length - last.length)}${own}`;
+  const meant =
+    known.find((each) => each === usual) ??
+    known.find((each) => lastPart(each) === last) ??
+    nearest(path, known, Math.min(Math.floor(last.length / 3) + 1, Math.floor(path.length / 2)));
+  if (meant === null) return {};
+  const form = own === 'token' && meant === usual && last !== own ? ', as user:password' : '';
+  return { remedy: `did you mean ${nameOf(meant)}${form}?` };
+}
+
+function lastPart(path: string): string {
+  return path.slice(path.lastIndexOf('.') + 1);
 }
 
 /** Variables that Kubernetes sets for a service with this name. */
@@ -356,15 +385,22 @@ export function readEnvironment(
       mistakes.push({ key: name, at: null, what: `is now ${renamed}`, remedy: 'rename the variable' });
       continue;
     }
-    const meant = nearest(name, variables.keys());
     mistakes.push({
       key: plainText(name, 60),
       at: null,
       what: 'unknown variable',
-      ...(meant === null ? {} : { remedy: `did you mean ${meant}?` }),
+      ...suggestedVariable(name, variables),
     });
   }
   return { given, mistakes, whole: true };
+}
+
+function suggestedVariable(name: string, variables: ReadonlyMap<string, string>): { remedy?: string } {
+  const names = new Map([...variables].map(([variable, path]) => [path, variable]));
+  const text = name.slice('TIDEMARK_'.length).toLowerCase();
+  const section = [...sectionsOf(names.keys())].find((each) => text.startsWith(`${each}_`));
+  const path = section === undefined ? text : `${section}.${text.slice(section.length + 1)}`;
+  return suggestion(path, [...names.keys()], (meant) => names.get(meant) ?? meant);
 }
 
 /** All mistakes, without the texts that were given for a secret. */

@@ -71,11 +71,12 @@ export function capitalized(text: string): string {
 /**
  * Finds the word that was probably meant by a misspelt one.
  *
+ * @param most the largest edit distance
  * @returns the known word with the smallest edit distance, or `null` if none is close enough.
  */
-export function nearest(word: string, known: Iterable<string>): string | null {
+export function nearest(word: string, known: Iterable<string>, most = Math.floor(word.length / 3) + 1): string | null {
   let best: string | null = null;
-  let bestDistance = Math.floor(word.length / 3) + 2;
+  let bestDistance = most + 1;
   if (word.length > 100) return null;
   for (const candidate of known) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());

@@ -80,14 +80,16 @@ describe('destinations', () => {
   five:
   six: text
   seven: {token: abcd, token_file: x, url: http://a, bucket: b}
-  eight: {ca_file: missing.pem, url: http://a, bucket: b, name: x}
+  eight: {ca_file: missing.pem, url: http://a, bucket: b, name: x, database: x, username: x}
   nine: {kind: victoriametrics}
 `;
     expect(mistakesOf(yaml).map((text) => text.replaceAll('config/tidemark.yaml, ', ''))).toEqual([
       expect.stringMatching(/^destinations \(line 7\): expected a name of letters/),
       'line 8: unknown key destinations.four.bukcet; did you mean destinations.four.bucket?',
       'destinations.six (line 10): expected a section, its keys indented on the lines below',
-      'line 12: unknown key destinations.eight.name; did you mean destinations.eight.url?',
+      'line 12: unknown key destinations.eight.name',
+      'line 12: unknown key destinations.eight.database; did you mean destinations.eight.bucket?',
+      'line 12: unknown key destinations.eight.username; did you mean destinations.eight.token, as user:password?',
       'destinations.influx (line 5): this name is taken by the section influx; choose another one',
       expect.stringMatching(/^destinations.Two \(line 6\): expected a name of at most 32 lowercase letters/),
       expect.stringMatching(/^destinations.four.url \(line 8\): expected an address/),

@@ -353,6 +353,43 @@ describe('mistakes', () => {
     expect(lines[0]).toMatch(words);
   });
 
+  test.each([
+    ['history: 30d\n', 'sync.history'],
+    ['retention: 30d\n', 'archive.retention'],
+    ['log: {share: 1}\n', 'api.share'],
+    ['log: {Level: info, levl: info}\n', 'log.level', 'log.level'],
+    ['influxdb: {url: x}\n', 'influx'],
+    ['influx: {database: x, URL: x, orgg: x}\n', 'influx.bucket', 'influx.url', 'influx.org'],
+    ['influx: {username: x, password: x}\n', 'influx.token, as user:password', 'influx.token, as user:password'],
+    ['sync: {histroy: 30d, password: x, foo: x}\n', 'sync.history', null, null],
+    ['influx: {foo: x, keep: x, username2: x}\n', null, null, null],
+    ['foo: x\nusername: x\nname: x\nversion: 3\n', null, null, null, null],
+  ])('the keys of %j suggest what was probably meant', (yaml, ...meant) => {
+    const lines = mistakesOf(() => loadWithApi({ yaml }));
+    const asked = lines.filter((line) => line.includes('unknown key'));
+    expect(asked.map((line) => /; did you mean (.*)\?$/.exec(line)?.[1] ?? null)).toEqual(meant);
+  });
+
+  test.each([
+    ['HISTORY', 'SYNC_HISTORY'],
+    ['SYNC_HSTORY', 'SYNC_HISTORY'],
+    ['API_HISTORY', 'SYNC_HISTORY'],
+    ['RETENTION', 'ARCHIVE_RETENTION'],
+    ['URL', 'API_URL'],
+    ['KEY_FILE', 'API_KEY_FILE'],
+    ['DATA_DRI', 'DATA_DIR'],
+    ['INFLUXDB_URL', 'INFLUX_URL'],
+    ['INFLUX_DATABASE', 'INFLUX_BUCKET'],
+    ['INFLUX_PASSWORD', 'INFLUX_TOKEN, as user:password'],
+    ['INFLUX_FOO', null],
+    ['HOME', null],
+    ['', null],
+  ])('the variable TIDEMARK_%s suggests %s', (name, meant) => {
+    const [line] = mistakesOf(() => loadWithApi({ environment: { [`TIDEMARK_${name}`]: 'x' } }));
+    expect(line).toMatch(/unknown variable/);
+    expect(/; did you mean TIDEMARK_(.*)\?$/.exec(line ?? '')?.[1] ?? null).toBe(meant);
+  });
+
   test('a line that is indented too far is named, and once', () => {
     const tooFar = (line: number, above: number): string =>
       `config/tidemark.yaml, line ${line}: this line is indented further than line ${above}, which already has a value; give both lines the same indentation`;

@@ -70,6 +70,10 @@ describe('the nearest word', () => {
     expect(nearest(word, ['once', 'api.share', 'api.key', 'demo'])).toBe(meant);
   });
 
+  test('is no further away than the caller allows', () => {
+    expect([nearest('onec', ['once'], 2), nearest('onec', ['once'], 1)]).toEqual(['once', null]);
+  });
+
   test('to a known word is that word', () => {
     const words = ['listen', 'listing', 'lists'];
     for (const word of words) expect(nearest(word, words)).toBe(word);
