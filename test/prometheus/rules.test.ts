@@ -179,6 +179,20 @@ describe.runIf(prometheusAvailable())('promtool', () => {
     expect(heldBack).toHaveLength(7);
   });
 
+  test('an alert inhibits none of another cluster', async () => {
+    const of = (alertname: string, cluster: string) => ({ alertname, job: 'tidemark', cluster, severity: 'critical' });
+    const { active, heldBack } = await inhibitedAlerts(`${DIR}/alertmanager.yml`, [
+      of('TidemarkManyDown', 'a'),
+      of('TidemarkDown', 'a'),
+      of('TidemarkDown', 'b'),
+      of('TidemarkAbsent', 'c'),
+      of('TidemarkTargetVanished', 'b'),
+      of('TidemarkTargetVanished', 'c'),
+    ]);
+    expect(active).toEqual(['TidemarkAbsent', 'TidemarkDown', 'TidemarkManyDown', 'TidemarkTargetVanished']);
+    expect(heldBack).toHaveLength(2);
+  });
+
   test('finds the scrape jobs of docs/metrics.md right, by the name that the rules select', () => {
     const page = readFileSync('docs/metrics.md', 'utf8');
     const jobs = [...page.matchAll(/```yaml\n(scrape_configs:[\s\S]*?)```/g)].map(([, text = '']) => text);

@@ -164,6 +164,9 @@ receivers:
   # your receivers
 \`\`\`
 
+**Several Prometheus, one Alertmanager** (as with several clusters). Give each Prometheus an external label \`cluster\`: with it, an alert suppresses only
+alerts of its own cluster. Route \`TidemarkWatchdog\` with \`group_by: [alertname, cluster]\`, or one Prometheus that stops goes unnoticed beside the others.
+
 **Does the alerting itself work?** \`TidemarkWatchdog\` always fires. Send it to a service that calls you when it stops arriving: \`alertmanager.yml\` has the
 route as a comment.
 
