@@ -158,8 +158,9 @@ function adviceOnExtra(verdict: DestinationVerdict): string[] {
   const inGaps = uncovered - older;
   const again = 'and may be correct. Run --verify again when the gaps are closed (--status).';
   add(inGaps, `${lie(inGaps)} in ranges that are not covered yet ${again}`);
-  const backfill = 'such as those of a backfill that a restored state does not have. Run that --backfill again';
-  add(older, `${lie(older)} before sync.history in ranges that are not covered, ${backfill}, then --verify.`);
+  const earlier =
+    'such as those of an earlier state, or of a backfill that this state does not have. To compare them, run --backfill --from with the first day of the table';
+  add(older, `${lie(older)} before sync.history in ranges that are not covered, ${earlier}, then --verify.`);
   const days = 'Some days have more points in the database than the archive has counted:';
   add(unverifiable, `${days} extra points, or readings that arrived after the archive had removed that day.`);
   return lines;

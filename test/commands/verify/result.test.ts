@@ -74,7 +74,7 @@ describe('the findings about a destination', () => {
       return verifyText({ from: null, to: null, repair: false, destinations, sample: null }).replace(/\s+/g, ' ');
     };
     expect(textOf({ extra: 9, extra_in_gaps: 9, extra_before_history: 9 })).toMatch(
-      /never deleted\. 9 of them lie before sync\.history .* Run that --backfill again, then --verify\. $/,
+      /never deleted\. 9 of them lie before sync\.history .* run --backfill --from with the first day of the table, then --verify\. $/,
     );
     const both = textOf({ extra: 9, extra_in_gaps: 9, extra_before_history: 8 });
     expect(both).toContain(
