@@ -60,7 +60,7 @@ tidemark_ready * on (job, instance) group_left (workspace_id, workspace_name) ti
 | Kubernetes with the Prometheus operator | the PodMonitor of \`config/kubernetes/podmonitor\`, or the ServiceMonitor of the chart ([how](container.md#kubernetes)). They set \`job\`, \`workspace\`, and \`instance\` to NAMESPACE/WORKSPACE, so a pod that moves stays the same target |
 | Kubernetes without it | the first job below |
 | daemons that you start by hand | give each its own \`listen\` and \`data_dir\`; the second job below. In the directory \`tidemark\` beside your \`prometheus.yml\`, write a file \`NAME.yaml\` for each, with its address (\`listen\`) and a fixed \`instance\`: \`- {targets: ['127.0.0.1:9464'], labels: {workspace: NAME, instance: HOST/NAME}}\` |
-| systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus on another machine, first restrict the port by a firewall or set a password ([below](#a-password-with-systemd)). Then set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\`, run \`install.sh NAME\` again, and copy its file \`NAME.yaml\` into the directory \`tidemark\` beside the \`prometheus.yml\` of that machine. The target in it is the host name of this machine: if Prometheus cannot resolve it, write the IP address in its place in the copy. The address for all workspaces at once, after the passwords: \`sudo sed -i 's/^TIDEMARK_LISTEN=127.0.0.1:/TIDEMARK_LISTEN=0.0.0.0:/' /etc/tidemark/*/tidemark.env\`, then \`install.sh --all\` |
+| systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus on another machine: [below](#prometheus-on-another-machine) |
 
 \`\`\`yaml
 scrape_configs:
@@ -93,16 +93,26 @@ scrape_configs:
 \`\`\`yaml
 global:
   external_labels:
-    tidemark_docs: https://git.example/tidemark/docs
+    tidemark_docs: https://git.example/tidemark/blob/main/docs
 rule_files: [tidemark-recording.yml, tidemark-alerts.yml]
 alerting: {alertmanagers: [{static_configs: [{targets: ['127.0.0.1:9093']}]}]}
 \`\`\`
 
 The last line is the address of your Alertmanager: without one, nobody is notified. [Who is notified](#alerts).
 
+### Prometheus on another machine
+
+With systemd:
+
+1. Restrict the ports by a firewall, or set a password ([next section](#a-password-with-systemd)).
+2. Let the pages listen on all addresses: set \`TIDEMARK_LISTEN=0.0.0.0:PORT\` in \`tidemark.env\` and run \`install.sh NAME\` again. For all workspaces at once:
+   \`sudo sed -i 's/^TIDEMARK_LISTEN=127.0.0.1:/TIDEMARK_LISTEN=0.0.0.0:/' /etc/tidemark/*/tidemark.env\`, then \`install.sh --all\`.
+3. Copy \`/etc/prometheus/tidemark/NAME.yaml\` into the directory \`tidemark\` beside the \`prometheus.yml\` of that machine.
+4. The target in it is the host name of this machine. If Prometheus cannot resolve it, write the IP address in its place in the copy.
+
 ### A password with systemd
 
-The same for all workspaces, from the file \`password\`; afterwards restart the daemons, and give Prometheus the same file:
+The same for all workspaces, from the file \`password\`; afterwards restart the daemons (\`sudo systemctl restart 'tidemark@*'\`), and give Prometheus the same file:
 
 \`\`\`sh
 for each in $(find /opt/tidemark/workspaces -type l ! -name '*.before' -printf '%f\\n'); do \\
