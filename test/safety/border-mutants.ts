@@ -317,8 +317,8 @@ export const BORDER_MUTANTS: readonly Mutant<BorderName>[] = [
     edits: [
       {
         file: 'store/open/database.ts',
-        find: 'if ((bytes ?? 0) > 0 || !isLeft) return;',
-        replace: 'if ((bytes ?? 0) >= 0 || !isLeft) return;',
+        find: 'if ((bytes ?? 0) > 0 || !isLeft()) return;',
+        replace: 'if ((bytes ?? 0) >= 0 || !isLeft()) return;',
       },
     ],
   },

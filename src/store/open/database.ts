@@ -51,7 +51,11 @@ export function statePath(directory: string): string {
 
 /** The path of the lock: next to the state itself, so that all links to a state lead to one lock. */
 export function lockPath(directory: string): string {
-  const path = statePath(directory);
+  return lockBeside(statePath(directory));
+}
+
+/** The path of the lock of the state at this path. */
+export function lockBeside(path: string): string {
   return join(dirname(path), `${parse(path).name}${extname(LOCK_FILE)}`);
 }
 
@@ -110,7 +114,7 @@ function openLocked(
   path: string,
   { lock, maxBytes }: { lock: Lock; maxBytes: number | null },
 ): Omit<OpenDatabase, 'path'> {
-  requireNotLost(path, lock);
+  requireNotLost(path, () => lock.isMarked);
   inspectLeftovers(path);
   createPrivate(path);
   const db = new Database(path);
@@ -140,11 +144,13 @@ function openLocked(
 /**
  * A state that has disappeared must not count as one that never existed: its archive, coverage and names would be lost
  * without a message.
+ *
+ * @throws UserError (exit 1) with the remedy.
  */
-function requireNotLost(path: string, { isMarked }: Lock): void {
+export function requireNotLost(path: string, isMarked: () => boolean): void {
   const bytes = statSync(path, { throwIfNoEntry: false })?.size;
-  const isLeft = isMarked || existsSync(`${path}-wal`) || existsSync(`${path}-shm`);
-  if ((bytes ?? 0) > 0 || !isLeft) return;
+  const isLeft = (): boolean => isMarked() || existsSync(`${path}-wal`) || existsSync(`${path}-shm`);
+  if ((bytes ?? 0) > 0 || !isLeft()) return;
   throw new UserError(
     `${path}: the state file is ${bytes === undefined ? 'missing' : 'empty'}, but other files of a state are in the same directory`,
     `Restore a backup into an empty data_dir. To begin a new state instead, move ${STATE_FILE}, ${STATE_FILE}-wal, ${STATE_FILE}-shm and ${LOCK_FILE} away together.`,

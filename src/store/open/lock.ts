@@ -78,20 +78,29 @@ export function takeLock(file: string): Lock {
   };
 }
 
-/**
- * Whether a process holds the lock. The check does not take it, so that a process that starts in the meantime is not
- * refused.
- */
+/** Whether a process holds the lock. */
 export function isLocked(file: string): boolean {
+  return readVersion(file) === null;
+}
+
+/** Whether there was once a complete state next to this file; `false` while a process holds the lock. */
+export function isLockMarked(file: string): boolean {
+  return readVersion(file) === MARK;
+}
+
+/**
+ * The version of a lock file, 0 if there is none, or `null` while a process holds the lock. It does not take the lock,
+ * so that a process that starts in the meantime is not refused.
+ */
+function readVersion(file: string): number | null {
   const found = statSync(file, { throwIfNoEntry: false });
-  if (found === undefined) return false;
+  if (found === undefined) return 0;
   if (!found.isFile()) throw noLockFile(file);
   const handle = new Database(file, { timeout: 0, readonly: true });
   try {
-    handle.prepare('SELECT count(*) FROM sqlite_master').get();
-    return false;
+    return Number(handle.pragma('user_version', { simple: true }));
   } catch (error) {
-    if (isBusy(error)) return true;
+    if (isBusy(error)) return null;
     throw isGarbage(error) ? noLockFile(file) : error;
   } finally {
     handle.close();

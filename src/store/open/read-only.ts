@@ -7,7 +7,17 @@ import Database from 'better-sqlite3';
 import { UserError } from '../../core/faults.ts';
 import { plainText } from '../../core/text.ts';
 import { explained } from '../explain.ts';
-import { foreignDatabase, isEmpty, isFileThere, newerState, STATE_FILE, statePath } from './database.ts';
+import {
+  foreignDatabase,
+  isEmpty,
+  isFileThere,
+  lockBeside,
+  newerState,
+  requireNotLost,
+  STATE_FILE,
+  statePath,
+} from './database.ts';
+import { isLockMarked } from './lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 import { requireTarget } from './new-file.ts';
 import { SHAPE } from './shape.ts';
@@ -87,13 +97,15 @@ export function hasShape(db: Database.Database, path: string, oldest: number = M
 /**
  * Whether there is a state file.
  *
- * @throws UserError (exit 1) if that is unknown: a state that this user may not see, or one behind a dangling link,
- * does not count as missing.
+ * @throws UserError (exit 1) if the state is lost, or if that is unknown: a state that this user may not see, or one
+ * behind a dangling link, does not count as missing.
  */
 export function isThere(path: string): boolean {
   return explainedReading(path, () => {
     requireTarget(resolve(path));
-    return isFileThere(path);
+    const isThere = isFileThere(path);
+    requireNotLost(path, () => isLockMarked(lockBeside(path)));
+    return isThere;
   });
 }
 

@@ -18,8 +18,10 @@ import { describe, expect, test } from 'vitest';
 import { UserError } from '../../../src/core/faults.ts';
 import { copyRemedy, openDatabase } from '../../../src/store/open/database.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../../../src/store/open/migrations.ts';
+import { requireState } from '../../../src/store/open/read-only.ts';
 import { openStore } from '../../../src/store/store.ts';
 import { inspectState, isStateLocked } from '../../../src/store/views/inspect.ts';
+import { openToRead } from '../../../src/store/views/read-state.ts';
 import { pageCommit, type Scratch, scratch } from '../support.ts';
 
 const PAGE = 4096;
@@ -407,6 +409,24 @@ describe('a place that cannot hold a state', () => {
     const look = at.endsWith('.lock') ? isStateLocked : inspectState;
     expect(() => look(directory)).toThrow(said);
     expect(existsSync(join(place.path, 'not-mounted')), 'nothing is made at the far end').toBe(false);
+  });
+
+  test('a lost state is reported as lost to a reader, too', () => {
+    using place = scratch();
+    fill(place);
+    for (const [is, lose] of [
+      ['empty', () => truncateSync(place.file)],
+      ['missing', () => rmSync(place.file)],
+    ] as const) {
+      lose();
+      const lost = refusal(place.path).message;
+      expect(lost).toMatch(
+        new RegExp(
+          `: the state file is ${is}, but other files of a state are in the same directory\\. Restore a backup`,
+        ),
+      );
+      for (const read of [openToRead, inspectState, requireState]) expect(() => read(place.path)).toThrow(lost);
+    }
   });
 
   test('a directory instead of the file is named', () => {
