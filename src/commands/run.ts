@@ -12,7 +12,8 @@ import { isApiGiven, loadConfig, loadDemoConfig, loadStateConfig } from '../conf
 import { mistakeText } from '../config/sources.ts';
 import type { LogLevel } from '../core/events.ts';
 import { UserError } from '../core/faults.ts';
-import { createLogger } from '../observe/log.ts';
+import { counted, shortened } from '../core/text.ts';
+import { createLogger, MAX_MESSAGE_LENGTH } from '../observe/log.ts';
 import type { CommandRun } from './shared/command.ts';
 
 type RunnableCommand = Exclude<Command, { mode: 'help' | 'version' | 'health' }>;
@@ -78,10 +79,28 @@ function reportMistakes({ mistakes, exitCode }: ConfigError, { stderr }: Process
   const logger = createLogger({ level: 'error', format: 'json', stream: stderr, secrets: [], clock: realClock });
   logger.write({
     type: 'configuration-invalid',
-    message: mistakes.map(mistakeText).join('; '),
+    message: mistakesText(mistakes.map(mistakeText)),
     mistakes: mistakes.length,
     exitCode,
   });
+}
+
+/** The log cuts a longer message; the words before the mistakes need the rest. */
+const MAX_MISTAKES_LENGTH = MAX_MESSAGE_LENGTH - 'The configuration is invalid: '.length;
+
+/** The mistakes for one line of the log: as many as fit, and the number of the others. */
+function mistakesText([first = '', ...others]: readonly string[]): string {
+  const more = (count: number): string =>
+    count === 0 ? '' : `; and ${counted(count, 'more mistake')}; tidemark --check lists all`;
+  let text = shortened(first, MAX_MISTAKES_LENGTH - more(others.length).length);
+  for (const [index, other] of others.entries()) {
+    const longer = `${text}; ${other}`;
+    if (longer.length + more(others.length - index - 1).length > MAX_MISTAKES_LENGTH) {
+      return `${text}${more(others.length - index)}`;
+    }
+    text = longer;
+  }
+  return text;
 }
 
 async function runConfigured(command: RunnableCommand, ports: ProcessPorts): Promise<number> {

@@ -156,6 +156,18 @@ describe('a configuration that cannot be used', () => {
     }
   });
 
+  test('names as many mistakes as fit into the line, whole, and the number of the others', async () => {
+    await using stage = await openStage();
+    const unknown = Array.from({ length: 40 }, (_, index) => `TIDEMARK_NO_SUCH_${index + 10}`);
+    const { code, stderr } = await stage.run([], { env: Object.fromEntries(unknown.map((name) => [name, 'x'])) });
+    const { mistakes, msg } = JSON.parse(stderr);
+    const named = msg.match(/TIDEMARK_NO_SUCH_\d\d: [^;]*[a-z](?=;)/g) ?? [];
+    expect([code, mistakes, named.length > 9 && msg.length <= 1000]).toEqual([78, 40, true]);
+    expect(msg.endsWith(`; and ${40 - named.length} more mistakes; tidemark --check lists all`)).toBe(true);
+    const checked = await stage.run(['--check'], { env: Object.fromEntries(unknown.map((name) => [name, 'x'])) });
+    expect(unknown.filter((name) => !checked.stdout.includes(name))).toEqual([]);
+  });
+
   test('is text for people elsewhere, a line for each mistake', async () => {
     await using stage = await openStage();
     const { code, stderr } = await stage.run([], { env: { TIDEMARK_LISTEN: 'nowhere', TIDEMARK_LOG_FORMAT: 'jsn' } });

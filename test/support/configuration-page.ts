@@ -13,7 +13,8 @@ overrides the file. This page is generated from the program's table of settings.
 - **Secrets** (\`api.key\`, \`influx.token\`, \`listen_password\`) can be read from a file: add \`_file\` to the name, as in
   \`api.key_file\` or \`TIDEMARK_API_KEY_FILE\`. Use one form, not both. A line break at the end of the file is ignored.
 - **Mistakes**: Tidemark reports all mistakes at once, each with its path and the expected value, and does not start (exit
-  code 78). An unknown setting or \`TIDEMARK_*\` variable is a mistake; if a similar one exists, the message names it.
+  code 78). The JSON log has them in one line: as many as fit, and the number of the others; \`--check\` lists all. An unknown
+  setting or \`TIDEMARK_*\` variable is a mistake; if a similar one exists, the message names it.
   (\`TIDEMARK_SERVICE_*\` and \`TIDEMARK_PORT*\` are ignored, because Kubernetes sets them.)
 - **Units**: \`s m h d w\`. A date without a time is 00:00 UTC. An empty variable counts as not set. Relative paths start at
   the working directory.
