@@ -101,9 +101,9 @@ function remedyText(remedy: ApiRemedy, api: ApiSettingNames): string | null {
   return typeof remedy === 'function' ? remedy(api) : remedy;
 }
 
-/** The problem and the next step as one text, without a full stop. */
-function withRemedy(what: string, remedy: string | null): string {
-  return remedy === null ? what : `${what.replace(/\.$/, '')}. ${remedy}`;
+/** The problem and the next step as one text. A problem that quotes a server may end with a full stop of its own. */
+export function withRemedy(what: string, remedy: string | null, joint: '.' | ':' | ';' = '.'): string {
+  return remedy === null ? what : `${what.replace(/\.$/, '')}${joint} ${remedy}`;
 }
 
 /** A request without a complete answer. */
@@ -178,9 +178,9 @@ export class UserError extends Error {
     what: string,
     remedy: string | null,
     exitCode: ExitCode,
-    { ends = 'job', joint = '.' }: { readonly ends?: UserError['ends']; readonly joint?: '.' | ':' | ';' } = {},
+    { ends = 'job', joint }: { readonly ends?: UserError['ends']; readonly joint?: '.' | ':' | ';' } = {},
   ) {
-    super(remedy === null ? what : `${what}${joint} ${remedy}`);
+    super(withRemedy(what, remedy, joint));
     this.exitCode = exitCode;
     this.what = what;
     this.remedy = remedy;

@@ -63,6 +63,11 @@ export function withoutIds(text: string, leastLength = 1): string {
   return text.replace(/[\w.-]*\d[\w.-]*/g, (word) => (word.length < leastLength ? word : '#'));
 }
 
+/** The text with a full stop, unless it already ends a sentence. */
+export function sentence(text: string): string {
+  return /[.?!]$/.test(text) ? text : `${text}.`;
+}
+
 /** The text with a capital first letter. */
 export function capitalized(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;

@@ -31,6 +31,13 @@ describe('an error that a person has to act on', () => {
     ]);
   });
 
+  test('has one full stop after a problem that quotes the sentence of a server', () => {
+    const joined = (['.', ';'] as const).map(
+      (joint) => new UserError('HTTP 405: Not allowed.', 'check it.', 1, { joint }).message,
+    );
+    expect(joined).toEqual(['HTTP 405: Not allowed. check it.', 'HTTP 405: Not allowed; check it.']);
+  });
+
   test('that states what was expected has no remedy', () => {
     const error = new UserError('--from: expected a time. In the past.', null, 2);
     expect([error.message, error.what, error.remedy]).toEqual([error.message, error.message, null]);

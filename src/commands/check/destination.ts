@@ -9,7 +9,7 @@ import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialec
 import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
 import type { Secret } from '../../core/secret.ts';
 import type { DestinationCandidate, VerifyState } from '../../core/state/verify.ts';
-import { capitalized, counted, duration, plainText } from '../../core/text.ts';
+import { capitalized, counted, duration, plainText, sentence } from '../../core/text.ts';
 import { type EpochNs, formatExact, maxNs, msToNs, nsToMs } from '../../core/time.ts';
 import { DEDUP_FLAG, dedupAdvice, missingAdvice, retentionAdvice } from '../../influx/facts.ts';
 import { probeDestination } from '../../influx/probe.ts';
@@ -335,8 +335,4 @@ function noteQueries(notes: CheckNotes, { name }: CheckedDestination, { kind, is
 /** A key of the section that configures a destination. */
 export function configKey(name: string, key: string): string {
   return name === 'influx' ? `influx.${key}` : `destinations.${name}.${key}`;
-}
-
-function sentence(text: string): string {
-  return /[.?!]$/.test(text) ? text : `${text}.`;
 }

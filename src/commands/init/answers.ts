@@ -21,11 +21,11 @@ import {
   SHORT_TOKEN,
   secretText,
 } from '../../config/values.ts';
-import { type Advice, type ExitCode, UserError } from '../../core/faults.ts';
+import { type Advice, type ExitCode, UserError, withRemedy } from '../../core/faults.ts';
 import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
 import type { DestinationFacts, WriteAnswer } from '../../core/ports.ts';
 import { isGuessable, Secret } from '../../core/secret.ts';
-import { capitalized, duration, plainText } from '../../core/text.ts';
+import { capitalized, duration, plainText, sentence } from '../../core/text.ts';
 import { SECOND_MS } from '../../core/time.ts';
 import { settingNames } from '../../influx/answers.ts';
 import { dedupAdvice, missingAdvice } from '../../influx/facts.ts';
@@ -97,7 +97,7 @@ export function inputFault(given: string | null, flag: string, { reason }: Inval
 
 /** An error whose remedy is a phrase, or empty. */
 function withHint(what: string, hint: string, exitCode: ExitCode): UserError {
-  if (hint === '') return new UserError(`${what}.`, null, exitCode);
+  if (hint === '') return new UserError(sentence(what), null, exitCode);
   return new UserError(what, `${hint}.`, exitCode, { joint: ';' });
 }
 
@@ -443,5 +443,5 @@ function showVictoria(init: Init, { dedupMs, retentionMs }: DestinationFacts): v
 
 /** Prints advice as a warning; nothing for `null`. */
 export function printWarning({ print }: Init, advice: Advice | null): void {
-  if (advice !== null) print(`Warning: ${advice.what}. ${advice.remedy}`);
+  if (advice !== null) print(`Warning: ${withRemedy(advice.what, advice.remedy)}`);
 }

@@ -34,7 +34,7 @@ import { DEFAULT_FILE, settingsIn } from '../../config/sources.ts';
 import { apiUrl, history, InvalidText, listen as pageAddress } from '../../config/values.ts';
 import { type Advice, ApiFault, codeOf, type RequestError, rejectionAdvice, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
-import { capitalized, counted, plainText, shellText } from '../../core/text.ts';
+import { capitalized, counted, plainText, sentence, shellText } from '../../core/text.ts';
 import { nsToMs } from '../../core/time.ts';
 import { retentionAdvice } from '../../influx/facts.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
@@ -229,7 +229,7 @@ async function requireReached(init: Init, url: string): Promise<void> {
 function apiError(init: Init, problem: string, error: RequestError): UserError {
   const what = `${problem}: ${error.what}`;
   const remedy = error.remedyText(ownNames(init).api);
-  return remedy === null ? new UserError(`${what}.`, null, 1) : new UserError(what, `${remedy}.`, 1);
+  return remedy === null ? new UserError(sentence(what), null, 1) : new UserError(what, `${remedy}.`, 1);
 }
 
 /**

@@ -21,7 +21,7 @@ import {
   readReplayReports,
   readReplaySummary,
 } from '../../core/state/replay.ts';
-import { counted, grouped, plainText } from '../../core/text.ts';
+import { counted, grouped, plainText, sentence } from '../../core/text.ts';
 import { createDeliverer } from '../../delivery/deliver.ts';
 import type { Logger } from '../../observe/log.ts';
 import { openArchiveView } from '../../store/archive/reader.ts';
@@ -168,7 +168,7 @@ function reportOutcome({ name, outcome, lines, accepted, blocked_reason }: Repla
   else if (outcome === 'stalled') {
     report(
       false,
-      `Replay stopped after ${STALLED_AFTER} without progress: ${sums}. ${plainText(blocked_reason ?? '')}. Fix that, then ${CONTINUE_REMEDY}`,
+      `Replay stopped after ${STALLED_AFTER} without progress: ${sums}. ${sentence(plainText(blocked_reason ?? ''))} Fix that, then ${CONTINUE_REMEDY}`,
     );
   } else if (lines > 0) report(true, sums);
   else report(false, `Nothing was sent to ${name}: the archive has no points of these devices in this range`);

@@ -1,6 +1,6 @@
 /** The result of `--verify`, collected day by day: the object of `--json` and the exit code. */
 
-import type { ExitCode } from '../../core/faults.ts';
+import { type ExitCode, withRemedy } from '../../core/faults.ts';
 import type { Interval } from '../../core/intervals.ts';
 import type { DestinationKind } from '../../core/lines/dialect.ts';
 import type { ArchiveTotals } from '../../core/state/log.ts';
@@ -222,7 +222,7 @@ export function verifyVerdict(
     name,
     kind,
     outcome: problem === null ? ended : problem.kind === 'down' ? 'unfinished' : 'unreadable',
-    reason: problem === null ? null : problem.hint === '' ? problem.message : `${problem.message}. ${problem.hint}`,
+    reason: problem === null ? null : withRemedy(problem.message, problem.hint || null),
     devices_compared: tally.devices,
     days_compared: days,
     days_partly_covered: partly,

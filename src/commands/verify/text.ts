@@ -1,7 +1,7 @@
 /** The result of `--verify` for people: one screen with the worst findings first, each with its remedy. */
 
 import { DESTINATION_NAMES } from '../../core/lines/dialect.ts';
-import { compare, counted, grouped, plainText } from '../../core/text.ts';
+import { compare, counted, grouped, plainText, sentence } from '../../core/text.ts';
 import { wrap } from '../shared/layout.ts';
 import { DIFFERENCES } from './examine.ts';
 import type { DayDifference, DestinationVerdict, SampleVerdict } from './result.ts';
@@ -39,10 +39,10 @@ function destinationLines(verdict: DestinationVerdict, repair: boolean): string[
   const { name, kind, days_compared: days, devices_compared: devices } = verdict;
   const head = `${name}${kind === null ? '' : ` (${DESTINATION_NAMES[kind]})`}`;
   if (verdict.outcome === 'unreadable' || (verdict.outcome === 'unfinished' && days === 0)) {
-    return [`${head}: could not be compared. ${verdict.reason ?? ''}`];
+    return [`${head}: could not be compared: ${verdict.reason ?? ''}`];
   }
   return [
-    `${head}: ${sentence(verdict)}`,
+    `${head}: ${resultText(verdict)}`,
     `  compared: ${counted(verdict.points_compared, 'point')} of ${counted(devices, 'device')} on ${counted(days, 'device day')}${kind === 'victoriametrics' ? ' (numbers, at millisecond precision)' : ''}`,
     ...repairedLines(verdict, repair),
     ...table(verdict.differences, verdict.differences_left_out),
@@ -51,10 +51,10 @@ function destinationLines(verdict: DestinationVerdict, repair: boolean): string[
   ];
 }
 
-function sentence({ outcome, reason, ...found }: DestinationVerdict): string {
+function resultText({ outcome, reason, ...found }: DestinationVerdict): string {
   const counts = DIFFERENCES.filter((each) => found[each] > 0).map((each) => `${grouped(found[each])} ${each}`);
   const message = counts.length === 0 ? 'no differences' : counts.join(', ');
-  return outcome === 'unfinished' ? `not finished: ${reason}. Result so far: ${message}` : message;
+  return outcome === 'unfinished' ? `not finished: ${sentence(reason ?? '')} Result so far: ${message}` : message;
 }
 
 function repairedLines(verdict: DestinationVerdict, repair: boolean): string[] {
@@ -174,7 +174,7 @@ function sampleLines(sample: SampleVerdict, repair: boolean): string[] {
       ? 'the same as archived'
       : `${counted(missing, 'point')} served but not archived, ${counted(notServed, 'point')} archived but no longer served`;
   return [
-    `${head}: ${reason === null ? verdict : `not finished: ${reason}. Result so far: ${verdict}`}`,
+    `${head}: ${reason === null ? verdict : `not finished: ${sentence(reason)} Result so far: ${verdict}`}`,
     ...sample.differences.slice(0, DAYS_SHOWN).map(({ device_id, from, to, missing: more, gone: less }) => {
       const range = `${from.slice(0, 16)}Z to ${to.slice(0, 16)}Z`;
       return `  ${range}  ${grouped(more)} new, ${grouped(less)} no longer served  ${plainText(device_id, 28)}`;

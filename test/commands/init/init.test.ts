@@ -415,6 +415,22 @@ test('a database that an InfluxDB 3 cannot create is an error of the bucket', as
   expect([...influx.databases]).toHaveLength(5);
 });
 
+test('a server that answers in sentences is quoted with one full stop', async () => {
+  const message = 'This is not allowed.';
+  const server = createServer(({ url: path }, response) => {
+    response.writeHead(404);
+    response.end(path?.startsWith('/external') ? JSON.stringify({ error: { code: 'no', message } }) : message);
+  });
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const database = ['--api-url', api.url, '--influx-bucket', 'b', '--influx-url', url];
+  for (const flags of [['--api-url', `${url}/external/v1`], database]) {
+    const { code, stderr } = await init(place(), flags, { env: { TIDEMARK_API_KEY: KEY } });
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/ot allowed\. [A-Z-]/)]);
+  }
+});
+
 test('an InfluxDB needs a bucket', async () => {
   const influx = createServer((_request, response) => response.writeHead(204, { 'x-influxdb-build': 'OSS' }).end());
   await new Promise<void>((resolve) => void influx.listen(0, '127.0.0.1', resolve));

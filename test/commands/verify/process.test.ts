@@ -297,14 +297,14 @@ describe.runIf(influxdAvailable())('--verify', () => {
     const refused = await stage.run(['--verify'], { env: { TIDEMARK_INFLUX_TOKEN: 'another-token' } });
     expect(refused.code).toBe(1);
     expect(refused.stdout.replaceAll(/\s+/g, ' ')).toMatch(
-      /could not be compared\. HTTP 401.*needs read permission for influx\.bucket/,
+      /could not be compared: HTTP 401.*needs read permission for influx\.bucket/,
     );
     expect(refused.stdout).not.toContain('another-token');
     await own.influxd.query('', `DROP DATABASE ${stage.database}`);
     const gone = await stage.run(['--verify']);
     expect(gone.code).toBe(1);
     expect(gone.stdout.replaceAll(/\s+/g, ' ')).toMatch(
-      /could not be compared\. database not found: \S+\. influx\.token/,
+      /could not be compared: database not found: \S+\. influx\.token/,
     );
     const never = await stage.run(['--verify'], { env: { TIDEMARK_INFLUX_BUCKET: 'elsewhere' } });
     expect([never.code, never.stdout.replaceAll(/\s+/g, ' ')]).toEqual([
@@ -314,6 +314,6 @@ describe.runIf(influxdAvailable())('--verify', () => {
     await own.proxy.close();
     const down = await stage.run(['--verify']);
     expect(down.code, down.stdout + down.stderr).toBe(3);
-    expect(down.stdout.replaceAll(/\s+/g, ' ')).toMatch(/could not be compared\. the database refuses the connection/);
+    expect(down.stdout.replaceAll(/\s+/g, ' ')).toMatch(/could not be compared: the database refuses the connection/);
   });
 });
