@@ -289,7 +289,7 @@ missing by --status do not count as differences; they are listed separately.
 
   missing      archived and delivered, but not in the database
   different    in the database with another value
-  extra        in the database, but not in the archive; never deleted
+  extra        in the database, but not in this state; never deleted
 
 The token must be allowed to read: in InfluxDB 2 and 3 read permission for the
 bucket, in 1.8 GRANT READ. VictoriaMetrics stores only numbers, with times in

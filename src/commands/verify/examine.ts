@@ -32,7 +32,7 @@ export interface Findings extends Record<(typeof DIFFERENCES)[number], number> {
   missing: number;
   /** In the database with another value. */
   different: number;
-  /** In the database, but not in the archive. */
+  /** In the database, but not in this state. */
   extra: number;
   /** Unverifiable: extra points, or readings that arrived after their range was cleared. */
   unverifiable: number;
