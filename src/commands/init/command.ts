@@ -7,22 +7,7 @@
  * unless that was confirmed. The files of secrets, and the configuration, can only be read by their owner (0600, in a
  * directory with 0700).
  */
-import {
-  closeSync,
-  constants,
-  copyFileSync,
-  existsSync,
-  fchmodSync,
-  fchownSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { constants, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { CONNECT_WITHIN_MS, probeConnection, proxyVariable } from '../../api/reach.ts';
@@ -40,6 +25,7 @@ import { retentionAdvice } from '../../influx/facts.ts';
 import { wantedFrom } from '../../ingest/wanted-range.ts';
 import { requireFree } from '../../observe/server.ts';
 import { STATE_FILE } from '../../store/open/database.ts';
+import { replaceFile } from '../../store/open/new-file.ts';
 import { fetchAccount, planHistoryAdvice } from '../shared/command.ts';
 import {
   type FoundSecret,
@@ -392,31 +378,13 @@ function writeFiles(init: Init, files: readonly NewFile[]): void {
   for (const file of files) {
     try {
       printWarning(init, keepReplaced(file));
-      writeOne(file);
+      replaceFile(file);
     } catch (error) {
       if (!(error instanceof Error && 'code' in error)) throw error;
       const what = `${file.path}: this file cannot be written (${codeOf(error)})`;
       throw new UserError(what, 'Give another path with --config.', 1);
     }
   }
-}
-
-function writeOne({ path, text, mode = 0o600, keepsOwner = false }: NewFile): void {
-  const part = `${path}.part`;
-  const before = keepsOwner && existsSync(path) ? statSync(path) : null;
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  rmSync(part, { force: true });
-  const file = openSync(part, 'wx', 0o600);
-  try {
-    writeFileSync(file, text);
-    // By the open file: in a directory of another user the name may lead elsewhere by now.
-    if (before !== null) fchownSync(file, before.uid, before.gid);
-    // The umask of this process would remove the rights of others. No secret becomes readable for everyone.
-    fchmodSync(file, before === null ? mode : before.mode & 0o770);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(part, path);
 }
 
 /** Keeps a copy of a file that has other settings than those of `init`, unless the new text has them too. */

@@ -10,15 +10,10 @@ import { isLoopback, isVictoriaPort } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import { DESTINATION_NAMES, type DestinationKind } from '../../core/lines/dialect.ts';
 import { PAGE_PORT } from '../../core/page-facts.ts';
+import type { WrittenFile } from '../../store/open/new-file.ts';
 
 /** A file that `--init` writes. */
-export interface NewFile {
-  readonly path: string;
-  readonly text: string;
-  /** The permissions, by default 0600. */
-  readonly mode?: number;
-  /** Whether a file that is replaced keeps its owner, group and their rights, because the daemon's user reads it. */
-  readonly keepsOwner?: boolean;
+export interface NewFile extends WrittenFile {
   /** Whether it has settings in YAML: other settings in a file that it replaces are reported. */
   readonly isYaml?: boolean;
 }

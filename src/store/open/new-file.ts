@@ -1,12 +1,15 @@
 /**
  * Creates files that only their owner may read, because they hold customer data. A file with a name given by the user
- * gets that name only when it is complete, and never replaces another file.
+ * gets that name only when it is complete, and replaces another file only in `init`.
  */
 import {
   closeSync,
+  fchmodSync,
+  fchownSync,
   fsyncSync,
   linkSync,
   lstatSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readlinkSync,
@@ -14,6 +17,7 @@ import {
   rmSync,
   type Stats,
   statSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { basename, dirname, isAbsolute, join, resolve } from 'node:path';
@@ -181,6 +185,35 @@ export function createPrivate(path: string): void {
 export function alternativeText(file: string, dataDir: string | null): string {
   const other = dataDir === null ? file : join(resolve(dataDir), basename(file));
   return other === file ? '' : `, such as ${plainText(other)}`;
+}
+
+/** A file to write, or to replace. */
+export interface WrittenFile {
+  readonly path: string;
+  readonly text: string;
+  /** The permissions, by default 0600. */
+  readonly mode?: number;
+  /** Whether a file that is replaced keeps its owner, group and their rights, because the daemon's user reads it. */
+  readonly keepsOwner?: boolean;
+}
+
+/** Writes a file, and its directory if there is none. A file of that name is replaced when the new one is complete. */
+export function replaceFile({ path, text, mode = 0o600, keepsOwner = false }: WrittenFile): void {
+  const part = `${path}.part`;
+  const before = keepsOwner ? statSync(path, { throwIfNoEntry: false }) : undefined;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  rmSync(part, { force: true });
+  const file = openSync(part, 'wx', 0o600);
+  try {
+    writeFileSync(file, text);
+    // By the open file: in a directory of another user the name may lead elsewhere by now.
+    if (before !== undefined) fchownSync(file, before.uid, before.gid);
+    // The umask of this process would remove the rights of others. No secret becomes readable for everyone.
+    fchmodSync(file, before === undefined ? mode : before.mode & 0o770);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(part, path);
 }
 
 /**
