@@ -239,7 +239,7 @@ async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserEr
     const count = account?.devices == null ? '' : ` (${counted(account.devices, 'device')})`;
     init.print(
       account === null
-        ? 'The key is valid, but does not have the scope account:read.'
+        ? 'The key is valid, but does not have the scope account:read. Give the key that scope, or set workspace.id before the first start.'
         : `The key is valid for workspace ${plainText(account.name ?? account.workspaceId, 80)}${count}.`,
     );
     return account?.plan.historyMaxDays ?? null;
@@ -256,9 +256,10 @@ async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserEr
 function untriedKey(init: Init, fault: ApiFault): UserError {
   if (fault.kind !== 'unauthorized' && fault.kind !== 'no-api-access')
     return apiError(init, 'The request for the account failed', fault);
-  const useKey = init.prompter.isTerminal ? 'enter it here' : 'give its file by --api-key-file';
-  const { what, remedy } = rejectionAdvice(fault, useKey);
-  return new UserError(capitalized(what), `${remedy}.`, 77);
+  const { isTerminal } = init.prompter;
+  const { what, remedy } = rejectionAdvice(fault, isTerminal ? 'enter it here' : 'give its file by --api-key-file');
+  const again = isTerminal ? ', then enter the key here' : ', then run init again';
+  return new UserError(capitalized(what), `${remedy}${fault.kind === 'unauthorized' ? '' : again}.`, 77);
 }
 
 /** Prompts for the history. If `isOfBase` (a workspace of Kubernetes), an empty answer leaves it to the base. */

@@ -513,6 +513,31 @@ test('messages about the key, a file or the kind include a remedy', async () => 
   await followed(kind, /Give neither --influx-kind nor --influx-bucket/, init(place(), to));
 });
 
+test('a key without a scope, or without API access, is reported with the next step', async () => {
+  const code = { current: 'insufficient_scope' };
+  const server = createServer((_request, response) => {
+    response.writeHead(403, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ error: { code: code.current, message: 'no' } }));
+  });
+  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const flags = ['--api-url', `http://127.0.0.1:${(server.address() as AddressInfo).port}/external/v1`];
+  const env = { TIDEMARK_API_KEY: KEY };
+  const scopeless = await init(place(), flags, { env });
+  expect([scopeless.code, scopeless.stderr]).toEqual([
+    0,
+    expect.stringContaining('account:read. Give the key that scope, or set workspace.id before the first start.\n'),
+  ]);
+  code.current = 'forbidden';
+  const denied = await init(place(), flags, { env });
+  expect([denied.code, denied.stderr]).toEqual([77, expect.stringMatching(/API access, then run init again\.$/)]);
+  const answers = [String(flags[1]), KEY];
+  const typed = await init(place(), [], { answers });
+  expect(typed.stderr).toContain('API access, then enter the key here.\nWorkspace API key');
+  const right = await init(place(), ['--api-url', api.url], { env });
+  expect([right.code, right.stderr]).toEqual([0, expect.stringContaining('The key is valid for workspace')]);
+});
+
 test('the token is tried on a VictoriaMetrics, too', async () => {
   const right = `Basic ${Buffer.from(TOKEN).toString('base64')}`;
   const victoria = createServer(({ headers }, response) => {
