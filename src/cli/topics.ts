@@ -127,7 +127,8 @@ secrets/ beside the configuration file.
 
   --config FILE              the file to write (with --workspace: the directory)
   --influx-url URL           the database, or the word none: only the archive;
-                             default: none; Kubernetes: the Kustomize base's
+                             default: that of the replaced file, else none;
+                             Kubernetes: the Kustomize base's
   --influx-bucket NAME       the bucket; leave it out for VictoriaMetrics
   --influx-kind KIND         influxdb or victoriametrics; default: detected
   --history T                default: 30d; Kubernetes: the Kustomize base's

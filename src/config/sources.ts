@@ -432,6 +432,13 @@ export function settingsIn(text: string): Set<string> {
   return new Set(document.errors.length > 0 ? [] : namesBelow(document.toJS(), ''));
 }
 
+/** The section with all its keys as YAML, without comments; empty if the text does not have it. */
+export function sectionIn(text: string, name: string): string {
+  const document = yaml().parseDocument(text, { schema: 'failsafe' });
+  const section: unknown = document.errors.length > 0 ? null : document.toJS()?.[name];
+  return isRecord(section) ? yaml().stringify({ [name]: section }, { lineWidth: 0 }) : '';
+}
+
 function namesBelow(value: unknown, path: string): string[] {
   if (Array.isArray(value)) {
     return value.flatMap((item) =>

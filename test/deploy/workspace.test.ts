@@ -631,6 +631,29 @@ test('for systemd, other settings stay, and the password of the page with its ad
   expect(lines().sort()).toEqual(['TIDEMARK_LISTEN=127.0.0.1:9470', ...own.slice(1), ''].sort());
 });
 
+test('for systemd, the database of a replaced file stays with its token unless a flag names another', async () => {
+  const folder = checkout();
+  const given = ['--workspace', 'office', '--for', 'systemd'];
+  const token = join(folder, 'token');
+  writeFileSync(token, 'a-long-token-4242');
+  const database = ['--influx-url', await serve({ 'x-influxdb-build': 'OSS' }), '--influx-bucket', 'b'];
+  expect((await init(folder, ...given, ...database, '--influx-token-file', token)).code).toBe(0);
+  const before = read(folder, 'office', 'tidemark.env');
+  const lines = (text: string): string[] => text.split('\n').sort();
+  expect(await init(folder, ...given, '--overwrite')).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('Database:  that of the earlier file; to remove it: --influx-url none\n'),
+  });
+  expect(lines(read(folder, 'office', 'tidemark.env'))).toEqual(lines(before));
+  expect(read(folder, 'office', 'tidemark_influx_token')).toBe('a-long-token-4242\n');
+  expect(await init(folder, ...given, '--overwrite', '--influx-url', 'none')).toMatchObject({
+    code: 0,
+    text: expect.stringContaining('Database:  none; '),
+  });
+  expect(read(folder, 'office', 'tidemark.env')).not.toContain('TIDEMARK_INFLUX_URL');
+  expect(read(folder, 'office', 'tidemark_influx_token')).toBe('');
+});
+
 test.each(['compose', 'systemd', 'kubernetes'] as const)(
   'for %s, another workspace with the same key is named, and the key is not',
   async (target) => {

@@ -15,7 +15,7 @@ import { realClock } from '../../app/real-clock.ts';
 import { createPrompter, openTerminalOutput, type ProcessPorts } from '../../app/terminal.ts';
 import { withQuestions } from '../../app/with-sync.ts';
 import { type InitCommand, OF_INIT } from '../../cli/command.ts';
-import { DEFAULT_FILE, settingsIn } from '../../config/sources.ts';
+import { DEFAULT_FILE, sectionIn, settingsIn } from '../../config/sources.ts';
 import { apiUrl, history, InvalidText, listen as pageAddress } from '../../config/values.ts';
 import { type Advice, ApiFault, codeOf, type RequestError, rejectionAdvice, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
@@ -73,7 +73,8 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   await requireNew(init, [file]);
   const page = await obtainListen(init);
   const api = await promptApi(init);
-  const database = await promptDatabase(init, api);
+  const kept = keptSection(init, file);
+  const database = kept === '' ? await promptDatabase(init, api) : null;
   const wanted = await promptHistory(init, { key: api.key, database });
   const token = database?.token ?? null;
   const tokenFile = token === null ? null : (token.file ?? tokenPath);
@@ -87,6 +88,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
         apiUrl: api.url,
         keyFile: api.key.file ?? keyPath,
         database: database === null ? null : { ...database, tokenFile },
+        kept,
         history: wanted,
         listen: page,
         password: /^listen_password(?:_file)?:.*$/m.exec(readOrEmpty(file))?.[0] ?? null,
@@ -104,6 +106,18 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   return 0;
 }
 
+/** Whether neither a flag nor a person answers for the database: then that of a replaced file stays. */
+function keepsDatabase({ command, prompter }: Init): boolean {
+  return command.influxUrl === null && !prompter.isTerminal;
+}
+
+/** The section for the database in the file that is replaced, if it stays; otherwise empty. */
+function keptSection(init: Init, file: string): string {
+  const section = keepsDatabase(init) ? sectionIn(readOrEmpty(file), 'influx') : '';
+  if (section !== '') init.print(`The section influx of ${file} stays. To remove it, give --influx-url none.`);
+  return section;
+}
+
 /** The command to type here: a checkout runs the sources through npm, an installation the built program. */
 function commandLine(flags: string): string {
   if (!import.meta.filename.endsWith('.ts')) return flags === '' ? 'tidemark' : `tidemark ${flags}`;
@@ -117,7 +131,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   const filesOf = (answers: Omit<NewWorkspace, 'name' | 'target' | 'folder'>): WorkspaceFiles =>
     workspaceFiles({ name, target, folder, ...answers });
   const none = { apiUrl: 'x', key: '', database: null, token: '', isTried: false, history: 'x', listen: null };
-  const paths = filesOf(none).own.map(({ path }) => path);
+  const paths = filesOf({ ...none, keepsDatabase: false }).own.map(({ path }) => path);
   await requireNew(init, paths);
   const page = await obtainListen(init);
   const api = await promptApi(init);
@@ -127,6 +141,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
     apiUrl: api.url,
     key: api.key.text,
     database,
+    keepsDatabase: keepsDatabase(init) && !isUnfilled(paths[0] ?? ''),
     token: database?.token?.text ?? null,
     isTried: database?.facts != null,
     history: await promptHistory(init, { key: api.key, database }, target === 'kubernetes'),
@@ -348,6 +363,8 @@ interface InitConfig {
   readonly apiUrl: string;
   readonly keyFile: string;
   readonly database: InitDatabase | null;
+  /** The section `influx` that stays if there is no `database`; otherwise empty. */
+  readonly kept: string;
   readonly history: string;
   /** `null` leaves the key out, so that the default applies. */
   readonly listen: string | null;
@@ -358,13 +375,13 @@ interface InitConfig {
 }
 
 /** The text of the configuration file, as YAML. */
-function configText({ apiUrl, keyFile, database, history, listen, password, dataDir }: InitConfig): string {
+function configText({ apiUrl, keyFile, database, kept, history, listen, password, dataDir }: InitConfig): string {
   const line = (key: string, value: string | null, indent = '  '): string =>
     value === null || value === '' ? '' : `${indent}${key}: ${JSON.stringify(value)}\n`;
   const api = `api:\n${line('url', apiUrl)}${line('key_file', keyFile)}`;
   const influx =
     database === null
-      ? ''
+      ? kept
       : `influx:\n${line('url', database.url)}${line('token_file', database.tokenFile)}${line('org', database.org)}${line('bucket', database.bucket)}${line('kind', database.kind)}`;
   const page = `${line('listen', listen, '')}${password === null ? '' : `${password}\n`}`;
   return `# Written by tidemark init. docs/configuration.md describes every key.\n${api}${influx}sync:\n${line('history', history)}${page}${line('data_dir', dataDir, '')}`;

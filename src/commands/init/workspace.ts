@@ -45,6 +45,8 @@ export interface NewWorkspace {
   readonly apiUrl: string;
   readonly key: string;
   readonly database: Omit<InitDatabase, 'tokenFile'> | null;
+  /** Whether the database in the file that is replaced stays (systemd). */
+  readonly keepsDatabase: boolean;
   readonly token: string | null;
   /** Whether the database has accepted a write with this token, or without one. */
   readonly isTried: boolean;
@@ -155,16 +157,21 @@ function systemdFiles(workspace: NewWorkspace): WorkspaceFiles {
   const { name, folder, key, database, token, listen } = workspace;
   const settings = join(folder, name);
   const file = join(settings, 'tidemark.env');
+  const before = readIfThere(file);
+  const keeps = workspace.keepsDatabase && /^TIDEMARK_INFLUX_URL=\S/m.test(before);
   const variables = {
     ...workspaceVariables(workspace),
     TIDEMARK_API_KEY_FILE: `/etc/tidemark/${name}/${KEY_FILE}`,
     // An empty file means no token. A token that is written into it later is used.
-    TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}`,
+    ...(keeps ? {} : { TIDEMARK_INFLUX_TOKEN_FILE: `/etc/tidemark/${name}/${TOKEN_FILE}` }),
   };
   const lines = Object.entries(variables).map(([variable, value]) => `${variable}=${plainValue(variable, value)}\n`);
-  const before = readIfThere(file);
+  const isKept = (variable: string): boolean =>
+    OF_INIT.test(variable)
+      ? keeps && variable.startsWith('TIDEMARK_INFLUX_')
+      : listen === null || variable !== 'TIDEMARK_LISTEN';
   // A line may go on after a backslash.
-  lines.push(...ownLines(before, /^[^\S\n]*(\w+)=(?:.*\\\n)*.*\n?/gm, listen === null ? [] : ['TIDEMARK_LISTEN']));
+  lines.push(...ownLines(before, /^[^\S\n]*(\w+)=(?:.*\\\n)*.*\n?/gm, isKept));
   if (listen !== null) lines.push(`TIDEMARK_LISTEN=${listen}\n`);
   const installed = LISTEN.exec(before)?.[0];
   const isInstalled = installed !== undefined && (listen === null || installed === `TIDEMARK_LISTEN=${listen}`);
@@ -172,7 +179,9 @@ function systemdFiles(workspace: NewWorkspace): WorkspaceFiles {
     own: [
       { path: file, text: `# Written by tidemark init. No quotes.\n${lines.join('')}`, keepsOwner: true },
       { path: join(settings, KEY_FILE), text: `${key}\n`, keepsOwner: true },
-      { path: join(settings, TOKEN_FILE), text: token === null ? '' : `${token}\n`, keepsOwner: true },
+      ...(keeps
+        ? []
+        : [{ path: join(settings, TOKEN_FILE), text: token === null ? '' : `${token}\n`, keepsOwner: true }]),
     ],
     shared: [],
     // install.sh writes the port, and the target of Prometheus from it.
@@ -180,7 +189,7 @@ function systemdFiles(workspace: NewWorkspace): WorkspaceFiles {
       ? `sudo systemctl enable tidemark@${name} && sudo systemctl restart tidemark@${name}`
       : `sudo config/systemd/install.sh ${name} && sudo systemctl enable --now tidemark@${name}`,
     first: [],
-    database: databaseText(database),
+    database: keeps ? 'that of the earlier file; to remove it: --influx-url none' : databaseText(database),
   };
 }
 
@@ -270,11 +279,9 @@ function withAdditions(before: string, text: string): string {
   return (isSame ? before : text).replace(LITERALS, () => `${variables}${own}`);
 }
 
-/** The lines of variables of the user, without those of these names. The pattern finds a line and its name. */
-function ownLines(text: string, pattern: RegExp, others: readonly string[] = []): string[] {
-  return [...text.matchAll(pattern)].flatMap(([line, name = '']) =>
-    OF_INIT.test(name) || others.includes(name) ? [] : [line.replace(/\n?$/, '\n')],
-  );
+/** The lines of variables that stay. The pattern finds a line and its name. */
+function ownLines(text: string, pattern: RegExp, isKept = (name: string): boolean => !OF_INIT.test(name)): string[] {
+  return [...text.matchAll(pattern)].flatMap(([line, name = '']) => (isKept(name) ? [line.replace(/\n?$/, '\n')] : []));
 }
 
 /** A file that sets a variable of the pods. */

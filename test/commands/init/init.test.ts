@@ -376,7 +376,7 @@ describe('by flags', () => {
     expect([code, stderr]).toEqual([
       0,
       expect.stringContaining(
-        `Warning: ${config} no longer has these settings: api.share, archive.max_size, archive.retention, influx.timeout. Copy those that you need from ${config}.before, which is the earlier file.\n`,
+        `The section influx of ${config} stays. To remove it, give --influx-url none.\nWarning: ${config} no longer has these settings: api.share, archive.max_size, archive.retention. Copy those that you need from ${config}.before, which is the earlier file.\n`,
       ),
     ]);
     expect(readFileSync(config, 'utf8')).toContain('\nlisten: "0.0.0.0:0"\nlisten_password_file: page\n');
@@ -386,6 +386,27 @@ describe('by flags', () => {
     writeFileSync(join(directory, 'page'), 'a-long-password-4242', { mode: 0o600 });
     writeFileSync(config, `${copied}${readFileSync(config, 'utf8').replace('page', join(directory, 'page'))}`);
     expect((await runHere(['--check', '--config', config], {})).stdout).toMatch(/listen +0\.0\.0\.0:0/);
+  });
+
+  test('without a flag for the database, that of a replaced file stays with its token; none removes it', async () => {
+    const directory = place();
+    const config = join(directory, 'conf', 't.yaml');
+    const tokenFile = join(directory, 'conf', 'secrets', 'tidemark_influx_token');
+    const flags = ['--api-url', api.url, '--overwrite'];
+    const env = { TIDEMARK_API_KEY: KEY };
+    expect((await init(directory, flags, { env })).code).toBe(0);
+    writeFileSync(tokenFile, TOKEN, { mode: 0o600 });
+    const section = `influx:\n  url: http://127.0.0.1:1\n  token_file: ${tokenFile}\n  bucket: "7"\n  timeout: 5s\n`;
+    writeFileSync(config, `${readFileSync(config, 'utf8')}# mine\n${section}`);
+    const kept = await init(directory, [...flags, '--history', '9d'], { env });
+    expect([kept.code, kept.stderr]).toEqual([0, expect.stringContaining(`The section influx of ${config} stays.`)]);
+    expect(kept.stderr).not.toContain('Warning');
+    expect(readFileSync(config, 'utf8')).toContain(`\n${section}sync:\n  history: "9d"\n`);
+    expect(readFileSync(tokenFile, 'utf8')).toBe(TOKEN);
+    expect((await runHere(['--check', '--config', config], {})).stdout).toContain('influx.token_file ');
+    const none = await init(directory, [...flags, '--influx-url', 'none'], { env });
+    expect([none.code, none.stderr]).toEqual([0, expect.not.stringContaining('influx of')]);
+    expect(readFileSync(config, 'utf8')).not.toContain('influx:');
   });
 
   test('a secret that is there is no obstacle where the key comes from another file', async () => {
