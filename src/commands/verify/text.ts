@@ -9,6 +9,8 @@ import { adviceOnHidden } from './retention.ts';
 
 const DAYS_SHOWN = 20;
 const DEVICES_SHOWN = 5;
+const OTHERS =
+  'Only telemetry was compared. tidemark --replay also sends the archived device, alert, workspace and coverage points again.';
 
 interface VerifyReport {
   readonly from: string | null;
@@ -24,6 +26,7 @@ export function verifyText({ from, to, repair, destinations, sample }: VerifyRep
     [`Telemetry: ${daysText(from, to)}`],
     ...destinations.map((verdict) => destinationLines(verdict, repair)),
     ...(sample === null ? [] : [sampleLines(sample, repair)]),
+    ...(destinations.some(({ days_compared: days }) => days > 0) ? [[OTHERS]] : []),
   ];
   return parts.map((lines) => lines.map((line) => wrap(line)).join('')).join('\n');
 }

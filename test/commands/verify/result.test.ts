@@ -74,7 +74,7 @@ describe('the findings about a destination', () => {
       return verifyText({ from: null, to: null, repair: false, destinations, sample: null }).replace(/\s+/g, ' ');
     };
     expect(textOf({ extra: 9, extra_in_gaps: 9, extra_before_history: 9 })).toMatch(
-      /never deleted\. 9 of them lie before sync\.history .* run --backfill --from with the first day of the table, then --verify\. $/,
+      /never deleted\. 9 of them lie before sync\.history .* run --backfill --from with the first day of the table, then --verify\. Only telemetry was compared\. /,
     );
     const both = textOf({ extra: 9, extra_in_gaps: 9, extra_before_history: 8 });
     expect(both).toContain(
@@ -82,6 +82,17 @@ describe('the findings about a destination', () => {
     );
     expect(both).toContain('8 of them lie before sync.history');
     expect(textOf({ extra: 9, extra_in_gaps: 9 })).not.toContain('sync.history');
+  });
+
+  test('the text ends with the kinds of points that are not compared, if there was a comparison', () => {
+    const textOf = (...days: FoundDay[]): string => {
+      const destinations = [verifyVerdict(INFLUX, compared(...days))];
+      return verifyText({ from: null, to: null, repair: true, destinations, sample: null }).replace(/\s+/g, ' ');
+    };
+    expect(textOf(found('a', {}))).toMatch(
+      /no differences .* Only telemetry was compared\. tidemark --replay also sends the archived device, alert, workspace and coverage points again\. $/,
+    );
+    expect(textOf()).not.toContain('Only telemetry');
   });
 
   test('different points in VictoriaMetrics that a repair may not replace lead to the advice to delete their series', () => {
