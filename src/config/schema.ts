@@ -167,7 +167,7 @@ export const CONFIG_KEYS = {
   'sync.telemetry': defaulted(
     values.cron,
     '* * * * *',
-    'Poll interval of devices that report new data, as a cron expression (UTC). Tidemark spreads the polls, so only the interval matters.',
+    'Poll interval of devices that report new data, as a cron expression (UTC). Tidemark spreads the polls, so only the average interval matters: */25 * * * * is three times an hour, thus every 20 min. If the quota is too small, --plan prints an expression that fits.',
   ),
   'sync.alerts': defaulted(values.cron, '*/2 * * * *', 'Poll interval of the alerts as a cron expression (UTC).'),
   'sync.account': defaulted(

@@ -11,7 +11,7 @@ import { ASSUMED_INTERVAL_MS, percentile } from '../core/fleet.ts';
 import { budgetOf } from '../core/quota.ts';
 import type { Plan } from '../core/records.ts';
 import { counted, duration, grouped, percent } from '../core/text.ts';
-import { DAY_MS, MINUTE_MS } from '../core/time.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import type { Rates } from './device-queue.ts';
 import type { PlannerSettings } from './planner-types.ts';
 import {
@@ -222,7 +222,7 @@ function quantilesOf(values: readonly number[]): LagQuantiles {
   return { medianMs: percentile(sorted, 0.5) ?? 0, p95Ms: percentile(sorted, 0.95) ?? 0 };
 }
 
-/** A key of the configuration, and an interval for it in whole minutes. */
+/** A key of the configuration, and an interval that its value can express (`roundUp`). */
 interface LongerInterval {
   readonly key: IntervalKey;
   readonly ms: number;
@@ -304,14 +304,38 @@ export function assumedText(assumed: Shortfall['assumed']): string {
 
 function remedyText({ unmet, share, remedies }: Shortfall): string {
   const ways: string[] = [];
-  for (const change of remedies.intervals)
-    ways.push(change.map(({ key, ms }) => `a ${key} interval of ${ms / MINUTE_MS} min`).join(' together with '));
+  for (const change of remedies.intervals) ways.push(change.map(settingText).join(' together with '));
   if (remedies.share !== null && remedies.share > share) ways.push(`an api.share of ${remedies.share.toFixed(2)}`);
   ways.push(
     `a plan of ${grouped(Math.round(remedies.perDay))} requests a day and ${grouped(Math.round(remedies.perMinute))} a minute`,
   );
   if (unmet === 'readings') ways.push('fewer devices (sync.exclude)');
   return `${ways.length === 1 ? 'This is enough' : 'Any of these is enough'}: ${ways.join('; ')}.`;
+}
+
+/** A setting as it is written in the configuration, with its interval in words. */
+function settingText({ key, ms }: LongerInterval): string {
+  return `${key}: ${key === 'sync.idle_poll' ? `${ms / MINUTE_MS}m` : `'${cronOf(ms)}'`} (every ${duration(ms / 1000)})`;
+}
+
+/** The intervals that a cron expression can repeat evenly: they divide an hour or a day. In ms. */
+const CRON_STEPS = [
+  ...[1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30].map((minutes) => minutes * MINUTE_MS),
+  ...[1, 2, 3, 4, 6, 8, 12, 24].map((hours) => hours * HOUR_MS),
+];
+
+/** The cron expression of one of the `CRON_STEPS`. */
+function cronOf(ms: number): string {
+  if (ms >= DAY_MS) return '0 0 * * *';
+  const [minutes, hours] = [ms / MINUTE_MS, ms / HOUR_MS];
+  if (ms < HOUR_MS) return `${minutes === 1 ? '*' : `*/${minutes}`} * * * *`;
+  return `0 ${hours === 1 ? '*' : `*/${hours}`} * * *`;
+}
+
+/** The next interval that the value of a key can express: whole minutes, or for a schedule an even cron expression. */
+function roundUp(key: IntervalKey, ms: number): number {
+  if (key === 'sync.idle_poll') return Math.ceil(ms / MINUTE_MS) * MINUTE_MS;
+  return CRON_STEPS.find((step) => step >= ms) ?? DAY_MS;
 }
 
 /** The intervals that can be longer, with the keys of the configuration. */
@@ -349,7 +373,7 @@ function intervalsThatFit(input: DemandInput): LongerInterval[][] {
 /** The shortest intervals of these keys at which nothing is slowed down. All of them grow by one factor. */
 function intervalsThatFitTogether(input: DemandInput, keys: readonly IntervalKey[]): LongerInterval[] | null {
   const wholeAt = (factor: number): LongerInterval[] =>
-    keys.map((key) => ({ key, ms: Math.ceil((INTERVALS[key].ms(input) * factor) / MINUTE_MS) * MINUTE_MS }));
+    keys.map((key) => ({ key, ms: roundUp(key, INTERVALS[key].ms(input) * factor) }));
   const fits = (factor: number): boolean => fitsBudget(withIntervals(input, wholeAt(factor)), 'schedules');
   const longest = Math.max(...keys.map((key) => INTERVALS[key].ms(input)));
   // No interval is longer than a day.

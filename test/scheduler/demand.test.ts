@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { readCron } from '../../src/config/cron.ts';
+import { duration } from '../../src/core/text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import {
   computeDemand,
@@ -11,6 +13,7 @@ import {
   withIntervals,
 } from '../../src/scheduler/demand.ts';
 import { FULL_PAGE } from '../../src/scheduler/reserves.ts';
+import { meanPeriodMs } from '../../src/scheduler/streams.ts';
 import { POLLS } from '../support/defaults.ts';
 
 const USUAL: DemandInput = {
@@ -127,6 +130,16 @@ describe('where the readings alone exceed the budget', () => {
 });
 
 describe('the remedies of a shortage', () => {
+  /** The interval of the value that the text gives for a key, as the configuration reads and the plan measures it. */
+  function intervalIn(text: string, key: string): number | undefined {
+    const [, cron, minutes, every] = new RegExp(`${key}: (?:'([^']+)'|(\\d+)m) \\(every ([^)]+)\\)`).exec(text) ?? [];
+    const schedule = cron === undefined ? null : readCron(cron);
+    if (schedule !== null && 'mistake' in schedule) return undefined;
+    const ms = schedule === null ? Number(minutes) * MINUTE_MS : meanPeriodMs(schedule, 0);
+    expect(every).toBe(duration(ms / SECOND_MS));
+    return ms;
+  }
+
   /** The changes, each followed: the text names it, and the budget then carries the schedules. */
   function followed(input: DemandInput): string[] {
     const shortfall = findShortfall(input);
@@ -134,17 +147,28 @@ describe('the remedies of a shortage', () => {
     const text = shortfallText(shortfall);
     for (const change of shortfall.remedies.intervals) {
       expect(computeDemand(withIntervals(input, change)).fits).toBe(true);
-      for (const { key, ms } of change) expect(text).toContain(`a ${key} interval of ${ms / MINUTE_MS} min`);
+      for (const { key, ms } of change) expect(intervalIn(text, key)).toBe(ms);
     }
     return shortfall.remedies.intervals.map((change) => change.map(({ key }) => key).join(' and '));
   }
 
-  test('are a longer sync.telemetry where that alone is enough, and no shorter one is', () => {
+  test('are a longer sync.telemetry where that alone is enough, and no shorter one of even distances is', () => {
     const input = { ...USUAL, perDay: 10_000 };
     expect(followed(input)).toEqual(['sync.telemetry']);
     const [[change] = []] = findShortfall(input)?.remedies.intervals ?? [];
-    const shorter = { ...input, telemetryMs: (change?.ms ?? 0) - MINUTE_MS };
+    expect(change?.ms).toBe(10 * MINUTE_MS);
+    const shorter = { ...input, telemetryMs: 6 * MINUTE_MS };
     expect(computeDemand(shorter).fits).toBe(false);
+  });
+
+  test.each([
+    [10_000, "sync.telemetry: '*/10 * * * *' (every 10 min)"],
+    [2300, "sync.telemetry: '0 */2 * * *' (every 2 h)"],
+    [1500, "sync.telemetry: '0 */8 * * *' (every 8 h)"],
+    [1400, "sync.telemetry: '0 * * * *' (every 60 min) together with sync.alerts: '0 */2 * * *' (every 2 h)"],
+  ])('name a value that the configuration accepts: of %d requests a day', (perDay, setting) => {
+    const shortfall = findShortfall({ ...USUAL, perDay });
+    expect(shortfall === null ? '' : shortfallText(shortfall)).toContain(setting);
   });
 
   test('are the keys of other schedules where those need too much', () => {
