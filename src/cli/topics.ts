@@ -131,7 +131,8 @@ secrets/ beside the configuration file.
                              Kubernetes: the Kustomize base's
   --influx-bucket NAME       the bucket; leave it out for VictoriaMetrics
   --influx-kind KIND         influxdb or victoriametrics; default: detected
-  --history T                default: 30d; Kubernetes: the Kustomize base's
+  --history T                default: that of the replaced file, else 30d;
+                             Kubernetes: the Kustomize base's
   --listen HOST:PORT         where the status page listens (${DEFAULT_LISTEN})
   --overwrite                replace existing files
   --workspace NAME           write the files for one additional workspace next

@@ -75,7 +75,7 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const api = await promptApi(init);
   const kept = keptSection(init, file);
   const database = kept === '' ? await promptDatabase(init, api) : null;
-  const wanted = await promptHistory(init, { key: api.key, database });
+  const wanted = await promptHistory(init, { key: api.key, database }, { before: historyIn([file]) });
   const token = database?.token ?? null;
   const tokenFile = token === null ? null : (token.file ?? tokenPath);
   const written = [
@@ -118,6 +118,13 @@ function keptSection(init: Init, file: string): string {
   return section;
 }
 
+/** The history in a replaced file, which stays without an answer; `null` if there is none that is valid. */
+function historyIn(files: readonly string[]): string | null {
+  const setting = /^(?: *(?:- )?["']?TIDEMARK_SYNC_HISTORY[=:] ?| {2}history: )["']?([^\s"']+)/m;
+  const found = files.map((file) => setting.exec(readOrEmpty(file))?.[1]).find((text) => text !== undefined);
+  return found === undefined || history(found, realClock.nowMs()) instanceof InvalidText ? null : found;
+}
+
 /** The command to type here: a checkout runs the sources through npm, an installation the built program. */
 function commandLine(flags: string): string {
   if (!import.meta.filename.endsWith('.ts')) return flags === '' ? 'tidemark' : `tidemark ${flags}`;
@@ -133,6 +140,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   const none = { apiUrl: 'x', key: '', database: null, token: '', isTried: false, history: 'x', listen: null };
   const paths = filesOf({ ...none, keepsDatabase: false }).own.map(({ path }) => path);
   await requireNew(init, paths);
+  const before = historyIn(paths);
   const page = await obtainListen(init);
   const api = await promptApi(init);
   // Compose uses the database of compose.yaml. The database of a cluster cannot be reached from everywhere.
@@ -144,7 +152,7 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
     keepsDatabase: keepsDatabase(init) && !isUnfilled(paths[0] ?? ''),
     token: database?.token?.text ?? null,
     isTried: database?.facts != null,
-    history: await promptHistory(init, { key: api.key, database }, target === 'kubernetes'),
+    history: await promptHistory(init, { key: api.key, database }, { before, isOfBase: target === 'kubernetes' }),
     listen: page,
   });
   writeFiles(init, [...files.own, ...files.shared]);
@@ -278,13 +286,18 @@ function untriedKey(init: Init, fault: ApiFault): UserError {
 }
 
 /** Prompts for the history. If `isOfBase` (a workspace of Kubernetes), an empty answer leaves it to the base. */
-async function promptHistory(init: Init, { key, database }: Tried, isOfBase = false): Promise<string> {
+async function promptHistory(
+  init: Init,
+  { key, database }: Tried,
+  { before, isOfBase = false }: { readonly before: string | null; readonly isOfBase?: boolean },
+): Promise<string> {
+  const fallback = before ?? (isOfBase ? '' : '30d');
   const text = await retryUntilValid(init, async (isFirst) => {
     return await obtainText(init, {
       flag: '--history',
       given: isFirst ? init.command.history : null,
-      question: `History: how far back the first sync reads (30d, a date, or all) [${isOfBase ? 'that of the Kustomize base' : '30d'}]: `,
-      fallback: isOfBase ? '' : '30d',
+      question: `History: how far back the first sync reads (30d, a date, or all) [${fallback || 'that of the Kustomize base'}]: `,
+      fallback,
       parse: (answer, nowMs) => (isOfBase && answer === '' ? answer : history(answer, nowMs)),
     });
   });

@@ -220,7 +220,8 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
     own: [
       { path: file, text, mode: 0o644, isYaml: true },
       { path: join(own, KEY_FILE), text: key },
-      { path: join(own, TOKEN_FILE), text: token ?? '' },
+      // A token that was filled in stays.
+      { path: join(own, TOKEN_FILE), text: token ?? (database === null ? '' : readIfThere(join(own, TOKEN_FILE))) },
     ],
     shared: [{ path: list, text: after, mode: 0o644 }],
     start: `kubectl apply -k ${folder}`,
@@ -229,7 +230,7 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
         { variable: 'TIDEMARK_API_URL', file, text },
         { variable: 'TIDEMARK_INFLUX_URL', ...(isOfBase ? baseOf(folder) : { file, text }) },
       ]),
-      ...(token === null && !isTried && database !== null
+      ...(token === null && !isTried && database !== null && readIfThere(join(own, TOKEN_FILE)) === ''
         ? tokenStep(join(own, TOKEN_FILE), isOfBase ? ofBase : database)
         : []),
       ...keyStep(folder, after, name),

@@ -407,6 +407,7 @@ describe('by flags', () => {
     const none = await init(directory, [...flags, '--influx-url', 'none'], { env });
     expect([none.code, none.stderr]).toEqual([0, expect.not.stringContaining('influx of')]);
     expect(readFileSync(config, 'utf8')).not.toContain('influx:');
+    expect(readFileSync(config, 'utf8'), 'the history that no flag gives').toContain('  history: "9d"\n');
   });
 
   test('a secret that is there is no obstacle where the key comes from another file', async () => {
