@@ -230,7 +230,7 @@ export function createBase(
     report(event);
   };
   const noteProblem = createFactNote(store, () => API_PROBLEM);
-  const problemChanged = (): void => noteProblem(problemFact(apiState, outage.problem()));
+  const problemChanged = (): void => noteProblem(problemFact(apiState, outage));
   const outage = createOutageWatch({ clock, random, observe, problemChanged });
   const apiState = createApiState({ observe, serverNowMs: serverClock.nowMs, monoMs: clock.monoMs, problemChanged });
   return {
@@ -391,7 +391,7 @@ export function createReports(
   const { base, opened, space, context, deliverers, planning, limiter } = parts;
   const { store, jobs, facts, ledger } = opened;
   const { apiState, outage, serverClock, heartbeats } = base;
-  const streams = createStreamReport(apiState, outage.problem);
+  const streams = createStreamReport(apiState, outage);
   const { staleMs } = planning.demand;
   const fleet = createFleetScanner({ context, staleMs, pulse: heartbeats.openPulse('figures') });
   const quota = () => quotaNow(limiter, { nowMs: serverClock.nowMs(), rest: planning.rest });

@@ -109,8 +109,8 @@ export interface JobStatus {
 /** The next work according to schedules and coverage. It makes no progress while no process is running. */
 export interface NextStatus {
   /**
-   * When the API, which rejects the key, is tried again; `null` if it does not reject the key, or no process is
-   * running.
+   * When an API that rejects the key or does not answer is tried again; `null` if it can be read, or no process is
+   * running. `--status` does not know it for a rejected key.
    */
   readonly attempt_at: string | null;
   /** When each stream is due next; in the past: overdue. */

@@ -34,6 +34,8 @@ export interface OutageWatch {
   noteDone(): void;
   /** The failure by which a reported outage was noticed; `null` while there is none. */
   problem(): string | null;
+  /** How long until the API is tried again in a reported outage, in ms; 0 during a try; `null` while there is none. */
+  retryInMs(): number | null;
   /** The longest wait between two tries, in ms. */
   longestWaitMs(): number;
   /** Limits the wait between two tries, because a run of minutes cannot wait as long as a daemon. */
@@ -130,6 +132,8 @@ interface Outage {
   readonly failures: number;
   /** When the next stream may try. */
   readonly retryAtMs: number;
+  /** When the first try after the last failure is made. `retryAtMs` is later once a stream has taken its turn. */
+  readonly nextTryAtMs: number;
   /** Whether a request was sent since a stream took its turn. */
   readonly hasRequested: boolean;
   readonly answeredAtMs: number;
@@ -142,6 +146,7 @@ interface Outage {
 export const WELL: Outage = {
   failures: 0,
   retryAtMs: 0,
+  nextTryAtMs: 0,
   hasRequested: false,
   answeredAtMs: Number.NEGATIVE_INFINITY,
   maxWaitMs: BACKOFF.maxMs,
@@ -167,7 +172,8 @@ export function afterFailure(
 ): Outage {
   // A 429 is an answer. All streams wait for it together, and it is no outage of the service.
   const problem = kind === 'throttled' ? outage.problem : message;
-  return { ...outage, failures: outage.failures + 1, retryAtMs: nowMs + waitMs, problem };
+  const retryAtMs = nowMs + waitMs;
+  return { ...outage, failures: outage.failures + 1, retryAtMs, nextTryAtMs: retryAtMs, problem };
 }
 
 /**
@@ -232,13 +238,14 @@ export function createOutageWatch({ clock, random, observe, problemChanged }: Ou
     },
     noteRetried: ({ kind, message }, waitMs) => {
       if (Number.isFinite(outage.answeredAtMs) || outage.problem !== null || kind !== 'unreachable') return;
-      outage = { ...outage, problem: message };
+      outage = { ...outage, problem: message, nextTryAtMs: clock.monoMs() + waitMs };
       report({ type: 'api-outage', message, waitMs });
     },
     noteDone: () => {
       outage = afterAttempt(outage, clock.monoMs());
     },
     problem: () => outage.problem,
+    retryInMs: () => (outage.problem === null ? null : Math.max(0, outage.nextTryAtMs - clock.monoMs())),
     longestWaitMs: () => outage.maxWaitMs,
     limitWaits: (maxWaitMs) => {
       outage = { ...outage, maxWaitMs };

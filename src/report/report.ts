@@ -252,19 +252,19 @@ function nextStatus(
 ): NextStatus {
   const { store, settings } = context;
   const after = dueAfter(settings.schedules, store.workspaceTag() ?? '');
-  const attemptMs = streams.nextAttemptInMs();
-  const attempt_at = attemptMs === null ? null : timeText(Math.round(nowMs + attemptMs));
+  const attemptInMs = isRunning() ? streams.nextAttemptInMs() : null;
+  const attemptMs = attemptInMs === null ? null : Math.round(nowMs + attemptInMs);
+  const attempt_at = timeText(attemptMs);
   // No gap is closed while no process runs.
   const eta = open.devices === 0 || !isRunning() ? null : historyEta();
   return {
     attempt_at,
     streams: streams.list().map(({ name, state, last_read_at }) => {
-      // No stream is read before that, and all are read soon after a key is accepted. The state alone does not show
-      // when.
+      // No stream is read before the attempt, and all are read soon after a key is accepted.
       if (streams.isKeyRejected()) return { name, due_at: state === 'off' ? null : attempt_at };
       // Each device is due at its own time. Telemetry gets the next time of the schedule.
-      const fromMs = name === 'telemetry' || last_read_at === null ? nowMs : Date.parse(last_read_at);
-      return { name, due_at: state === 'off' ? null : timeText(after(name, fromMs)) };
+      const dueMs = after(name, name === 'telemetry' || last_read_at === null ? nowMs : Date.parse(last_read_at));
+      return { name, due_at: state === 'off' || dueMs === null ? null : timeText(Math.max(dueMs, attemptMs ?? 0)) };
     }),
     devices_with_gaps: open.devices,
     gap_seconds: open.seconds,

@@ -14,11 +14,12 @@
  */
 import type { Observe } from '../core/events.ts';
 import { type ApiFault, rejectionText } from '../core/faults.ts';
-import { isText, parseAs, shapeOf } from '../core/json.ts';
+import { isNumber, isText, orNone, parseAs, shapeOf } from '../core/json.ts';
 import { type RequestLane, STREAMS, type Stream } from '../core/ports.ts';
 import type { StreamFacts } from '../core/state/state.ts';
 import type { StreamStatus } from '../core/status.ts';
-import { type EpochMs, MINUTE_MS, timeText } from '../core/time.ts';
+import { type EpochMs, MINUTE_MS, SECOND_MS, timeText } from '../core/time.ts';
+import type { OutageWatch } from '../ingest/outage.ts';
 
 /** How the requests of one stream were answered. */
 interface StreamState {
@@ -190,7 +191,7 @@ export interface StreamReport {
   problem(): string | null;
   /** Whether the reason is a rejected key or plan. */
   isKeyRejected(): boolean;
-  /** How long until the API is tried again, in ms; `null` if it does not reject the key, or no process reads it. */
+  /** How long until an API that cannot be read is tried again, in ms; `null` if it can be read, or that is unknown. */
   nextAttemptInMs(): number | null;
   /** Streams that have failed for so long that their stored data may be out of date, the longest first. */
   failingLong(): readonly { readonly name: Stream; readonly reason: string }[];
@@ -200,21 +201,23 @@ export interface StreamReport {
 interface ApiProblem {
   readonly code: 'key_refused' | 'api_unreachable';
   readonly text: string;
+  /** When an API that does not answer is tried again. */
+  readonly retryAtMs?: EpochMs | undefined;
 }
 
 const isApiProblem = shapeOf<ApiProblem>({
   code: (value) => value === 'key_refused' || value === 'api_unreachable',
   text: isText,
+  retryAtMs: orNone(isNumber),
 });
 
-/**
- * Returns why the API cannot be read; `null` if it can be read.
- *
- * @param outage how an outage of the whole API was noticed; `null` while it answers.
- */
-function apiProblem({ rejection, firstFailure }: ApiState, outage: string | null): ApiProblem | null {
+/** How an outage of the whole API was noticed, and when the next try is made. */
+type OutageNow = Pick<OutageWatch, 'problem' | 'retryInMs'>;
+
+/** Returns why the API cannot be read; `null` if it can be read. */
+function apiProblem({ rejection, firstFailure }: ApiState, outage: OutageNow): ApiProblem | null {
   if (rejection !== null) return { code: 'key_refused', text: rejectionText(rejection) };
-  const text = outage ?? firstFailure;
+  const text = outage.problem() ?? firstFailure;
   return text === null ? null : { code: 'api_unreachable', text };
 }
 
@@ -222,9 +225,14 @@ function apiProblem({ rejection, firstFailure }: ApiState, outage: string | null
 export const API_PROBLEM = 'api_problem';
 
 /** The current value of the fact; `null` without a problem. */
-export function problemFact(state: ApiState, outage: string | null): string | null {
+export function problemFact(state: ApiState, outage: OutageNow): string | null {
   const problem = apiProblem(state, outage);
-  return problem === null ? null : JSON.stringify(problem);
+  if (problem === null) return null;
+  const retryInMs = problem.code === 'key_refused' ? null : outage.retryInMs();
+  if (retryInMs === null) return JSON.stringify(problem);
+  // Whole seconds, so that the fact does not change between two failures.
+  const retryAtMs = Math.ceil((state.parts.serverNowMs() + retryInMs) / SECOND_MS) * SECOND_MS;
+  return JSON.stringify({ ...problem, retryAtMs });
 }
 
 /**
@@ -233,20 +241,23 @@ export function problemFact(state: ApiState, outage: string | null): string | nu
  * @param noted the fact as it was written; empty without a problem.
  * @param streams the streams according to the stored requests.
  * @param requests their last answers and failures; a key that a command uses is rejected without the fact.
+ * @param nowMs the time of the report.
  */
 export function storedProblem(
   noted: string,
   streams: readonly StreamStatus[],
   requests: readonly StreamFacts[],
+  nowMs: EpochMs,
 ): Pick<StreamReport, 'list' | 'problem' | 'isKeyRejected' | 'nextAttemptInMs'> {
   const problem = parseAs(noted, isApiProblem) ?? storedRejection(requests);
   const isKeyRejected = problem?.code === 'key_refused';
+  const retryInMs = (problem?.retryAtMs ?? 0) - nowMs;
   const list = streams.map((status) => unreadBy(problem, status));
   return {
     list: () => list,
     problem: () => problem?.text ?? null,
     isKeyRejected: () => isKeyRejected,
-    nextAttemptInMs: () => null,
+    nextAttemptInMs: () => (retryInMs >= 0 ? retryInMs : null),
   };
 }
 
@@ -264,20 +275,17 @@ function storedRejection(requests: readonly StreamFacts[]): ApiProblem | null {
  */
 export const FAILING_LONG_MS = 10 * MINUTE_MS;
 
-/**
- * Creates the report of a state.
- *
- * @param outage how an outage of the whole API was noticed; `null` while it answers.
- */
-export function createStreamReport(state: ApiState, outage: () => string | null): StreamReport {
+/** Creates the report of a state. */
+export function createStreamReport(state: ApiState, outage: OutageNow): StreamReport {
   return {
     list: () => {
-      const problem = apiProblem(state, outage());
+      const problem = apiProblem(state, outage);
       return STREAMS.map((name) => unreadBy(problem, streamStatus(name, state.streams[name])));
     },
-    problem: () => apiProblem(state, outage())?.text ?? null,
+    problem: () => apiProblem(state, outage)?.text ?? null,
     isKeyRejected: () => state.rejection !== null,
-    nextAttemptInMs: () => (state.rejection === null ? null : Math.max(0, state.retryAtMs - state.parts.monoMs())),
+    nextAttemptInMs: () =>
+      state.rejection === null ? outage.retryInMs() : Math.max(0, state.retryAtMs - state.parts.monoMs()),
     isListed: () => Number.isFinite(state.streams.devices.readAtMs) && state.streams.devices.missingScope === null,
     failingLong: () => failingLong(state),
   };

@@ -149,6 +149,11 @@ test('no stream is read before an API that rejects the key is tried again', () =
     { name: 'telemetry', due_at: attempt_at },
     { name: 'alerts', due_at: null },
   ]);
+  const outage = overviewOf({ problem: 'no', attemptInMs: 90_400 }).next;
+  expect(outage.streams, 'in an outage, too').toEqual(streams);
+  const [seldom] = overviewOf({ problem: 'no', attemptInMs: 1 }).next.streams;
+  expect(Date.parse(seldom?.due_at ?? ''), 'but not before it is due').toBeGreaterThan(NOW_MS + 1);
+  expect(overviewOf({ problem: 'no', attemptInMs: 1, isRunning: false }).next.attempt_at).toBeNull();
   const other = overviewOf({}).next;
   expect(other.attempt_at).toBeNull();
   expect(Date.parse(other.streams[0]?.due_at ?? '')).toBeGreaterThan(NOW_MS);

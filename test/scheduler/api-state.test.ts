@@ -32,7 +32,7 @@ function life() {
   const events: AppEvent[] = [];
   const observe = (event: AppEvent): void => void events.push(event);
   const state = createApiState({ observe, serverNowMs: () => 0, monoMs: () => clock.nowMs });
-  const report = createStreamReport(state, () => outage.message);
+  const report = createStreamReport(state, { problem: () => outage.message, retryInMs: () => null });
   const alerts = () => report.list().find(({ name }) => name === 'alerts');
   const countOf = (type: AppEvent['type']): number => events.filter((event) => event.type === type).length;
   const accepted = () => events.flatMap((event) => (event.type === 'key-accepted' ? [event.isOther] : []));
@@ -109,7 +109,7 @@ test('the accepted key is another one only where it has changed since the last r
 describe('the reason why the API is not read', () => {
   const streams = [{ name: 'alerts', state: 'on', reason: null, last_read_at: null }] as const;
   const read = (noted: string, requests: readonly StreamFacts[] = []) => {
-    const { problem, isKeyRejected, list } = storedProblem(noted, streams, requests);
+    const { problem, isKeyRejected, list } = storedProblem(noted, streams, requests, 0);
     return [problem(), isKeyRejected(), list()[0]?.state];
   };
 
@@ -134,16 +134,24 @@ describe('the reason why the API is not read', () => {
     /** A process over the state. */
     const start = () => {
       const note = createFactNote(store, () => API_PROBLEM);
-      const problemChanged = (): void => note(problemFact(state, outage.problem()));
+      const problemChanged = (): void => note(problemFact(state, outage));
       const outage = createOutageWatch({ clock, random: () => 0.5, observe: () => {}, problemChanged });
       const state = createApiState({ observe: () => {}, serverNowMs: () => 0, monoMs: clock.monoMs, problemChanged });
-      return { state, outage, live: createStreamReport(state, outage.problem) };
+      return { state, outage, live: createStreamReport(state, outage) };
     };
     const { state, outage, live } = start();
+    const nextAttempt = (nowMs: number) =>
+      storedProblem(store.fact(API_PROBLEM) ?? '', streams, [], nowMs).nextAttemptInMs();
     const stored = () => read(store.fact(API_PROBLEM) ?? '');
     expect(stored()).toEqual([null, false, 'on']);
     outage.note(new ApiFault('unreachable', 'GET /account: no answer', { request: 'GET /account' }));
     expect(stored()).toEqual(['GET /account: no answer', false, 'failing']);
+    expect([live.nextAttemptInMs(), nextAttempt(0), nextAttempt(8000), nextAttempt(8001)]).toEqual([
+      7500,
+      8000,
+      0,
+      null,
+    ]);
     outage.noteAnswered(null);
     expect(stored()).toEqual([null, false, 'on']);
     outage.note(new ApiFault('unreachable', 'no answer', { request: 'GET /account' }));

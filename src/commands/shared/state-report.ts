@@ -75,7 +75,7 @@ export function partsOfState(state: ReadState, config: StatusConfig, clock: Cloc
     staleMs: () => readStaleMs(store),
     historyEta: createHistoryEta({ context, facts, ledger: state.ledger, quota: () => quota }),
     streams: {
-      ...storedProblem(store.fact(API_PROBLEM) ?? '', streams, state.isLocked ? [] : requests),
+      ...storedProblem(store.fact(API_PROBLEM) ?? '', streams, state.isLocked ? [] : requests, nowMs),
       isListed: () => store.devices().length > 0 || wasReadEmpty(streams, store.account()?.devices ?? 0),
       failingLong: () =>
         streams

@@ -144,9 +144,15 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(unwrapped(textOf(config, rig.clock))).toMatch(
       /Streams all failing \(the API (?:rejects the key|cannot be read)\) /,
     );
-    const next = unwrapped(textOf(config, rig.clock)).match(/ Next .*/)?.[0];
-    if (code === 'key_refused') expect(next).toBe(' Next no poll until the key is accepted; no gaps to close ');
-    else expect(next).toMatch(/ Next (?:[a-z, ]+ now; )?[a-z]+ \d\d:.* UTC; no gaps to close /);
+    const next = () => unwrapped(textOf(config, rig.clock)).match(/ Next .*/)?.[0];
+    if (code === 'key_refused') expect(next()).toBe(' Next no poll until the key is accepted; no gaps to close ');
+    else {
+      expect(next()).toMatch(/ Next (?:[a-z, ]+ now; )?[a-z]+ \d\d:.* UTC; no gaps to close /);
+      const retryAtMs = Date.parse('2099-01-01T10:20:30Z');
+      daemon.context.store.saveFact(API_PROBLEM, JSON.stringify({ code, text: problem, retryAtMs }));
+      expect(next()).toMatch(/ Next (?:[a-z]+ 10:20:30(?:, | UTC)){4}; no gaps to close /);
+      daemon.context.store.saveFact(API_PROBLEM, JSON.stringify({ code, text: problem }));
+    }
     const device = deviceOf(config, rig.clock, 'often');
     expect(device).toMatchObject({ fresh: true, polled: false, reasons: [`The API cannot be read: ${problem}.`] });
     expect(unwrapped(textOf(config, rig.clock, 'often'))).toContain(
