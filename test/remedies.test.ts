@@ -289,12 +289,12 @@ describe('the state', () => {
     expect(start(other(place))).toBe('');
   });
 
-  test('a state in use is remedied by stopping the process, or by another data_dir', () => {
+  test('a state in use is remedied by waiting for the end of the process, or by another data_dir', () => {
     using place = scratch();
     const running = openStore(place.path);
     try {
       expect(start(place.path)).toMatch(
-        /stop the other one\. A daemon for another workspace needs a data_dir of its own\./,
+        /start again when it has ended\. A daemon for another workspace needs a data_dir of its own\./,
       );
       expect(start(other(place))).toBe('');
     } finally {

@@ -84,7 +84,7 @@ describe('the daemon as a process', () => {
     // `--once` has its work done by the first one: jobs.test.ts.
     const second = await stage.run([], { env: ANY_PORT });
     expect(second.code).toBe(1);
-    expect(second.stderr).toMatch(/another process uses this state/);
+    expect(second.stderr).toMatch(/Tidemark already runs with this state/);
     expect(await stop(run)).toBe(0);
   });
 

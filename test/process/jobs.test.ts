@@ -216,7 +216,7 @@ describe('--once beside a process that accepts no jobs', () => {
     stage.simulator.faults = HANG;
     const first = stage.start(['--once']);
     await until('the first one asks', () => stage.simulator.log.total > 0);
-    expectTold(await stage.run(['--once', '--json']), 1, /another process uses this state/);
+    expectTold(await stage.run(['--once', '--json']), 1, /Tidemark already runs with this state/);
     expect(jobsOf(stage)).toEqual([]);
     expect(first.child.exitCode).toBeNull();
   });
@@ -243,7 +243,7 @@ describe('--once beside a process that accepts no jobs', () => {
     const db = new Database(join(stage.dataDir, 'tidemark.db'));
     db.pragma('user_version = 1');
     const beganMs = performance.now();
-    expectTold(await stage.run(['--once']), 1, /another process uses this state/);
+    expectTold(await stage.run(['--once']), 1, /Tidemark already runs with this state/);
     expect(performance.now() - beganMs, 'without the wait for a daemon').toBeLessThan(patient(4500));
     expect(db.prepare('SELECT count(*) FROM job').pluck().get()).toBe(0);
     expect(db.pragma('user_version', { simple: true }), 'nothing is migrated').toBe(1);

@@ -310,7 +310,7 @@ describe('another process with the same state', () => {
     stage.simulator.faults = onPath(/telemetry/, always({ kind: 'hang' }));
     const first = stage.start(['--once']);
     await until('the first one asks', () => stage.simulator.log.total > 0);
-    expectTold(await stage.run(['--once']), 1, /another process uses this state/);
+    expectTold(await stage.run(['--once']), 1, /Tidemark already runs with this state/);
     expect(first.child.exitCode).toBeNull();
     first.child.kill('SIGKILL');
     await first.ended;

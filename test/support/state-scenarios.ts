@@ -114,7 +114,7 @@ export const linkedState: BorderScenario = async (borders) => {
     const { close } = borders.openStore(way.path);
     const said = opening(borders, ways.at(index - 1) ?? way);
     close();
-    found.push(...unless(way.path, said, 'tidemark.lock: another process uses this state'));
+    found.push(...unless(way.path, said, 'tidemark.lock: Tidemark already runs with this state'));
   }
   found.push(...unless('kept locks', existsSync(join(place.path, 'one', 'tidemark.lock')), false));
   return await Promise.resolve(found);

@@ -26,8 +26,8 @@ export interface Lock {
 export class StateInUseError extends UserError {
   constructor(file: string) {
     super(
-      `${file}: another process uses this state`,
-      'Only one process may write it: stop the other one. A daemon for another workspace needs a data_dir of its own.',
+      `${file}: Tidemark already runs with this state`,
+      'If that is the daemon, no second one is needed; if it is a command, start again when it has ended. A daemon for another workspace needs a data_dir of its own.',
       1,
     );
   }

@@ -147,9 +147,11 @@ describe('a state that another process works with', () => {
     try {
       const refused = expect(() => openStore(place.path));
       refused.toThrow(UserError);
-      expect(() => openStore(place.path)).toThrow(/another process uses this state\. Only one process may write it/);
+      expect(() => openStore(place.path)).toThrow(
+        /Tidemark already runs with this state\. If that is the daemon, no second one is needed/,
+      );
       const second = spawnSync(process.execPath, openerArgs(place.path), { cwd: ROOT, encoding: 'utf8', input: '' });
-      expect(second.stdout).toMatch(/^UserError 1 .*another process uses this state/);
+      expect(second.stdout).toMatch(/^UserError 1 .*Tidemark already runs with this state/);
       await end(child, 'SIGKILL');
       openStore(place.path).close();
     } finally {
@@ -163,8 +165,8 @@ describe('a state that another process works with', () => {
     const attempt = (): string =>
       spawnSync(process.execPath, openerArgs(place.path), { cwd: ROOT, encoding: 'utf8', input: '' }).stdout;
     // Here, in the same process, an attempt must not take the lock away either.
-    expect(() => openStore(place.path)).toThrow(/another process/);
-    expect(attempt()).toMatch(/^UserError 1 .*another process/);
+    expect(() => openStore(place.path)).toThrow(/already runs with this state/);
+    expect(attempt()).toMatch(/^UserError 1 .*Tidemark already runs with this state/);
     close();
     expect(attempt()).toBe('open\n');
   });
@@ -201,7 +203,7 @@ describe('a state that several paths lead to', () => {
       const child = await holder(first);
       try {
         expect(isStateLocked(second)).toBe(true);
-        expect(() => openStore(second)).toThrow(/another process uses this state/);
+        expect(() => openStore(second)).toThrow(/Tidemark already runs with this state/);
       } finally {
         await end(child, 'SIGKILL');
       }
