@@ -135,6 +135,22 @@ END
   exit
 fi
 
+# Two daemons cannot listen at one address: the second would end at each start. A removed workspace uses none.
+listen_of() {
+  sed -n 's/^TIDEMARK_LISTEN=//p' "$root/etc/tidemark/$1/tidemark.env" 2>/dev/null | tail -n 1 | tr -d "\"'[:space:]"
+}
+settings=$root/etc/tidemark/$name
+listen=$(listen_of "$name")
+port=${listen##*:}
+for other in "$links"/*; do
+  other=$(basename "$other")
+  theirs=$(listen_of "$other")
+  [ "$other" != "$name" ] && [ -n "$theirs" ] && [ "${theirs##*:}" = "$port" ] && [ "$port" != 0 ] || continue
+  # The same port at two addresses of this machine works, unless one of them stands for all addresses.
+  case "$listen $theirs" in *0.0.0.0:* | *'[::]:'*) ;; *) [ "$theirs" = "$listen" ] || continue ;; esac
+  fail "the workspace \"$other\" already uses port $port, which \"$name\" has in TIDEMARK_LISTEN. Remove the line TIDEMARK_LISTEN from $settings/tidemark.env and run install.sh $name again: it chooses a free port"
+done
+
 here=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$here"
 [ -f dist/main.js ] || fail 'the program is not built: run "npm ci && npm run build" first'
@@ -184,7 +200,6 @@ grep -q "^$user:" "$root/etc/passwd" ||
 group=$(sed -n "s/^$user:[^:]*:[0-9]*:\([0-9]*\):.*/\1/p" "$root/etc/passwd")
 
 # The settings: never overwritten. The page of each workspace gets a port of its own.
-settings=$root/etc/tidemark/$name
 mkdir -p "$settings"
 chmod 0755 "$root/etc/tidemark"
 chmod 0750 "$settings"
@@ -199,7 +214,7 @@ fi
 chmod 0640 "$settings/tidemark.env"
 
 # A target for Prometheus. Where the page is not for this machine alone, by the name of the machine.
-listen=$(sed -n 's/^TIDEMARK_LISTEN=//p' "$settings/tidemark.env" | tail -n 1 | tr -d "\"'[:space:]")
+listen=$(listen_of "$name")
 case "$listen" in 0.0.0.0:* | '[::]:'*) target=$(uname -n):${listen##*:} ;; *) target=$listen ;; esac
 mkdir -p "$root/etc/prometheus/tidemark"
 cat >"$root/etc/prometheus/tidemark/$name.yaml" <<END

@@ -278,14 +278,15 @@ describe.runIf(available())('the installation for systemd', () => {
       answer.statusCode = isHealthy ? 200 : 503;
       answer.end(JSON.stringify({ healthy: isHealthy, reasons: [] }));
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve));
     const file = settings('home', 'tidemark.env');
     const officeFile = settings('office', 'tidemark.env');
     const [before, officeBefore] = [readFileSync(file, 'utf8'), readFileSync(officeFile, 'utf8')];
     const address = server.address();
     const listen = `TIDEMARK_LISTEN=127.0.0.1:${typeof address === 'object' ? address?.port : ''}\n`;
     writeFileSync(file, before.replace(/^TIDEMARK_LISTEN=.*\n/m, listen));
-    writeFileSync(officeFile, officeBefore.replace(/^TIDEMARK_LISTEN=.*\n/m, listen));
+    // The same port at another address is not taken.
+    writeFileSync(officeFile, officeBefore.replace(/^TIDEMARK_LISTEN=.*\n/m, listen.replace('127.0.0.1', '127.0.0.2')));
     onTestFinished(() => {
       server.close();
       writeFileSync(own, ownBefore);
@@ -319,12 +320,12 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(
       good.stdout
         .replaceAll(/Installed \S+ for/g, 'Installed for')
-        .replaceAll(/:\d+\//g, ':PORT/')
+        .replaceAll(/\d:\d+\//g, 'N:PORT/')
         .trim()
         .split('\n'),
     ).toEqual(
       ['home', 'office'].flatMap((name) => [
-        `Installed for "${name}". Its page: http://127.0.0.1:PORT/`,
+        `Installed for "${name}". Its page: http://127.0.0.N:PORT/`,
         `Restarted "${name}": it is healthy.`,
       ]),
     );
@@ -755,6 +756,38 @@ describe.runIf(available())('the installation for systemd', () => {
     expect(readFileSync(settings('barn', 'tidemark_api_key'), 'utf8')).toBe('the-key-of-barn');
     expect(statSync(settings('barn', 'tidemark_api_key')).mode & 0o777).toBe(0o640);
     expect(statSync(join(root, 'etc', 'tidemark')).mode & 0o777).toBe(0o755);
+  });
+
+  test.each([
+    ['127.0.0.1:9464', 'home'],
+    ['"0.0.0.0:9465"', 'office'],
+  ])('refuses a workspace of another machine whose port is taken, before it changes anything: %s', (listen, taker) => {
+    mkdirSync(settings('moved', ''), { recursive: true, mode: 0o700 });
+    onTestFinished(() => rmSync(settings('moved', ''), { recursive: true }));
+    const file = settings('moved', 'tidemark.env');
+    const rest = 'TIDEMARK_API_URL=https://moved.example/external/v1\n';
+    writeFileSync(file, `${rest}TIDEMARK_LISTEN=${listen}\n`, { mode: 0o600 });
+    const all = () => execFileSync('find', [root, '-printf', '%p %m %g %s %T@\n'], { encoding: 'utf8' });
+    const before = all();
+    const { status, stdout, stderr } = install('--root', root, 'moved');
+    const port = /\d{4}/.exec(listen)?.[0];
+    expect([status, stdout, stderr]).toEqual([
+      1,
+      '',
+      `install.sh: the workspace "${taker}" already uses port ${port}, which "moved" has in TIDEMARK_LISTEN. Remove the line TIDEMARK_LISTEN from ${file} and run install.sh moved again: it chooses a free port\n`,
+    ]);
+    expect(all()).toBe(before);
+    writeFileSync(file, rest);
+    expect(install('--root', root, 'moved').status).toBe(0);
+    const chosen = /^TIDEMARK_LISTEN=127\.0\.0\.1:(?!9464|9465)\d+$/m;
+    expect(readFileSync(file, 'utf8')).toMatch(chosen);
+    // A removed workspace, whose settings stay, takes no port.
+    expect(install('--root', root, '--remove', 'moved').status).toBe(0);
+    mkdirSync(settings('later', ''));
+    onTestFinished(() => rmSync(settings('later', ''), { recursive: true }));
+    copyFileSync(file, settings('later', 'tidemark.env'));
+    expect(install('--root', root, 'later').status).toBe(0);
+    expect(install('--root', root, '--remove', 'later').status).toBe(0);
   });
 
   test.each([
