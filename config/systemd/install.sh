@@ -131,6 +131,10 @@ Removed "$name". To delete what it has stored, too:
 
   sudo rm -rf $root/etc/tidemark/$name $root/var/lib/tidemark/$name $root/var/backups/tidemark/$name
   sudo userdel ${root:+--prefix "$root" }tidemark-$name
+
+If a Prometheus scraped it, the alert TidemarkTargetVanished fires in ten minutes, for a day. To silence it in the Alertmanager:
+
+  amtool silence add --alertmanager.url http://127.0.0.1:9093 --duration 25h --comment removed workspace=$name alertname=TidemarkTargetVanished
 END
   exit
 fi

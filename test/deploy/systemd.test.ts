@@ -846,6 +846,8 @@ describe.runIf(available())('the installation for systemd', () => {
     const stored = ['etc', 'var/lib', 'var/backups'].map((folder) => `${root}/${folder}/tidemark/barn`);
     expect(removed.stdout).toContain(`rm -rf ${stored.join(' ')}\n`);
     expect(removed.stdout).toContain(`  sudo userdel --prefix ${root} tidemark-barn\n`);
+    const [silence = ''] = documentedCommands().flatMap(({ key }) => (key.startsWith('amtool silence') ? [key] : []));
+    expect(removed.stdout).toContain(`\n  ${silence.replace('workspace=home', 'workspace=barn')}\n`);
     expect(readFileSync(settings('barn', 'tidemark_api_key'), 'utf8')).toBe('the-key-of-barn');
     expect(there('etc', 'prometheus', 'tidemark', 'barn.yaml')).toBe(false);
     // An update of all others does not bring it back.
