@@ -475,6 +475,10 @@ describe('for Kubernetes', () => {
     // The history and the token were not answered again.
     expect(read(file)).toBe(changed.replace('"TIDEMARK_INFLUX_BUCKET=my telemetry"', 'TIDEMARK_INFLUX_BUCKET=other'));
     expect(read(folder, 'office', 'tidemark_influx_token')).toBe('hunter3hunter3');
+    const elsewhere = [...OFFICE, '--influx-url', 'http://other.invalid:8086', '--influx-bucket', 'b', '--overwrite'];
+    expect((await init(folder, ...elsewhere)).code).toBe(0);
+    expect(read(folder, 'office', 'tidemark_influx_token'), 'that of another database').toBe('');
+    expect((await init(folder, ...given, 'other', '--overwrite')).code).toBe(0);
     // The file of another workspace, or one in another form.
     const other = read(file).replace('namePrefix: office-', 'namePrefix: home-');
     writeFileSync(file, other);

@@ -82,15 +82,14 @@ export function workspaceFiles(workspace: NewWorkspace): WorkspaceFiles {
   return { compose: composeFiles, systemd: systemdFiles, kubernetes: kubernetesFiles }[workspace.target](workspace);
 }
 
+function requireFile(file: string, fault: UserError): void {
+  if (!existsSync(file)) throw fault;
+}
+
 /** A service in addition to the one in compose.yaml, with the same database, and a target for Prometheus. */
 function composeFiles({ name, folder, apiUrl, key, history }: NewWorkspace): WorkspaceFiles {
-  if (!existsSync(join(folder, 'compose.yaml'))) {
-    throw new UserError(
-      'There is no compose.yaml in this directory',
-      'Run the command in the directory that has it.',
-      1,
-    );
-  }
+  const remedy = 'Run the command in the directory that has it.';
+  requireFile(join(folder, 'compose.yaml'), new UserError('There is no compose.yaml in this directory', remedy, 1));
   if (name === 'home') throw new UserError('"home" is the workspace of compose.yaml', 'Choose another name.', 2);
   const others = readdirSync(folder).filter((file) => /^compose\..+\.yaml$/.test(file));
   const taken = others.map((file) => readFileSync(join(folder, file), 'utf8')).join('\n');
@@ -174,14 +173,13 @@ function systemdFiles(workspace: NewWorkspace): WorkspaceFiles {
   lines.push(...ownLines(before, /^[^\S\n]*(\w+)=(?:.*\\\n)*.*\n?/gm, isKept));
   if (listen !== null) lines.push(`TIDEMARK_LISTEN=${listen}\n`);
   const installed = LISTEN.exec(before)?.[0];
+  const tokenFile = { path: join(settings, TOKEN_FILE), text: token === null ? '' : `${token}\n`, keepsOwner: true };
   const isInstalled = installed !== undefined && (listen === null || installed === `TIDEMARK_LISTEN=${listen}`);
   return {
     own: [
       { path: file, text: `# Written by tidemark init. No quotes.\n${lines.join('')}`, keepsOwner: true },
       { path: join(settings, KEY_FILE), text: `${key}\n`, keepsOwner: true },
-      ...(keeps
-        ? []
-        : [{ path: join(settings, TOKEN_FILE), text: token === null ? '' : `${token}\n`, keepsOwner: true }]),
+      ...(keeps ? [] : [tokenFile]),
     ],
     shared: [],
     // install.sh writes the port, and the target of Prometheus from it.
@@ -197,20 +195,20 @@ function systemdFiles(workspace: NewWorkspace): WorkspaceFiles {
 function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
   const { name, folder, key, database, token, isTried } = workspace;
   const list = join(folder, 'kustomization.yaml');
-  if (!existsSync(list)) {
-    throw new UserError(
-      `There is no ${list}`,
-      'Run the command in the directory that has config/kubernetes, or name the directory of your list of workspaces by --config.',
-      1,
-    );
-  }
+  const remedy =
+    'Run the command in the directory that has config/kubernetes, or name the directory of your list of workspaces by --config.';
+  requireFile(list, new UserError(`There is no ${list}`, remedy, 1));
   // The values of the base stay if no database was named. Otherwise each is replaced, by an empty value for none.
   const isOfBase = database?.url === '';
   const ofBase = databaseOfBase(folder, database?.bucket ?? '');
   const own = join(folder, name);
   const file = join(own, 'kustomization.yaml');
   const variables = { ...(isOfBase ? {} : NO_DATABASE), ...workspaceVariables(workspace) };
-  const text = withAdditions(readIfThere(file), kustomization(name, variables));
+  const earlier = readIfThere(file);
+  const text = withAdditions(earlier, kustomization(name, variables));
+  // A token that was filled in stays, but is never sent to another database.
+  const [was, is] = [earlier, text].map((settings) => /TIDEMARK_INFLUX_URL=.*/.exec(settings)?.[0]);
+  const kept = was === is ? readIfThere(join(own, TOKEN_FILE)) : '';
   const before = read(list);
   const entry = `  - ${yamlName(name)}`;
   const after = before.split('\n').includes(entry)
@@ -220,8 +218,7 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
     own: [
       { path: file, text, mode: 0o644, isYaml: true },
       { path: join(own, KEY_FILE), text: key },
-      // A token that was filled in stays.
-      { path: join(own, TOKEN_FILE), text: token ?? (database === null ? '' : readIfThere(join(own, TOKEN_FILE))) },
+      { path: join(own, TOKEN_FILE), text: token ?? kept },
     ],
     shared: [{ path: list, text: after, mode: 0o644 }],
     start: `kubectl apply -k ${folder}`,
@@ -230,7 +227,7 @@ function kubernetesFiles(workspace: NewWorkspace): WorkspaceFiles {
         { variable: 'TIDEMARK_API_URL', file, text },
         { variable: 'TIDEMARK_INFLUX_URL', ...(isOfBase ? baseOf(folder) : { file, text }) },
       ]),
-      ...(token === null && !isTried && database !== null && readIfThere(join(own, TOKEN_FILE)) === ''
+      ...(token === null && kept === '' && !isTried && database !== null
         ? tokenStep(join(own, TOKEN_FILE), isOfBase ? ofBase : database)
         : []),
       ...keyStep(folder, after, name),
