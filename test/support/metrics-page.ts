@@ -46,7 +46,7 @@ The alert rules select the targets by the job \`tidemark\`: the scrape job must 
 name, \`TidemarkDown\`, \`TidemarkTargetVanished\` and the three \`TidemarkMany…\` can never fire, and \`TidemarkAbsent\` fires although all is well. Give each target the label \`workspace\`: the summary of
 each alert begins with it. If the address of a target can change, also give it a fixed label \`instance\`, so that an alert does not end when
 the address changes; \`install.sh\`, the PodMonitor and the ServiceMonitor do so. **Give each workspace a name that no other machine or cluster of the same Prometheus uses**: the
-files of the targets and the alerts \`TidemarkTargetVanished\` and \`TidemarkManyDown\` identify a workspace by its name (and by the label \`namespace\`, if there is one), so one of two with
+file of a target is called after its workspace, and \`TidemarkTargetVanished\` and \`TidemarkManyDown\` tell workspaces apart by their names (and by the label \`namespace\`, if there is one), so one of two with
 the same name could disappear without an alert. \`tidemark_workspace_info\` has the id and the name of the workspace in the vendor's
 account; this adds them to any query:
 

@@ -404,6 +404,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'tidemark export csv': INSTALLED,
   'tidemark init --workspace': names('test/deploy/workspace.test.ts'),
   'tidemark status': INSTALLED,
+  'tidemark-workspace NAME --check': WORKSPACE,
   'tidemark-workspace NAME init': names('test/deploy/workspace.test.ts'),
   'victoria-metrics -storageDataPath=/var/lib/victoria-metrics -retentionPeriod=100y -dedup.minScrapeInterval=1ms -httpListenAddr=127.0.0.1:8428 &': SERVERS,
   'victoria-metrics -storageDataPath=$HOME/tidemark-vm -retentionPeriod=100y -dedup.minScrapeInterval=1ms -httpListenAddr=127.0.0.1:8428': SERVER,
