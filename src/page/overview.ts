@@ -290,35 +290,36 @@ function tiles(parts: OverviewParts): Tile[] {
 }
 
 /** The status of the polling, as a part of a sentence. */
-export function pollingText({ polling }: Unread): string {
+function pollingText({ polling }: Unread): string {
   return polling === 'failing' ? 'polling fails' : `polling is ${polling}`;
 }
 
-/**
- * How much of the sync range is covered. While telemetry is not read, it shows up to when, because newer readings are
- * missing.
- */
+/** When telemetry was last read, and the status of the polling: newer readings are missing. */
+export function lastPollText(unread: Unread, now: string): Html {
+  const last = unread.sinceAt === null ? NOTHING : html`last poll ${timeElement(unread.sinceAt, now)}, `;
+  return html`${last}${pollingText(unread)}`;
+}
+
+/** How much of the sync range is covered; while telemetry is not read, also when it was last read. */
 function coveredTile(parts: OverviewParts): Tile {
   const { report } = parts;
   const { totals, jobs, generated_at: now } = report;
-  const title = 'Sync range covered';
-  const covered = coveredText(report);
-  const complete = `${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete`;
   const unread = unreadNow(parts);
-  if (unread !== null) {
-    const { sinceAt } = unread;
-    const value = sinceAt === null ? 'not known' : html`up to ${timeElement(sinceAt, now)}`;
-    const share = covered === null || covered === percent(1) ? '' : `${covered}, `;
-    const then = sinceAt === null ? '' : `${share}${complete} by then; `;
-    return { title, value, lines: [`${then}${pollingText(unread)}`], tone: 'busy' };
-  }
   const backfills = jobs.filter(({ kind, state }) => kind === 'backfill' && state === 'running');
   const beside = backfills.map(
     ({ share }) => `; backfill running${share === null ? '' : `, ${percent(share)} of its range`}`,
   );
   const isBlocked = report.destinations.some(({ blocked_reason }) => blocked_reason !== null);
-  const lines = [`${complete}${isBlocked ? ' in the archive' : ''}${beside.join('')}`];
-  return { title, value: covered ?? 'not known', lines };
+  const complete = `${grouped(totals.devices_complete)} of ${counted(totals.devices, 'device')} complete`;
+  return {
+    title: 'Sync range covered',
+    value: coveredText(report) ?? 'not known',
+    lines: [
+      `${complete}${isBlocked ? ' in the archive' : ''}${beside.join('')}`,
+      ...(unread === null ? [] : [lastPollText(unread, now)]),
+    ],
+    ...(unread === null ? {} : { tone: 'busy' }),
+  };
 }
 
 /** The covered share as text; `null`: not known. */

@@ -35,7 +35,7 @@ import {
   timeElement,
   timeRange,
 } from './html.ts';
-import { coveredText, pollingText, type Unread } from './overview.ts';
+import { coveredText, lastPollText, type Unread } from './overview.ts';
 
 function gauge(label: string, window: QuotaWindow, waiting: string | null): Html {
   const { limit, budget, spent, others } = window;
@@ -268,7 +268,7 @@ function syncText(
   return `${what}: ${grouped(devices_complete)} of ${counted(devices, 'device')} complete${etaText(next)}. `;
 }
 
-/** How much of the sync range is covered; while telemetry is not read, up to when. */
+/** How much of the sync range is covered; while telemetry is not read, also when it was last read. */
 function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread: Unread | null, now: string): Html {
   const covered = coveredText({ totals });
   const gaps =
@@ -277,9 +277,7 @@ function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread:
       : `${counted(next.devices_with_gaps, 'device')} with gaps (${duration(next.gap_seconds)}, in total over the devices)`;
   if (unread === null)
     return html`<b>Sync range</b>: ${covered === null ? 'not known yet' : `${covered} covered, ${gaps}`}`;
-  const share = covered === null || covered === percent(1) ? '' : `${covered} `;
-  const upTo = unread.sinceAt === null ? NOTHING : html`${share}covered up to ${timeElement(unread.sinceAt, now)}; `;
-  return html`<b>Sync range</b>: ${upTo}${pollingText(unread)}`;
+  return html`<b>Sync range</b>: ${covered === null ? '' : `${covered} covered; `}${lastPollText(unread, now)}`;
 }
 
 /**
