@@ -184,20 +184,23 @@ export function destinationsNow(parts: Pick<OverviewParts, 'report' | 'ready'>):
 }
 
 function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
-  const { destinations, freshness, generated_at: now } = report;
+  const { destinations, freshness, totals, generated_at: now } = report;
   const { sinceAt } = unread;
   const lags = destinations.map(({ lag_seconds }) => lag_seconds).filter((lag) => lag !== null);
   const least = unreadSeconds(report, unread);
   const known = [least, freshness.median_seconds, ...lags].filter((seconds) => seconds !== null);
+  const lag = known.length === 0 ? null : Math.max(...known);
   const place = destinations.length === 0 ? 'in the archive' : 'in the database';
+  const measure =
+    lag === least ? 'counted from the last poll' : `median of ${counted(totals.devices, 'device')} ${place}`;
   const since = sinceAt === null ? 'yet' : html`since ${timeElement(sinceAt, now)}`;
   return [
     {
       title: 'Lag',
-      value: known.length === 0 ? 'not known' : duration(Math.max(...known)),
+      value: lag === null ? 'not known' : duration(lag),
       lines: [
         html`no telemetry read ${since}: ${pollingText(unread)}`,
-        `counted from the newest reading ${place}; it grows until polling works again`,
+        ...(lag === null ? [] : [`${measure}; it grows until polling works again`]),
       ],
       tone: 'bad',
     },

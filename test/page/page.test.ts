@@ -228,6 +228,8 @@ describe('the overview', () => {
     expect(await first()).toMatch(
       /tile bad"><dt>.*Lag<.*<b>30 s<\/b><span>no telemetry read since <time[^>]*>22:15:00<\/time>: polling is on hold</,
     );
+    const growing = '<span>counted from the last poll; it grows until polling works again</span>';
+    expect(await first()).toContain(growing);
     const page = await textOf(served.url);
     expect(page).not.toMatch(/no gaps/i);
     expect(page).toContain('Newer readings will be read when polling works again');
@@ -247,12 +249,18 @@ describe('the overview', () => {
     const streams = REPORT.streams.map((each) => ({ ...each, last_read_at: null }));
     served.shown.standing = { ...filling, report: { ...filling.report, streams } };
     expect(await textOf(served.url), 'not read yet').toContain('of its range</span><span>polling is on hold</span>');
+    expect(await first()).toContain('<b>0 s</b><span>no telemetry read yet: polling is on hold</span><span>median of');
+    const unknown = { freshness: { ...REPORT.freshness, median_seconds: null }, destinations: [] };
+    served.shown.standing = { ...filling, report: { ...filling.report, streams, ...unknown } };
+    expect(await first()).toContain('<b>not known</b><span>no telemetry read yet: polling is on hold</span></dd>');
     served.shown.standing = refused(7200);
     expect(await first()).toContain('<b>2 h</b>');
     served.shown.standing = standingWith({
       streams: REPORT.streams.map((each) => (each.name === 'telemetry' ? { ...each, state: 'failing' } : each)),
     });
-    expect(await first(), 'never less than the lag that is known').toContain('<b>56 s</b>');
+    const known = await first();
+    expect(known, 'never less than the lag that is known').toContain('<b>56 s</b>');
+    expect(known).toContain('<span>median of 60 devices in the database; it grows until polling works again</span>');
   });
 
   test('a database that is down: nothing is lost, since when, the next attempt; and its error once', async () => {
