@@ -1,11 +1,13 @@
 /**
  * The status report that `/status.json` and `--status --json` serve, and the answers of the health and readiness
- * checks. Types, the words for states, and the version. The member names are those of the served JSON.
+ * checks. Types, the words for states, the lags that people see, and the version. The member names are those of the
+ * served JSON.
  *
  * Times are RFC 3339 UTC with their own number of digits, and ranges are half-open.
  */
 import type { RequestLane, Stream } from './ports.ts';
 import type { MissingReason } from './state/log.ts';
+import { SECOND_MS } from './time.ts';
 
 /** The version of the program, which every report names. A test compares it with package.json. */
 export const VERSION = '1.0.0-rc.1';
@@ -145,6 +147,50 @@ export interface StreamStatus {
 export function streamStateText({ state, last_read_at }: Pick<StreamStatus, 'state' | 'last_read_at'>): string {
   if (state !== 'waiting') return state;
   return last_read_at === null ? 'not read yet' : 'not read since the start';
+}
+
+/** The state of telemetry that is not read from the API now. */
+export interface Unread {
+  /** When telemetry was last read, and how long ago, in seconds; `null`: never. */
+  readonly sinceAt: string | null;
+  readonly seconds: number | null;
+  /** The status of the polling: on hold until the key works, off for lack of a scope, or failing. */
+  readonly polling: 'on hold' | 'off' | 'failing';
+}
+
+/** Returns the state of telemetry if it is not read now; otherwise `null`. */
+export function unreadNow({
+  streams,
+  summary_problem,
+  generated_at: now,
+}: Pick<StatusReport, 'streams' | 'summary_problem' | 'generated_at'>): Unread | null {
+  const telemetry = streams.find(({ name }) => name === 'telemetry');
+  const sinceAt = telemetry?.last_read_at ?? null;
+  const seconds = sinceAt === null ? null : Math.max(0, (Date.parse(now) - Date.parse(sinceAt)) / SECOND_MS);
+  if (summary_problem?.code === 'key_refused') return { sinceAt, seconds, polling: 'on hold' };
+  const state = telemetry?.state;
+  return state === 'off' || state === 'failing' ? { sinceAt, seconds, polling: state } : null;
+}
+
+/**
+ * The report with the lags that the page and the text of `--status` show. While telemetry is not read, each is at least
+ * the time since it was last read, because newer readings are unknown.
+ */
+export function withShownLags<T extends Omit<StatusReport, 'devices'>>(report: T): T {
+  const least = unreadNow(report)?.seconds ?? null;
+  if (least === null) return report;
+  const atLeast = (seconds: number | null): number => Math.max(seconds ?? 0, least);
+  const { freshness, destinations } = report;
+  return {
+    ...report,
+    freshness: {
+      ...freshness,
+      median_seconds: atLeast(freshness.median_seconds),
+      p95_seconds: atLeast(freshness.p95_seconds),
+      max_seconds: atLeast(freshness.max_seconds),
+    },
+    destinations: destinations.map((each) => ({ ...each, lag_seconds: atLeast(each.lag_seconds) })),
+  };
 }
 
 /** Archived points that a destination is missing permanently, for one reason. */

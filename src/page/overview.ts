@@ -3,7 +3,15 @@
  * lag of each database, which grows while the database or the API is down.
  */
 
-import type { DestinationReport, HealthReport, ReadyReport, StatusOverview } from '../core/status.ts';
+import {
+  type DestinationReport,
+  type HealthReport,
+  type ReadyReport,
+  type StatusOverview,
+  type Unread,
+  unreadNow,
+  withShownLags,
+} from '../core/status.ts';
 import { counted, databaseText, duration, grouped, percent } from '../core/text.ts';
 import { SECOND_MS } from '../core/time.ts';
 import { type Html, html, joinUnits, NOTHING, name, text, timeElement } from './html.ts';
@@ -41,24 +49,6 @@ export function toneOf({ report, ready, health }: OverviewParts): Tone {
   return ready.ready && devices_complete === devices && report.freshness.behind_devices === 0 ? 'ok' : 'busy';
 }
 
-/** The state of telemetry that is not read from the API now. */
-export interface Unread {
-  /** When telemetry was last read; `null`: never. */
-  readonly sinceAt: string | null;
-  /** The status of the polling: on hold until the key works, off for lack of a scope, or failing. */
-  readonly polling: 'on hold' | 'off' | 'failing';
-}
-
-/** Returns the state of telemetry if it is not read now; otherwise `null`. */
-export function unreadNow({ report, ready }: Pick<OverviewParts, 'report' | 'ready'>): Unread | null {
-  const telemetry = report.streams.find(({ name }) => name === 'telemetry');
-  const sinceAt = telemetry?.last_read_at ?? null;
-  if (ready.codes.includes('key_refused')) return { sinceAt, polling: 'on hold' };
-  if (telemetry?.state === 'off') return { sinceAt, polling: 'off' };
-  const isFailing = ready.codes.includes('api_unreachable') || telemetry?.state === 'failing';
-  return isFailing ? { sinceAt, polling: 'failing' } : null;
-}
-
 const TONES: Readonly<Record<Tone, string>> = { ok: 'OK', busy: 'Syncing', bad: 'Problem' };
 
 /** Returns the word for a tone. */
@@ -79,7 +69,7 @@ export function standingSection(parts: OverviewParts): Html {
     reasons.length === 0
       ? NOTHING
       : html`<ul class="reasons">${reasons.map((reason) => html`<li>${text(reason, 500)}</li>`)}</ul>`;
-  return html`<section id="standing" class="standing ${tone}" aria-label="State"><p class="tone">${TONES[tone]}</p><p class="summary" role="status">${text(report.summary, 600)}</p>${list}${lossNotes(parts)}</section>`;
+  return html`<section id="standing" class="standing ${tone}" aria-label="State"><p class="tone">${TONES[tone]}</p><p class="summary" role="status">${text(report.summary, 600)}</p>${list}${lossNotes(report)}</section>`;
 }
 
 /** The streams that have not failed long enough to be in the readiness report, each with its reason. */
@@ -93,11 +83,11 @@ function newStreamProblems({ report, ready }: OverviewParts): readonly string[] 
 }
 
 /** The effect of a failed part on the readings: since when, and what happens next. */
-function lossNotes(parts: OverviewParts): readonly Html[] {
-  const { destinations, archive, next, generated_at: now } = parts.report;
+function lossNotes(report: StatusOverview): readonly Html[] {
+  const { destinations, archive, next, generated_at: now } = report;
   // With a full disk nothing is read, which the summary reports.
   if (archive.full !== null) return [];
-  const unread = unreadNow(parts);
+  const unread = unreadNow(report);
   const blocked = destinations.filter(({ blocked_reason }) => blocked_reason !== null);
   return [
     ...(unread === null ? [] : [unreadNote(unread, next.attempt_at, now)]),
@@ -145,10 +135,9 @@ interface Tile {
 const MOST_LAG_TILES = 3;
 
 /** The lag of each database; of the archive if there is none. */
-function lagTiles(parts: OverviewParts): Tile[] {
-  const { report } = parts;
+function lagTiles(report: StatusOverview): Tile[] {
   const { destinations, freshness } = report;
-  const unread = unreadNow(parts);
+  const unread = unreadNow(report);
   if (unread !== null) return unreadTiles(report, unread);
   if (destinations.length === 0) {
     const behind: Pick<Tile, 'tone'> = isBehind(freshness) ? { tone: 'busy' } : {};
@@ -167,28 +156,11 @@ function lagTiles(parts: OverviewParts): Tile[] {
     .map((each) => lagTile(report, each));
 }
 
-/**
- * The lag while telemetry is not read: at least the time since it was last read, because newer readings are unknown.
- */
-function unreadSeconds({ generated_at: now }: StatusOverview, { sinceAt }: Unread): number | null {
-  return sinceAt === null ? null : Math.max(0, (Date.parse(now) - Date.parse(sinceAt)) / SECOND_MS);
-}
-
-/** The destinations, each with its lag as the tile shows it. */
-export function destinationsNow(parts: Pick<OverviewParts, 'report' | 'ready'>): readonly DestinationReport[] {
-  const { report } = parts;
-  const unread = unreadNow(parts);
-  const least = unread === null ? null : unreadSeconds(report, unread);
-  if (least === null) return report.destinations;
-  return report.destinations.map((each) => ({ ...each, lag_seconds: Math.max(each.lag_seconds ?? 0, least) }));
-}
-
 function unreadTiles(report: StatusOverview, unread: Unread): Tile[] {
-  const { destinations, freshness, totals, generated_at: now } = report;
-  const { sinceAt } = unread;
-  const lags = destinations.map(({ lag_seconds }) => lag_seconds).filter((lag) => lag !== null);
-  const least = unreadSeconds(report, unread);
-  const known = [least, freshness.median_seconds, ...lags].filter((seconds) => seconds !== null);
+  const { destinations, freshness, totals, generated_at: now } = withShownLags(report);
+  const { sinceAt, seconds: least } = unread;
+  const lags = [freshness.median_seconds, ...destinations.map(({ lag_seconds }) => lag_seconds)];
+  const known = lags.filter((seconds) => seconds !== null);
   const lag = known.length === 0 ? null : Math.max(...known);
   const place = destinations.length === 0 ? 'in the archive' : 'in the database';
   const measure =
@@ -269,12 +241,11 @@ function devicesText({ freshness, totals }: StatusOverview): string {
   return lags === '' ? polled : `${lags}; ${polled}`;
 }
 
-function tiles(parts: OverviewParts): Tile[] {
-  const { report } = parts;
+function tiles(report: StatusOverview): Tile[] {
   const { totals } = report;
   return [
-    ...lagTiles(parts),
-    coveredTile(parts),
+    ...lagTiles(report),
+    coveredTile(report),
     {
       title: 'Readings archived',
       value: grouped(totals.archived_readings),
@@ -304,10 +275,9 @@ export function lastPollText(unread: Unread, now: string): Html {
 }
 
 /** How much of the sync range is covered; while telemetry is not read, also when it was last read. */
-function coveredTile(parts: OverviewParts): Tile {
-  const { report } = parts;
+function coveredTile(report: StatusOverview): Tile {
   const { totals, jobs, generated_at: now } = report;
-  const unread = unreadNow(parts);
+  const unread = unreadNow(report);
   const backfills = jobs.filter(({ kind, state }) => kind === 'backfill' && state === 'running');
   const beside = backfills.map(
     ({ share }) => `; backfill running${share === null ? '' : `, ${percent(share)} of its range`}`,
@@ -331,8 +301,8 @@ export function coveredText({ totals: { covered_share } }: Pick<StatusOverview, 
 }
 
 /** Builds the tiles: the most important figures, each with its text. */
-export function tileSection(parts: OverviewParts): Html {
-  const items = tiles(parts).map(
+export function tileSection(report: StatusOverview): Html {
+  const items = tiles(report).map(
     ({ title, value, lines, tone }) =>
       html`<div class="tile ${tone ?? ''}"><dt>${name(title)}</dt><dd><b>${value}</b>${lines.map((line) => html`<span>${typeof line === 'string' ? joinUnits(line) : line}</span>`)}</dd></div>`,
   );

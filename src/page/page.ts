@@ -8,18 +8,11 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { PageFacts } from '../core/page-facts.ts';
 import { type Served, servedJson } from '../core/ports.ts';
+import { withShownLags } from '../core/status.ts';
 import { deviceMain, PERIODS, readPeriod } from './device.ts';
 import { devicesSection, readDevicesQuery } from './devices.ts';
 import { type Frame, type Html, html, MARK, renderDocument } from './html.ts';
-import {
-  destinationsNow,
-  type OverviewParts,
-  standingSection,
-  tileSection,
-  toneOf,
-  toneText,
-  unreadNow,
-} from './overview.ts';
+import { type OverviewParts, standingSection, tileSection, toneOf, toneText } from './overview.ts';
 import {
   alertsSection,
   allEvents,
@@ -82,12 +75,12 @@ function overviewPage(parts: StatusPageParts, params: URLSearchParams): Served {
   const now = report.generated_at;
   const main = html`<h1 class="hidden">Overview</h1>
 ${standingSection(seen)}
-${tileSection(seen)}
+${tileSection(report)}
 <div class="columns">
 ${quotaSection(report.allowance, now)}
-${deliverySection({ ...report, destinations: destinationsNow(seen), about: report.summary_problem, now })}
+${deliverySection({ ...report, destinations: withShownLags(report).destinations, about: report.summary_problem, now })}
 ${streamsSection(report)}
-${workSection(report, unreadNow(seen))}
+${workSection(report)}
 </div>
 ${devicesSection(facts.devices(readDevicesQuery(params)), { now, ageSeconds: seen.ageSeconds })}
 <div class="columns">

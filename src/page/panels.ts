@@ -14,10 +14,13 @@ import {
   type NextStatus,
   type QuotaStatus,
   type QuotaWindow,
+  type StatusOverview,
   type StatusReport,
   type StreamStatus,
   type SummaryProblem,
   streamStateText,
+  type Unread,
+  unreadNow,
 } from '../core/status.ts';
 import { byteSize, counted, duration, etaText, grouped, percent } from '../core/text.ts';
 import {
@@ -35,7 +38,7 @@ import {
   timeElement,
   timeRange,
 } from './html.ts';
-import { coveredText, lastPollText, type Unread } from './overview.ts';
+import { coveredText, lastPollText } from './overview.ts';
 
 function gauge(label: string, window: QuotaWindow, waiting: string | null): Html {
   const { limit, budget, spent, others } = window;
@@ -256,11 +259,9 @@ function gapTable(gaps: readonly GapSum[], now: string): Html {
   return html`${list}${more}`;
 }
 
-type WorkParts = Pick<StatusReport, 'totals' | 'process' | 'next' | 'jobs' | 'gaps' | 'generated_at'>;
-
 /** The text that the history is being filled, if it is. */
 function syncText(
-  { totals: { devices, devices_complete }, next, process: work }: Pick<WorkParts, 'totals' | 'next' | 'process'>,
+  { totals: { devices, devices_complete }, next, process: work }: Pick<StatusOverview, 'totals' | 'next' | 'process'>,
   unread: Unread | null,
 ): string {
   if (!work.running || unread !== null || devices_complete === devices) return '';
@@ -269,7 +270,11 @@ function syncText(
 }
 
 /** How much of the sync range is covered; while telemetry is not read, also when it was last read. */
-function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread: Unread | null, now: string): Html {
+function rangeLine(
+  { totals, next }: Pick<StatusOverview, 'totals' | 'next'>,
+  unread: Unread | null,
+  now: string,
+): Html {
   const covered = coveredText({ totals });
   const gaps =
     next.devices_with_gaps === 0
@@ -280,13 +285,10 @@ function rangeLine({ totals, next }: Pick<WorkParts, 'totals' | 'next'>, unread:
   return html`<b>Sync range</b>: ${covered === null ? '' : `${covered} covered; `}${lastPollText(unread, now)}`;
 }
 
-/**
- * The progress of the history, the running jobs, and the gaps.
- *
- * @param unread set while telemetry is not read: then newer readings are missing too.
- */
-export function workSection(report: WorkParts, unread: Unread | null = null): Html {
+/** The progress of the history, the running jobs, and the gaps. */
+export function workSection(report: StatusOverview): Html {
   const { totals, next, jobs, gaps, generated_at: now } = report;
+  const unread = unreadNow(report);
   // The sync is not called complete while newer readings are not read.
   const isHidden = unread !== null && totals.covered_share === 1;
   const bar = isHidden ? NOTHING : progressBar('Covered part of the sync range', totals.covered_share ?? 0);

@@ -220,6 +220,7 @@ describe('the overview', () => {
           totals: { ...REPORT.totals, covered_share: 1 },
           gaps: [],
           next: { ...REPORT.next, devices_with_gaps: 0 },
+          summary_problem: { code: 'key_refused', name: null },
         },
         { ready: { ready: false, reasons: ['api: the API rejects the key'], codes: ['key_refused'], names: [null] } },
       );
@@ -299,7 +300,10 @@ describe('the overview', () => {
 
   test('a key that is rejected: polling is on hold until the next attempt, and no text says that it has stopped', async () => {
     const standing = (attempt_at: string | null) => ({
-      ...standingWith({ next: { ...REPORT.next, attempt_at } }),
+      ...standingWith({
+        next: { ...REPORT.next, attempt_at },
+        summary_problem: { code: 'key_refused', name: null },
+      }),
       ready: { ready: false, reasons: ['refused'], codes: ['key_refused' as const], names: [null] },
     });
     await using served = await servePage({ standing: standing('2026-11-21T22:17:12Z') });

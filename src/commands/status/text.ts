@@ -14,6 +14,8 @@ import {
   type StreamStatus,
   shownState,
   streamStateText,
+  unreadNow,
+  withShownLags,
 } from '../../core/status.ts';
 import { byteSize, duration, percent, plainText } from '../../core/text.ts';
 import { secondsOf } from '../../report/device-snapshot.ts';
@@ -71,22 +73,22 @@ function coverage({ totals, devices }: StatusReport, { row }: Layout): string {
   return [row('Coverage', `${share}, ${plural(archived_readings, 'archived reading')}; ${whole}`), ...aside].join('');
 }
 
-function freshness(
-  { freshness: fresh, next: { initial_devices }, destinations }: StatusReport,
-  { row }: Layout,
-): string {
+/** The lags; while telemetry is not read, also the time since it was last read: no lag is less. */
+function freshness(report: StatusReport, { row }: Layout): string {
+  const { freshness: fresh, destinations } = withShownLags(report);
   const { target_seconds, expected_seconds, median_seconds, p95_seconds, max_seconds, behind_devices } = fresh;
   const slowed =
     expected_seconds <= target_seconds
       ? ''
       : `, but the quota allows one every ${duration(expected_seconds)} (--plan shows what would change that)`;
-  const target = `poll interval ${duration(target_seconds)}${slowed}`;
+  const unreadSeconds = unreadNow(report)?.seconds ?? null;
+  const last = unreadSeconds === null ? '' : `; last poll ${duration(unreadSeconds)} ago`;
+  const target = `poll interval ${duration(target_seconds)}${slowed}${last}`;
   const max = max_seconds === null ? null : duration(max_seconds);
-  if (median_seconds === null || p95_seconds === null) {
-    return row(
-      'Lag',
-      initial_devices === 0 ? target : `initial sync${max === null ? '' : `; largest lag so far ${max}`}; ${target}`,
-    );
+  const isInitial = report.freshness.median_seconds === null;
+  if (isInitial || median_seconds === null || p95_seconds === null) {
+    const sync = `initial sync${max === null ? '' : `; largest lag so far ${max}`}; `;
+    return row('Lag', `${report.next.initial_devices === 0 ? '' : sync}${target}`);
   }
   const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
   const figures = `median ${duration(median_seconds)}, p95 ${duration(p95_seconds)}${max === null ? '' : `, max ${max}`}`;

@@ -13,6 +13,7 @@ import { blockedFact } from '../../../src/core/state/log.ts';
 import type { GapReason } from '../../../src/core/state/telemetry.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
 import { fillState } from '../../bench/scale/state.ts';
+import { REPORT } from '../../page/facts.ts';
 import { device, pageCommit, type ScratchStore, scratch, scratchStore } from '../../store/support.ts';
 import { patient } from '../../support/patience.ts';
 import { createVirtualClock } from '../../support/virtual-clock.ts';
@@ -488,4 +489,17 @@ describe('odd cases', () => {
     expect(text).toMatch(/and [\d,]+ more; tidemark --status --device ID shows one/);
     expect(deviceOf(config, clock, 'Sensor 4711').device_id).toBe('dev_004711');
   });
+});
+
+test('while telemetry is not read, the lag of an initial sync is at least the time since the last poll', () => {
+  const text = statusText({
+    ...REPORT,
+    generated_at: '2026-11-21T22:16:06Z',
+    summary_problem: { code: 'key_refused', name: null },
+    freshness: { ...REPORT.freshness, expected_seconds: 60, median_seconds: null, max_seconds: null },
+    next: { ...REPORT.next, initial_devices: 60 },
+  });
+  expect(unwrapped(text)).toContain(
+    ' Lag initial sync; largest lag so far 66 s; poll interval 60 s; last poll 66 s ago Gaps ',
+  );
 });

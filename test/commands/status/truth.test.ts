@@ -8,6 +8,7 @@ import type { Interval } from '../../../src/core/intervals.ts';
 import type { Schedule, Sink } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseTimestamp } from '../../../src/core/time.ts';
+import { tileSection } from '../../../src/page/overview.ts';
 import { API_PROBLEM } from '../../../src/scheduler/api-state.ts';
 import { liveAsDaemon, MEASURING_DEVICES, worldOf } from '../../support/daemon-rig.ts';
 import type { FaultPlan } from '../../support/faulty-simulator.ts';
@@ -158,6 +159,13 @@ describe.runIf(influxdAvailable())('status', () => {
     expect(unwrapped(textOf(config, rig.clock, 'often'))).toContain(
       `Not polled now. The API cannot be read: ${problem}. `,
     );
+    // The same lag as on the page, although the device list shows nothing newer.
+    await rig.clock.sleep(90_000);
+    expect(reportOf(config, rig.clock).freshness.median_seconds).toBe(0);
+    const [, lag] =
+      / Lag median (.*?), p95 .*; poll interval 60 s; last poll \1 ago /.exec(unwrapped(textOf(config, rig.clock))) ??
+      [];
+    expect(tileSection(reportOf(config, rig.clock)).html).toContain(`<b>${lag}</b><span>no telemetry read since`);
     daemon.close();
     // A key is replaced before a daemon is started.
     const [failed, stopped] = [`Polling failed at the last attempt: ${problem}`, 'Start it, or run --once.'];
