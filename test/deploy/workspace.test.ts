@@ -31,6 +31,7 @@ import { UserError } from '../../src/core/faults.ts';
 import { type SimServer, serveSimulator } from '../../src/sim/server.ts';
 import { createSimulator } from '../../src/sim/simulator.ts';
 import { createWorld } from '../../src/sim/world.ts';
+import { inputOf } from '../commands/init/support.ts';
 import { runTool, toolsAvailable } from './tools.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -57,9 +58,19 @@ let shown = '';
 
 /** @returns what is printed, or the words of the error and its exit code. */
 async function init(folder: string, ...args: readonly string[]): Promise<{ code: number; text: string }> {
+  return await run(folder, ['--api-url', api.url, ...args]);
+}
+
+/** @param answers what a person types; `null`: no terminal. */
+async function run(
+  folder: string,
+  args: readonly string[],
+  answers: readonly string[] | null = null,
+): Promise<{ code: number; text: string }> {
   let text = '';
   shown = '';
-  const command = parseArguments(['init', '--config', folder, '--api-url', api.url, ...args]);
+  const typed = inputOf(answers ?? [], true, () => {});
+  const command = parseArguments(['init', '--config', folder, ...args]);
   if (command.mode !== 'init') throw new Error('no init');
   const print = (more: string): void => {
     text += more;
@@ -69,11 +80,12 @@ async function init(folder: string, ...args: readonly string[]): Promise<{ code:
     forget: () => {},
     readFile: (path: string) => readFileSync(path, 'utf8'),
     print,
-    stdin: Readable.from([]),
+    stdin: answers === null ? Readable.from([]) : typed.stream,
     stdout: { isTTY: false, write: async () => true },
     stderr: {
       write: (more: string) => {
         shown += more;
+        if (/[:\]] $/.test(more)) typed.next();
       },
     },
     signal: new AbortController().signal,
@@ -650,6 +662,10 @@ test('for systemd, the database of a replaced file stays with its token unless a
   });
   expect(lines(read(folder, 'office', 'tidemark.env'))).toEqual(lines(before));
   expect(read(folder, 'office', 'tidemark_influx_token')).toBe('a-long-token-4242\n');
+  expect((await run(folder, given, ['y', '', '', ''])).text).toContain('Database:  that of the earlier file; ');
+  expect(shown).toContain(`/external/v1 [${api.url}]: `);
+  expect(shown).toContain(`(none: no database, only the archive) [${database[1]}]: `);
+  expect(lines(read(folder, 'office', 'tidemark.env'))).toEqual(lines(before));
   expect(await init(folder, ...given, '--overwrite', '--influx-url', 'none')).toMatchObject({
     code: 0,
     text: expect.stringContaining('Database:  none; '),

@@ -76,7 +76,7 @@ export async function obtainText<T>(
     readonly flag: string;
     readonly given: string | null;
     readonly question: string;
-    readonly fallback?: string;
+    readonly fallback?: string | null;
     readonly parse: ParseAt<T>;
   },
 ): Promise<string> {
@@ -235,23 +235,30 @@ export interface TriedDatabase extends Omit<InitDatabase, 'tokenFile'> {
 /**
  * Prompts for the database. With `isElsewhere` it may be reachable only from the machine of the daemon: then a missing
  * answer is reported as a warning, not as an error.
+ *
+ * @param before the address in the replaced file.
+ * @returns `kept` if the database of that file stays with its token; without a terminal also if it has none.
  */
-export async function promptDatabase(init: Init, api: TriedApi, isElsewhere = false): Promise<TriedDatabase | null> {
-  const { command } = init;
+export async function promptDatabase(
+  init: Init,
+  api: TriedApi,
+  { isElsewhere = false, before }: { readonly isElsewhere?: boolean; readonly before: string | null },
+): Promise<TriedDatabase | null | 'kept'> {
+  const { command, prompter } = init;
+  const without = `(${before === null ? 'empty' : NO_DATABASE}: no database, only the archive)${offered(before)}`;
+  const question = `Address of InfluxDB or VictoriaMetrics ${isElsewhere ? OF_BASE : without}: `;
+  const stays = before === null && prompter.isTerminal ? null : 'kept';
   return await retryUntilValid(init, async (isFirst) => {
     const typed = createTyped(init, isFirst);
-    const url = await typed(command.influxUrl, `Address of InfluxDB or VictoriaMetrics ${withoutText(isElsewhere)}: `);
+    const given = isFirst ? command.influxUrl : null;
+    const url = await obtainText(init, { flag: '--influx-url', given, question, fallback: '', parse: urlOrNone });
     if (url === NO_DATABASE) return null;
-    if (url === '') return isElsewhere ? await ofBase(init, api, isFirst) : null;
-    requireBaseUrl(init, url, isFirst);
+    if (url === '') return isElsewhere ? await ofBase(init, api, isFirst) : stays;
     const answered = await obtainKind(init, api, { url, isElsewhere, isFirst });
     const isVictoria = answered === 'victoriametrics';
     const bucket = isVictoria ? '' : await typed(command.influxBucket, bucketQuestion(answered));
     const kind = kindToWrite(init, { url, bucket, answered });
-    const org =
-      kind === 'victoriametrics'
-        ? ''
-        : await typed(command.influxOrg, 'Organization (only for InfluxDB 2, which requires it): ');
+    const org = kind === 'victoriametrics' ? '' : await typed(command.influxOrg, ORG_QUESTION);
     const database = { url, bucket, org, kind, token: await promptToken(init, isFirst, { url, api }) };
     return { ...database, facts: await tryDatabase(init, api, database, isElsewhere) };
   });
@@ -316,13 +323,16 @@ function createTyped({ prompter }: Init, isFirst: boolean) {
 const bucketQuestion = (shown: ShownKind): string =>
   `Bucket, or database/retention-policy${shown === 'influxdb' ? '' : ' (empty for VictoriaMetrics)'}: `;
 
-const withoutText = (isElsewhere: boolean): string =>
-  isElsewhere
-    ? '(empty: that of the Kustomize base; none: only the archive)'
-    : '(empty: no database, only the archive)';
+const ORG_QUESTION = 'Organization (only for InfluxDB 2, which requires it): ';
+const OF_BASE = '(empty: that of the Kustomize base; none: only the archive)';
+
+/** The answer after Enter, in brackets; empty for `null`. */
+export const offered = (before: string | null): string => (before === null ? '' : ` [${plainText(before, 200)}]`);
 
 /** The value of `--influx-url` for no database. */
 const NO_DATABASE = 'none';
+
+const urlOrNone = (text: string) => (text === '' || text === NO_DATABASE ? text : baseUrl(text));
 
 /** The database of the base, with the bucket, the organization and the token of this workspace, if they are given. */
 async function ofBase(init: Init, api: TriedApi, isFirst: boolean): Promise<TriedDatabase> {
@@ -345,16 +355,9 @@ async function promptToken(
     apiKey: api.key.text,
   });
   if (found.text === '') return null;
-  if (isShort(found.text))
-    printWarning(init, { what: SHORT_TOKEN.what, remedy: `${capitalized(SHORT_TOKEN.remedy)}.` });
+  const { what, remedy } = SHORT_TOKEN;
+  printWarning(init, isShort(found.text) ? { what, remedy: `${capitalized(remedy)}.` } : null);
   return found;
-}
-
-/** Checks the address. @throws UserError (exit 2) if the address of the database is invalid */
-function requireBaseUrl({ command }: Init, url: string, isFirst: boolean): void {
-  const fitting = baseUrl(url);
-  if (!(fitting instanceof InvalidText)) return;
-  throw inputFault(isFirst ? command.influxUrl : null, '--influx-url', fitting);
 }
 
 /** Detects the kind of a database, without a token. @throws UserError (exit 1) if it is too old */

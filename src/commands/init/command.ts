@@ -16,7 +16,7 @@ import { createPrompter, openTerminalOutput, type ProcessPorts } from '../../app
 import { withQuestions } from '../../app/with-sync.ts';
 import { type InitCommand, OF_INIT } from '../../cli/command.ts';
 import { DEFAULT_FILE, sectionIn, settingsIn } from '../../config/sources.ts';
-import { apiUrl, history, InvalidText, listen as pageAddress } from '../../config/values.ts';
+import { apiUrl, baseUrl, history, InvalidText, type ParseAt, listen as pageAddress } from '../../config/values.ts';
 import { type Advice, ApiFault, codeOf, type RequestError, rejectionAdvice, UserError } from '../../core/faults.ts';
 import { createScrub, type Secret } from '../../core/secret.ts';
 import { capitalized, counted, plainText, sentence, shellText } from '../../core/text.ts';
@@ -34,6 +34,7 @@ import {
   loadTriedConfig,
   obtainSecret,
   obtainText,
+  offered,
   ownNames,
   printWarning,
   promptDatabase,
@@ -72,10 +73,12 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   const [keyPath, tokenPath] = [join(folder, KEY_FILE), join(folder, TOKEN_FILE)];
   await requireNew(init, [file]);
   const page = await obtainListen(init);
-  const api = await promptApi(init);
-  const kept = keptSection(init, file);
-  const database = kept === '' ? await promptDatabase(init, api) : null;
-  const wanted = await promptHistory(init, { key: api.key, database }, { before: historyIn([file]) });
+  const api = await promptApi(init, settingIn([file], 'api.url', apiUrl));
+  const answered = await promptDatabase(init, api, { before: settingIn([file], 'influx.url', baseUrl) });
+  const kept = answered === 'kept' ? keptSection(init, file) : '';
+  const database = answered === 'kept' ? null : answered;
+  const before = settingIn([file], 'sync.history', history);
+  const wanted = await promptHistory(init, { key: api.key, database }, { before });
   const token = database?.token ?? null;
   const tokenFile = token === null ? null : (token.file ?? tokenPath);
   const written = [
@@ -106,23 +109,22 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
   return 0;
 }
 
-/** Whether neither a flag nor a person answers for the database: then that of a replaced file stays. */
-function keepsDatabase({ command, prompter }: Init): boolean {
-  return command.influxUrl === null && !prompter.isTerminal;
-}
-
-/** The section for the database in the file that is replaced, if it stays; otherwise empty. */
+/** The section for the database in the file that is replaced, which stays; empty if there is none. */
 function keptSection(init: Init, file: string): string {
-  const section = keepsDatabase(init) ? sectionIn(readOrEmpty(file), 'influx') : '';
+  const section = sectionIn(readOrEmpty(file), 'influx');
   if (section !== '') init.print(`The section influx of ${file} stays. To remove it, give --influx-url none.`);
   return section;
 }
 
-/** The history in a replaced file, which stays without an answer; `null` if there is none that is valid. */
-function historyIn(files: readonly string[]): string | null {
-  const setting = /^(?: *(?:- )?["']?TIDEMARK_SYNC_HISTORY[=:] ?| {2}history: )["']?([^\s"']+)/m;
-  const found = files.map((file) => setting.exec(readOrEmpty(file))?.[1]).find((text) => text !== undefined);
-  return found === undefined || history(found, realClock.nowMs()) instanceof InvalidText ? null : found;
+/** A setting of the replaced files, offered as the answer; `null` if there is none that is valid. */
+function settingIn(files: readonly string[], name: string, parse: ParseAt<unknown>): string | null {
+  const [section = '', key = ''] = name.split('.');
+  const variable = new RegExp(`^ *(?:- )?["']?TIDEMARK_${section}_${key}[=:] ?["']?([^\\s"']+)`, 'im');
+  const line = new RegExp(`^ {2}${key}: ["']?([^\\s"']+)`, 'm');
+  const texts = files.filter((file) => !isUnfilled(file)).map(readOrEmpty);
+  const found = texts.map((text) => (variable.exec(text) ?? line.exec(sectionIn(text, section)))?.[1]);
+  const first = found.find((text) => text !== undefined);
+  return first === undefined || parse(first, realClock.nowMs()) instanceof InvalidText ? null : first;
 }
 
 /** The command to type here: a checkout runs the sources through npm, an installation the built program. */
@@ -140,16 +142,18 @@ async function initWorkspace(init: Init, { name, target }: NonNullable<InitComma
   const none = { apiUrl: 'x', key: '', database: null, token: '', isTried: false, history: 'x', listen: null };
   const paths = filesOf({ ...none, keepsDatabase: false }).own.map(({ path }) => path);
   await requireNew(init, paths);
-  const before = historyIn(paths);
+  const before = settingIn(paths, 'sync.history', history);
   const page = await obtainListen(init);
-  const api = await promptApi(init);
+  const api = await promptApi(init, settingIn(paths, 'api.url', apiUrl));
   // Compose uses the database of compose.yaml. The database of a cluster cannot be reached from everywhere.
-  const database = target === 'compose' ? null : await promptDatabase(init, api, target === 'kubernetes');
+  const place = { isElsewhere: target === 'kubernetes', before: settingIn(paths, 'influx.url', baseUrl) };
+  const answered = target === 'compose' ? null : await promptDatabase(init, api, place);
+  const database = answered === 'kept' ? null : answered;
   const files = filesOf({
     apiUrl: api.url,
     key: api.key.text,
     database,
-    keepsDatabase: keepsDatabase(init) && !isUnfilled(paths[0] ?? ''),
+    keepsDatabase: answered === 'kept' && !isUnfilled(paths[0] ?? ''),
     token: database?.token?.text ?? null,
     isTried: database?.facts != null,
     history: await promptHistory(init, { key: api.key, database }, { before, isOfBase: target === 'kubernetes' }),
@@ -179,24 +183,21 @@ type AcceptedKey = FoundSecret & { readonly historyMaxDays: number | null };
 type Tried = { readonly key: AcceptedKey; readonly database: TriedDatabase | null };
 
 /** Prompts for the address and the key, and for the address again if a request with the key shows that it is wrong. */
-async function promptApi(init: Init): Promise<TriedApi & { readonly key: AcceptedKey }> {
+async function promptApi(init: Init, before: string | null): Promise<TriedApi & { readonly key: AcceptedKey }> {
   return await retryUntilValid(init, async (isFirst) => {
-    const url = await promptAddress(init, isFirst);
+    const url = await obtainText(init, {
+      flag: '--api-url',
+      given: isFirst ? init.command.apiUrl : null,
+      question: `Address of the API, ending in /external/v1${offered(before)}: `,
+      // Without a terminal, the flag is required.
+      fallback: init.prompter.isTerminal ? before : null,
+      parse: apiUrl,
+    });
+    await requireReached(init, url);
     const key = await promptKey(init, url);
     if (key instanceof UserError) throw key;
     return { url, key };
   });
-}
-
-async function promptAddress(init: Init, isFirst: boolean): Promise<string> {
-  const url = await obtainText(init, {
-    flag: '--api-url',
-    given: isFirst ? init.command.apiUrl : null,
-    question: 'Address of the API, ending in /external/v1: ',
-    parse: apiUrl,
-  });
-  await requireReached(init, url);
-  return url;
 }
 
 /** Prompts for the key. Returns an error if the key may be right, but the API does not answer as expected. */

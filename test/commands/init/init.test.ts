@@ -1,5 +1,4 @@
 /** `tidemark init`: by flags and by answers, with everything tried at once and nothing written before it works. */
-import { EventEmitter } from 'node:events';
 import {
   existsSync,
   mkdirSync,
@@ -27,6 +26,7 @@ import { createWorld } from '../../../src/sim/world.ts';
 import { TEST_CERTIFICATE, TEST_KEY } from '../../api/support/certificate.ts';
 import { startInfluxdb3 } from '../../support/influxdb3.ts';
 import { bad, runHere } from '../check/support.ts';
+import { inputOf } from './support.ts';
 
 const KEY = 'tmk_CANARYkey_4242';
 const TOKEN = 'CANARYuser:CANARYtoken';
@@ -46,26 +46,6 @@ function place(): string {
   const directory = mkdtempSync(join(tmpdir(), 'tidemark-init-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
-}
-
-/** A terminal, or a pipe, that answers each prompt at once, and echoes it as terminals do. */
-function inputOf(answers: readonly string[], isTTY: boolean, echo: (text: string) => void) {
-  const input = new EventEmitter() as EventEmitter & Record<string, unknown>;
-  const left = [...answers];
-  const raw: boolean[] = [];
-  const next = (): void => {
-    const answer = left.shift();
-    if (answer !== undefined && raw.at(-1) !== true) echo(answer);
-    setImmediate(() => {
-      if (answer === undefined) input.emit('end');
-      else input.emit('data', Buffer.from(`${answer}\r`));
-    });
-  };
-  return {
-    next,
-    raw,
-    stream: Object.assign(input, { isTTY, setRawMode: (isRaw: boolean) => raw.push(isRaw), destroy: () => {} }),
-  };
 }
 
 interface Ran {
@@ -834,6 +814,45 @@ describe('on a terminal', () => {
     const at = order.map((text) => stderr.indexOf(text));
     expect([at.every((each) => each > 0), at]).toEqual([true, at.toSorted((a, b) => a - b)]);
     expect(stderr).not.toContain('empty for VictoriaMetrics');
+  });
+
+  test('typed again, Enter keeps both addresses, and the token only with the address of its database', async () => {
+    const directory = place();
+    const { url: database, written } = await acceptingInflux();
+    const config = join(directory, 'conf', 't.yaml');
+    const token = join(directory, 'conf', 'secrets', 'tidemark_influx_token');
+    const first = await init(directory, [], { answers: [api.url, KEY, database, 'b', 'home', TOKEN, '7d'] });
+    expect(first.code, first.stderr).toBe(0);
+    const [before, requests] = [readFileSync(config, 'utf8'), written.length];
+    const again = await init(directory, [], { answers: ['y', '', KEY, '', ''] });
+    expect(again.code, again.stderr).toBe(0);
+    for (const question of [
+      `Address of the API, ending in /external/v1 [${api.url}]: `,
+      `Address of InfluxDB or VictoriaMetrics (none: no database, only the archive) [${database}]: `,
+      'The key is valid',
+      `The section influx of ${config} stays. To remove it, give --influx-url none.`,
+    ])
+      expect(again.stderr).toContain(question);
+    expect(again.stderr).not.toMatch(/Bucket|Token/);
+    expect([readFileSync(config, 'utf8').replaceAll('"', ''), readFileSync(token, 'utf8'), written.length]).toEqual([
+      before.replaceAll('"', ''),
+      `${TOKEN}\n`,
+      requests,
+    ]);
+    // Another database gets its own token.
+    const { url: other, written: sent } = await acceptingInflux();
+    const moved = await init(directory, [], { answers: ['y', '', KEY, other, 'b', 'home', '', ''] });
+    expect(moved.code, moved.stderr).toBe(0);
+    expect(new Set(sent)).toEqual(new Set(['undefined']));
+    expect(readFileSync(config, 'utf8')).not.toContain('token_file');
+    expect((await init(directory, [], { answers: ['y', '', KEY, 'none', ''] })).code).toBe(0);
+    expect(readFileSync(config, 'utf8')).toMatch(/^(?!.*influx:).*url: "http.*history: "7d"/s);
+    // Without a terminal the address of the API is a flag, and one that cannot be valid is not offered.
+    const env = { TIDEMARK_API_KEY: KEY };
+    expect((await init(directory, ['--overwrite'], { env })).stderr).toContain('--api-url is required without a');
+    writeFileSync(config, 'api:\n  url: nowhere\ninflux:\n  url: http://a:secret@db:8086\n');
+    const { code, stderr } = await init(directory, [], { answers: ['y', api.url, KEY, '', '7d'] });
+    expect([code, stderr]).toEqual([0, expect.not.stringMatching(/nowhere|secret@/)]);
   });
 
   test('replaces a secret file without a question if it has the same secret', async () => {
