@@ -203,6 +203,7 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
   init: (given) => ({
     mode: 'init',
     configFile: single(given, 'config'),
+    workspace: workspace(given),
     apiUrl: single(given, 'api-url'),
     apiKeyFile: single(given, 'api-key-file'),
     influxUrl: single(given, 'influx-url'),
@@ -214,7 +215,6 @@ const READERS: { readonly [M in Readable]: (given: Given) => Command } = {
     listen: single(given, 'listen'),
     dataDir: single(given, 'data-dir'),
     overwrite: given.has('overwrite'),
-    workspace: workspace(given),
   }),
   demo: (given) => ({ mode: 'demo', apiOnly: given.has('api-only'), logLevel: logLevel(given) }),
   health: (given) => ({ mode: 'health', configFile: single(given, 'config'), json: given.has('json') }),
@@ -307,13 +307,22 @@ const INFLUX_KINDS = Object.keys({
   victoriametrics: true,
 } satisfies Record<DestinationKind, true>) as DestinationKind[];
 
+/** Refuses flags about a database without an address. On Kubernetes they can be about that of the Kustomize base. */
+function requireDatabase(given: Given): void {
+  const url = single(given, 'influx-url');
+  if (url !== null && url !== 'none') return;
+  const isOfBase = url === null && single(given, 'for') === 'kubernetes';
+  const about = isOfBase ? (['influx-kind'] as const) : INFLUX_FLAGS.filter((flag) => flag !== 'influx-url');
+  const first = about.find((flag) => given.has(flag));
+  if (first !== undefined) throw usage(`${dashed(first)} needs a database`, 'give --influx-url URL.');
+}
+
 /** The kind of database in the flags of `init`. */
 function influxKind(given: Given): InitCommand['influxKind'] {
+  requireDatabase(given);
   const text = single(given, 'influx-kind');
   if (text === null) return null;
   const kind = requireChoice('influx-kind', text, INFLUX_KINDS);
-  if ([null, 'none'].includes(single(given, 'influx-url')))
-    throw usage('--influx-kind needs a database', 'give --influx-url URL.');
   if (kind === 'victoriametrics' && given.has('influx-bucket')) {
     throw mistake('--influx-bucket cannot be used with --influx-kind victoriametrics, which has no buckets.', null);
   }

@@ -719,6 +719,10 @@ test.each([
   ],
   [['--influx-kind', 'victoriametrics'], /--influx-kind needs a database: give --influx-url URL/],
   [['--influx-url', 'none', '--influx-kind', 'influxdb'], /--influx-kind needs a database/],
+  [['--influx-url', 'none', '--influx-token-file', 'token'], /--influx-token-file needs a database/],
+  [['--influx-bucket', 'b'], /--influx-bucket needs a database: give --influx-url URL/],
+  [['--workspace', 'a', '--for', 'systemd', '--influx-org', 'o'], /--influx-org needs a database/],
+  [['--workspace', 'a', '--for', 'kubernetes', '--influx-kind', 'influxdb'], /--influx-kind needs a database/],
   [['--influx-url', 'http://x', '--influx-kind', 'auto'], /--influx-kind takes influxdb or victoriametrics/],
   [
     ['--influx-url', 'http://x', '--influx-kind', 'victoriametrics', '--influx-bucket', 'b'],
