@@ -324,9 +324,9 @@ export const SYNC_EVENTS: Rows<Exclude<AppEvent, ProgramEvent>> = {
     repeats: { ends: () => 'key', alwaysLogged: () => true },
   }),
   'initial-sync-done': info(
-    ({ devices, withGaps, points }) =>
+    ({ devices, withGaps, points, pending }) =>
       withGaps === 0
-        ? `Sync complete: all ${counted(devices, 'device')}, no gaps, ${counted(points, 'telemetry point')} in the archive`
+        ? `Sync complete: all ${counted(devices, 'device')}, no gaps, ${counted(points, 'telemetry point')} in the archive${pending === 0 ? '' : `, ${counted(pending, 'point')} to deliver`}`
         : `Initial sync complete: ${counted(devices, 'device')}, ${grouped(withGaps)} with gaps, ${counted(points, 'telemetry point')} in the archive; the status page shows the reasons`,
     {
       fields: ({ points, pending, statusPage }) => ({ points, points_to_deliver: pending, status_page: statusPage }),
