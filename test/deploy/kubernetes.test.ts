@@ -275,11 +275,11 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
   test('with the settings outside of the checkout, as docs/container.md shows, the base stays as it is', () => {
     const commands = blocksOf(page('container.md')).map((block) => block.commands.map(({ text }) => text));
     const script = commands.find(([first]) => first?.startsWith('mkdir -p fleet')) ?? [];
-    const apply = script.at(-1) ?? '';
+    const apply = commands.flat().find((command) => command === 'kubectl apply -k fleet/workspaces') ?? '';
     const place = mkdtempSync(join(tmpdir(), 'tidemark-fleet-'));
     mkdirSync(join(place, 'tidemark'));
     cpSync(join(copy, '..'), join(place, 'tidemark', 'config'), { recursive: true, verbatimSymlinks: true });
-    follow(script.slice(0, -1), place);
+    follow(script, place);
     // With the patch of the network policy.
     const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(page('container.md')) ?? [];
     appendFileSync(join(place, 'fleet', 'base', 'kustomization.yaml'), patch);

@@ -61,7 +61,9 @@ describe('the daemon as a process', () => {
     expect(fills).toMatchObject([
       {
         level: 'info',
-        msg: expect.stringMatching(/^Sync complete: all 3 devices, no gaps, [\d,]+ telemetry points in the archive(, [\d,]+ points? to deliver)?$/),
+        msg: expect.stringMatching(
+          /^Sync complete: all 3 devices, no gaps, [\d,]+ telemetry points in the archive(, [\d,]+ points? to deliver)?$/,
+        ),
         status_page: url,
       },
     ]);
