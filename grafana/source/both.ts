@@ -139,7 +139,7 @@ export function lagStat(asked: Asked & { readonly overrides: readonly Override[]
 export const TARGET: Variable = {
   type: 'custom',
   name: 'target',
-  label: 'Target of the lag, which is written every 15 min',
+  label: 'Target of the lag (written every 15 min)',
   // In milliseconds: queries take it as a date, so that whatever stands in an address becomes a number.
   query: '15 mins : 900000,30 mins : 1800000,1 hour : 3600000,3 hours : 10800000,12 hours : 43200000',
   current: { text: '15 mins', value: '900000' },

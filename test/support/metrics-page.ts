@@ -88,7 +88,8 @@ scrape_configs:
 \`\`\`
 
 **The rules in your own Prometheus.** Copy \`config/prometheus/tidemark-recording.yml\` and \`tidemark-alerts.yml\` beside its
-\`prometheus.yml\`, and merge these lines into it (each of its top-level keys may occur once, and the file of Debian's package has all of them); \`tidemark_docs\` is the address of the folder \`docs\` of this documentation, for the links in the alerts:
+\`prometheus.yml\`, and merge these lines into it. Do not append them: \`global\`, \`rule_files\` and \`alerting\` are in the file of Debian's package already and may
+occur only once, so add each line below its own. \`tidemark_docs\` is the address of the folder \`docs\` of this documentation, for the links in the alerts:
 
 \`\`\`yaml
 global:
