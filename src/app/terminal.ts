@@ -149,7 +149,8 @@ export function openTerminalOutput(options: {
 }
 
 function progressFacts(report: ProgressReport): ProgressFacts {
-  const { totals, destinations, allowance, eta, waits = null, requests_per_minute = null, backfill = null } = report;
+  const { totals, destinations, allowance, eta, waits = null, unread = null, requests_per_minute = null } = report;
+  const { backfill = null } = report;
   const sum = (pick: (destination: ProgressReport['destinations'][number]) => number): number =>
     destinations.reduce((total, destination) => total + pick(destination), 0);
   const { waiting_until: all, history_waiting_until: history = null } = allowance;
@@ -166,6 +167,7 @@ function progressFacts(report: ProgressReport): ProgressFacts {
     coveredShare: totals.covered_share,
     ...(eta === undefined ? {} : { eta: eta === null ? null : { ...eta, ms: eta.seconds * 1000 } }),
     waitsFor: waits === null ? null : plainText(waits),
+    unread,
     // Ordinary spacing of requests is not shown as waiting.
     wait: waitMs > REPORTED_FROM_MS ? { ms: waitMs, ofAll: all !== null } : null,
     backfill: backfill === null ? null : progressFacts(backfill),

@@ -158,18 +158,32 @@ export interface Unread {
   readonly polling: 'on hold' | 'off' | 'failing';
 }
 
+/** For each status of such polling: the text of a progress line, and when the gaps are read. */
+export const POLLING_TEXTS: Readonly<Record<Unread['polling'], { readonly progress: string; readonly gaps: string }>> =
+  {
+    'on hold': { progress: 'not polling: the API rejects the key', gaps: 'read once the key is accepted' },
+    off: { progress: 'not polling: the key lacks the scope', gaps: 'read once the key has the scope' },
+    failing: { progress: 'polling fails: telemetry cannot be read', gaps: 'read when polling works again' },
+  };
+
+/** Returns the status of the polling if telemetry is not read now; otherwise `null`. */
+export function unreadPolling(streams: readonly StreamStatus[], isKeyRejected: boolean): Unread['polling'] | null {
+  if (isKeyRejected) return 'on hold';
+  const state = streams.find(({ name }) => name === 'telemetry')?.state;
+  return state === 'off' || state === 'failing' ? state : null;
+}
+
 /** Returns the state of telemetry if it is not read now; otherwise `null`. */
 export function unreadNow({
   streams,
   summary_problem,
   generated_at: now,
 }: Pick<StatusReport, 'streams' | 'summary_problem' | 'generated_at'>): Unread | null {
-  const telemetry = streams.find(({ name }) => name === 'telemetry');
-  const sinceAt = telemetry?.last_read_at ?? null;
+  const polling = unreadPolling(streams, summary_problem?.code === 'key_refused');
+  if (polling === null) return null;
+  const sinceAt = streams.find(({ name }) => name === 'telemetry')?.last_read_at ?? null;
   const seconds = sinceAt === null ? null : Math.max(0, (Date.parse(now) - Date.parse(sinceAt)) / SECOND_MS);
-  if (summary_problem?.code === 'key_refused') return { sinceAt, seconds, polling: 'on hold' };
-  const state = telemetry?.state;
-  return state === 'off' || state === 'failing' ? { sinceAt, seconds, polling: state } : null;
+  return { sinceAt, seconds, polling };
 }
 
 /**
@@ -353,6 +367,8 @@ export interface ProgressReport {
   readonly requests_per_minute?: number | null;
   /** The cause for which all remaining work waits, in words, if the time left is unknown; then `eta` is `null`. */
   readonly waits?: string | null;
+  /** Why telemetry is not read now, in words; then `eta` is `null`. */
+  readonly unread?: string | null;
   /** The progress of a backfill that the daemon runs at the same time; `null`: none runs. */
   readonly backfill?: ProgressReport | null;
 }

@@ -12,7 +12,7 @@ export const PROGRAM_EVENTS: Rows<ProgramEvent> = {
   stopped: info('Tidemark stopped'),
   'status-page-failed': error(({ message }) => `Status page failed: ${message}`),
   progress: info(({ message }) => message, {
-    note: '`progress: …` or `backfill: …`, once a minute while the sync or the delivery is incomplete; delivered and waiting points are summed over the databases',
+    note: '`progress: …` or `backfill: …`, once a minute while the sync or the delivery is incomplete; while telemetry is not polled, the reason is in place of the ETA and the rate; delivered and waiting points are summed over the databases',
   }),
   'configuration-odd': warn(({ message }) => message, { note: 'the message names the key' }),
   'configuration-invalid': error(({ message }) => `The configuration is invalid: ${message}`, {

@@ -27,6 +27,8 @@ export interface ProgressFacts {
   readonly eta?: (Omit<NonNullable<ProgressReport['eta']>, 'seconds'> & { readonly ms: number }) | null;
   /** The cause for which all remaining work waits, if the duration is unknown. */
   readonly waitsFor?: string | null;
+  /** Why telemetry is not read now; `null` if it is. */
+  readonly unread?: string | null;
   /**
    * How long requests wait for quota: all requests (`ofAll`), or at least those of history and backfill; `null` while
    * they may be sent.
@@ -350,8 +352,9 @@ interface RemainingWork {
 
 /** The cause of a wait, or the expected end of the work and its rate. A rate from before the wait would mislead. */
 function remainingWork(facts: ProgressFacts, remainingMs: number | null): RemainingWork {
-  const { waitsFor = null, wait, eta, requestsPerMinute } = facts;
-  if (waitsFor !== null) return { long: [waitsFor], short: [waitsFor], more: [] };
+  const { wait, eta, requestsPerMinute } = facts;
+  const cause = facts.unread ?? facts.waitsFor ?? null;
+  if (cause !== null) return { long: [cause], short: [cause], more: [] };
   if (wait !== null) return { ...waitTexts(wait), more: [] };
   const rate = requestsPerMinute == null ? '' : rateText(requestsPerMinute);
   const [long, short] = rate === '' ? [[], []] : [[`${rate} requests a minute`], [`${rate} req/min`]];

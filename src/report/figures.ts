@@ -11,7 +11,7 @@ import { isRecord } from '../core/json.ts';
 import type { Clock } from '../core/ports.ts';
 import { type Job, type JobQueue, readProgress } from '../core/state/jobs.ts';
 import type { StateFacts, Store } from '../core/state/state.ts';
-import type { ProgressReport } from '../core/status.ts';
+import { POLLING_TEXTS, type ProgressReport, unreadPolling } from '../core/status.ts';
 import { progressEta } from '../core/text.ts';
 import { type EpochMs, SECOND_MS, timeText } from '../core/time.ts';
 import type { Deliverer } from '../delivery/deliver.ts';
@@ -29,7 +29,7 @@ interface FiguresParts {
   /** The current quota; the wait is in the server's time. */
   readonly quota: () => Figures['quota'];
   readonly planning: Pick<Planning, 'planner' | 'demand'>;
-  readonly streams: Pick<StreamReport, 'list'>;
+  readonly streams: Pick<StreamReport, 'list' | 'isKeyRejected'>;
   readonly space: Pick<SpaceWatch, 'status'>;
   readonly fleet: Pick<FleetScanner, 'latest' | 'ageMs'>;
   readonly jobs: Pick<JobQueue, 'open'>;
@@ -81,7 +81,9 @@ export function createFigures(parts: FiguresParts): FigureSource {
     const { waitingUntilMs, historyWaitsUntilMs } = parts.quota();
     // It checks every device, and no reading is missing in a daemon that is in sync.
     const isFirstRead = (seen?.polled ?? 0) === 0 && store.account() === null;
-    const eta = seen?.coveredShare === 1 ? null : parts.historyEta();
+    const polling = unreadPolling(parts.streams.list(), parts.streams.isKeyRejected());
+    const unread = polling === null ? null : POLLING_TEXTS[polling].progress;
+    const eta = seen?.coveredShare === 1 || unread !== null ? null : parts.historyEta();
     return {
       totals: {
         devices: seen?.polled ?? 0,
@@ -96,7 +98,8 @@ export function createFigures(parts: FiguresParts): FigureSource {
       allowance: { waiting_until: timeText(waitingUntilMs), history_waiting_until: timeText(historyWaitsUntilMs) },
       ...(isFirstRead ? { waits: 'reading the account' } : {}),
       eta: progressEta(eta?.seconds ?? null, eta?.assumesFullHistory === true),
-      backfill: backfillProgress(jobs.open()),
+      unread,
+      backfill: backfillProgress(jobs.open(), unread),
     };
   };
   return { measureFigures, measureProgress, noteJob: speeds.note };
@@ -181,10 +184,11 @@ export function createJobSpeeds({ monoMs }: Pick<Clock, 'monoMs'>, openIds: () =
   };
 }
 
-/** The progress of the first running backfill that reports one. */
-function backfillProgress(jobs: readonly Job[]): ProgressReport | null {
+/** The progress of the first running backfill that reports one. Its ETA does not hold while telemetry is not read. */
+function backfillProgress(jobs: readonly Job[], unread: string | null): ProgressReport | null {
   const running = jobs.filter(({ kind, state }) => kind === 'backfill' && state === 'running');
-  return running.map(({ progress }) => readProgress(progress)).find((progress) => progress !== null) ?? null;
+  const found = running.map(({ progress }) => readProgress(progress)).find((progress) => progress !== null) ?? null;
+  return found === null || unread === null ? found : { ...found, eta: null, unread };
 }
 
 function shareOf(progress: unknown): number | null {

@@ -19,7 +19,7 @@ import { ApiFault } from '../../src/core/faults.ts';
 import type { Purpose } from '../../src/core/ports.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import type { Deliverer } from '../../src/delivery/deliver.ts';
-import { API_PROBLEM } from '../../src/scheduler/api-state.ts';
+import { API_PROBLEM, noteAccepted, noteRejected } from '../../src/scheduler/api-state.ts';
 import { setRest } from '../../src/scheduler/planning.ts';
 import { device, pageCommit, type ScratchStore, scratchStore } from '../store/support.ts';
 import { syncSettings } from '../support/defaults.ts';
@@ -348,6 +348,24 @@ describe('the reports', () => {
     expect(parts.limiter.figures()).toMatchObject({ waitingFor: 'rate', minute: { limit: null } });
     expect(reports.quotaWaits()).toEqual({ waiting_until: null, history_waiting_until: null });
     expect(reports.measureProgress().waits).toBe('reading the account');
+  });
+
+  test('show in the progress why telemetry is not polled, also in that of a backfill', () => {
+    const parts = openParts();
+    hear(parts.base, NOW_MS);
+    const { jobs } = parts.opened;
+    const id = jobs.submit({ kind: 'backfill', args: {}, requestedBy: '--backfill', requestedMs: NOW_MS });
+    jobs.take(id, NOW_MS);
+    const reports = createReports(options, parts);
+    const eta = { seconds: 5, basis: '' };
+    jobs.reportProgress(id, { ...reports.measureProgress(), eta });
+    expect(reports.measureProgress()).toMatchObject({ unread: null, backfill: { eta } });
+    const { apiState } = parts.base;
+    noteRejected(apiState, new ApiFault('unauthorized', 'no', { request: 'GET /account' }), 'no', MINUTE_MS);
+    const unread = 'not polling: the API rejects the key';
+    expect(reports.measureProgress()).toMatchObject({ unread, eta: null, backfill: { unread, eta: null } });
+    noteAccepted(apiState);
+    expect(reports.measureProgress().unread).toBeNull();
   });
 
   test('are not ready before the devices were listed, and name a problem of the API', () => {

@@ -60,6 +60,14 @@ describe('the words', () => {
     );
   });
 
+  test('show why telemetry is not polled in place of an estimate', () => {
+    const unread = 'not polling: the API rejects the key';
+    const facts = { ...FACTS, unread, waitsFor: 'reading the account', eta: { ms: 41_000, basis: '' } };
+    expect(progressText({ ...facts, requestsPerMinute: 0, wait: { ms: 61_000, ofAll: true } }, 90_000)).toMatch(
+      /^43 % covered, not polling: the API rejects the key, 1,234,567 new readings, (?!.*(ETA|a minute|quota))/,
+    );
+  });
+
   test('show points only where there are any', () => {
     expect(progressText({ ...FACTS, pointsDelivered: 0 }, null)).toMatch(/1,234,567 new readings, 12\/40 devices/);
     expect(progressText({ ...FACTS, pointsDelivered: 0, pointsPending: 5 }, null)).toMatch(

@@ -10,6 +10,7 @@ import {
   type DeviceStatus,
   deviceStateText,
   type JobStatus,
+  POLLING_TEXTS,
   type StatusReport,
   type StreamStatus,
   shownState,
@@ -102,16 +103,23 @@ function freshness(report: StatusReport, { row }: Layout): string {
   return row('Lag', `${where}; ${target}${behind}`);
 }
 
-function gapLines({ gaps, devices: all, process: work, archive: { full } }: StatusReport, layout: Layout): string {
+function gapLines(report: StatusReport, layout: Layout): string {
+  const { gaps, devices: all, process: work } = report;
   if (gaps.length === 0) return layout.row('Gaps', all.length === 0 ? 'no device is known yet' : 'none');
   const shown = gaps.slice(0, REASONS_SHOWN).map(({ reason, devices, seconds }, index) => {
     const { why, remedy: toDo } = gapText(reason);
-    const reads = full === null ? 'the daemon reads them now' : 'read when polling resumes';
-    const remedy = reason === PENDING && work.running ? reads : toDo;
+    const remedy = reason === PENDING && work.running ? readingText(report) : toDo;
     const where = `${plural(devices, 'device')}, ${duration(seconds)}${devices > 1 ? ' in total' : ''}`;
     return layout.row(index === 0 ? 'Gaps' : '', `${why}: ${where}${remedy === '' ? '' : `; ${remedy}`}`);
   });
   return [...shown, ...more(gaps.length - REASONS_SHOWN, layout)].join('');
+}
+
+/** When a running daemon reads the gaps that nothing else blocks. */
+function readingText(report: StatusReport): string {
+  if (report.archive.full !== null) return 'read when polling resumes';
+  const unread = unreadNow(report);
+  return unread === null ? 'the daemon reads them now' : POLLING_TEXTS[unread.polling].gaps;
 }
 
 function more(left: number, { row }: Layout): string[] {

@@ -491,6 +491,23 @@ describe('odd cases', () => {
   });
 });
 
+test.each([
+  ['on', 'key_refused', 'read once the key is accepted'],
+  ['off', 'scope_missing', 'read once the key has the scope'],
+  ['failing', 'api_unreachable', 'read when polling works again'],
+  ['on', 'destination_blocked', 'the daemon reads them now'],
+] as const)('gaps are read now only while telemetry is: %s, %s', (state, code, when) => {
+  const report = {
+    ...REPORT,
+    streams: REPORT.streams.map((each) => (each.name === 'telemetry' ? { ...each, state } : each)),
+    summary_problem: { code, name: null },
+    gaps: [{ reason: 'pending', devices: 32, seconds: 3600, from: '2026-11-21T20:00:00Z', to: '2026-11-21T21:00:00Z' }],
+  };
+  expect(unwrapped(statusText(report))).toContain(` not read yet: 32 devices, 60 min in total; ${when} `);
+  const stopped = { ...report, process: { ...report.process, running: false } };
+  expect(unwrapped(statusText(stopped))).toContain(' in total; start the daemon or run --once ');
+});
+
 test('while telemetry is not read, the lag of an initial sync is at least the time since the last poll', () => {
   const text = statusText({
     ...REPORT,
