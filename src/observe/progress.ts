@@ -316,9 +316,11 @@ function textOf({ head, rest }: ProgressParts): string {
 
 /** Divides the progress into the parts of a line. */
 export function progressParts(facts: ProgressFacts, remainingMs: number | null): ProgressParts {
-  const { coveredShare, devicesDone, devicesTotal, pointsDelivered, pointsPending } = facts;
-  if (coveredShare === 1 && devicesDone === devicesTotal && pointsPending > 0) return deliveryParts(facts);
-  const covered = coveredShare === null ? [] : [`${percent(coveredShare, 0)} covered`];
+  const { coveredShare, devicesDone, devicesTotal, pointsDelivered, pointsPending, unread = null } = facts;
+  // Newer readings are unknown while telemetry is not read, so nothing is called complete.
+  const isHidden = coveredShare === 1 && unread !== null;
+  if (coveredShare === 1 && devicesDone === devicesTotal && pointsPending > 0 && !isHidden) return deliveryParts(facts);
+  const covered = coveredShare === null || isHidden ? [] : [`${percent(coveredShare, 0)} covered`];
   const { long, short, more } = remainingWork(facts, remainingMs);
   const head = [...covered, ...long];
   const rest = [
@@ -328,7 +330,7 @@ export function progressParts(facts: ProgressFacts, remainingMs: number | null):
     ...(pointsPending > 0
       ? [pointsDelivered > 0 ? `${grouped(pointsPending)} waiting` : `${counted(pointsPending, 'point')} waiting`]
       : []),
-    `${devicesDone}/${devicesTotal} devices complete`,
+    ...(isHidden ? [] : [`${devicesDone}/${devicesTotal} devices complete`]),
     counted(facts.requests, 'request'),
   ];
   if (head.length > 0) return { head, shortHead: [...covered, ...short], rest };

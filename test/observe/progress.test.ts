@@ -247,6 +247,20 @@ describe('the rate', () => {
     );
   });
 
+  test('makes room for why telemetry is not polled, and nothing is called complete then', () => {
+    const unread = 'not polling: the API rejects the key';
+    const synced = { coveredShare: 1, devicesDone: 40, readings: 0, pointsDelivered: 0, requests: 1, unread };
+    expect(shownIn(60, synced)).toBe('[################] not polling: the API rejects the key');
+    expect(shownIn(200, { ...synced, pointsPending: 5 })).toBe(
+      '[################] not polling: the API rejects the key, 0 new readings, 5 points waiting, 1 request',
+    );
+    expect(shownIn(60, { coveredShare: 0.2, unread })).toBe('20 % covered, not polling: the API rejects the key');
+    const backfill = { ...FACTS, coveredShare: 0.65, unread };
+    expect(shownIn(200, { ...synced, backfill })).toMatch(
+      /^\[#{10}-{6}\] backfill: 65 % covered, not polling: the API rejects the key, /,
+    );
+  });
+
   test('of a wait, its length is readable in 60 columns', () => {
     expect(shownIn(60, { wait: { ms: 3_500_000, ofAll: true } })).toBe(
       '[######----------] 43 % covered, quota used up for 59 min',
