@@ -321,10 +321,9 @@ export function progressParts(facts: ProgressFacts, remainingMs: number | null):
   const isHidden = coveredShare === 1 && unread !== null;
   if (coveredShare === 1 && devicesDone === devicesTotal && pointsPending > 0 && !isHidden) return deliveryParts(facts);
   const covered = coveredShare === null || isHidden ? [] : [`${percent(coveredShare, 0)} covered`];
-  const { long, short, more } = remainingWork(facts, remainingMs);
+  const { long, short } = remainingWork(facts, remainingMs);
   const head = [...covered, ...long];
   const rest = [
-    ...more,
     counted(facts.readings, 'new reading'),
     ...(pointsDelivered > 0 ? [`${counted(pointsDelivered, 'point')} delivered`] : []),
     ...(pointsPending > 0
@@ -345,30 +344,29 @@ function deliveryParts({ devicesTotal, readings, pointsDelivered, pointsPending 
   return { head, shortHead: head, rest: [`all ${devicesTotal} devices complete`, sums] };
 }
 
-/** The remaining work in long and in short words, and the parts that may follow. */
+/** The remaining work in long and in short words. */
 interface RemainingWork {
   readonly long: readonly string[];
   readonly short: readonly string[];
-  readonly more: readonly string[];
 }
 
 /** The cause of a wait, or the expected end of the work and its rate. A rate from before the wait would mislead. */
 function remainingWork(facts: ProgressFacts, remainingMs: number | null): RemainingWork {
   const { wait, eta, requestsPerMinute } = facts;
   const cause = facts.unread ?? facts.waitsFor ?? null;
-  if (cause !== null) return { long: [cause], short: [cause], more: [] };
-  if (wait !== null) return { ...waitTexts(wait), more: [] };
+  if (cause !== null) return { long: [cause], short: [cause] };
+  if (wait !== null) return waitTexts(wait);
   const rate = requestsPerMinute == null ? '' : rateText(requestsPerMinute);
   const [long, short] = rate === '' ? [[], []] : [[`${rate} requests a minute`], [`${rate} req/min`]];
   const leftMs = eta?.ms ?? remainingMs;
-  if (facts.coveredShare === 1 || leftMs === null) return { long, short, more: [] };
+  if (facts.coveredShare === 1 || leftMs === null) return { long, short };
   const left = `ETA ${duration(leftMs / SECOND_MS, 'up')}`;
-  const basis = eta?.basis ? [eta.basis] : [];
-  if (eta?.hasRate === true) return { long: [left, ...basis], short: [left, ...short], more: [] };
-  return { long: [left, ...long], short: [left, ...short], more: basis };
+  const basis = eta?.basis ?? '';
+  if (eta?.hasRate === true) return { long: [left, basis], short: [left, ...short] };
+  return { long: [`${left}${basis === '' ? '' : ` (${basis})`}`, ...long], short: [left, ...short] };
 }
 
-function waitTexts({ ms, ofAll }: NonNullable<ProgressFacts['wait']>): Pick<RemainingWork, 'long' | 'short'> {
+function waitTexts({ ms, ofAll }: NonNullable<ProgressFacts['wait']>): RemainingWork {
   const inTime = duration(ms / SECOND_MS, 'up');
   return ofAll
     ? { long: [`quota used up, requests resume in ${inTime}`], short: [`quota used up for ${inTime}`] }

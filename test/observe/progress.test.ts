@@ -240,11 +240,12 @@ describe('the rate', () => {
     expect(shownIn(200, basis)).toContain(`ETA 119 min, ${BASIS}, 1,234,567 new readings`);
   });
 
-  test('stands before a basis of the ETA that has no rate', () => {
+  test('follows the ETA with its basis, which a narrow terminal leaves out', () => {
     const eta = { ms: 70_000, basis: 'less if devices are younger than the range' };
     expect(shownIn(200, { eta })).toContain(
-      'ETA 70 s, 60 requests a minute, less if devices are younger than the range, ',
+      ' ETA 70 s (less if devices are younger than the range), 60 requests a minute, ',
     );
+    expect(shownIn(80, { eta })).toMatch(/^\[######-{10}\] 43 % covered, ETA 70 s, 60 req\/min, /);
   });
 
   test('makes room for why telemetry is not polled, and nothing is called complete then', () => {
