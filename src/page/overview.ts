@@ -207,7 +207,7 @@ function pendingText({ generated_at: now }: StatusOverview, destination: Destina
     return `${head}${points} of history ${wait}${head === '' ? '; new readings are delivered first' : ''}`;
   }
   const seconds = Math.max(0, (Date.parse(now) - Date.parse(oldest_live_pending_at)) / SECOND_MS);
-  const oldest = oldest_live_pending_at === oldest_pending_at ? 'the oldest for' : 'new readings for up to';
+  const oldest = oldest_live_pending_at === oldest_pending_at ? 'the oldest for' : 'the oldest new reading for';
   return `${head}${points} ${wait}, ${oldest} ${duration(seconds)}`;
 }
 

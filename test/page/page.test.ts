@@ -165,7 +165,7 @@ describe('the overview', () => {
     };
     expect(await tileOf({})).toContain('<span>12 points wait, the oldest for 14 s</span>');
     const before = { oldest_pending_at: '2026-11-21T20:00:00Z' };
-    expect(await tileOf(before)).toContain('<span>12 points wait, new readings for up to 14 s</span>');
+    expect(await tileOf(before)).toContain('<span>12 points wait, the oldest new reading for 14 s</span>');
     const history = { lag_seconds: 0, oldest_live_pending_at: null };
     const words = '<span>12 points of history wait; new readings are delivered first</span>';
     expect(await tileOf(history)).toContain(words);
