@@ -88,7 +88,9 @@ function freshness(report: StatusReport, { row }: Layout): string {
   const max = max_seconds === null ? null : duration(max_seconds);
   const isInitial = report.freshness.median_seconds === null;
   if (isInitial || median_seconds === null || p95_seconds === null) {
-    const sync = `initial sync${max === null ? '' : `; largest lag so far ${max}`}; `;
+    // Without a larger lag, it is the time since the last poll.
+    const largest = max === null || max_seconds === unreadSeconds ? '' : `; largest lag so far ${max}`;
+    const sync = `initial sync${largest}; `;
     return row('Lag', `${report.next.initial_devices === 0 ? '' : sync}${target}`);
   }
   const behind = behind_devices === 0 ? '' : `; ${plural(behind_devices, 'device')} behind`;
