@@ -103,6 +103,15 @@ export function syncStateText({
   return gaps.length === 0 ? 'up to date' : `up to date except for ${some}`;
 }
 
+/** The text for a device without a time for its next poll. */
+export function unscheduledText({
+  state,
+  polled,
+  running,
+}: Pick<DeviceStatus, 'state'> & { readonly polled: boolean; readonly running: boolean }): string {
+  return state !== 'excluded' && running && !polled ? 'no poll until the key is accepted' : 'none scheduled';
+}
+
 /** The reasons of gaps that no request can close. Such gaps are reported, but nothing waits for them. */
 export const CLOSED_BY_NONE: ReadonlySet<string> = new Set(['device_gone', 'excluded']);
 

@@ -3,7 +3,7 @@
  * script), its alerts, its coverage with the reasons of its gaps, and the last answers of the API about it.
  */
 
-import { gapText, syncStateText } from '../core/device-coverage.ts';
+import { gapText, syncStateText, unscheduledText } from '../core/device-coverage.ts';
 import { faultText } from '../core/faults.ts';
 import type { DeviceAnswer, DevicePageFacts, DeviceReport, SensorSeries } from '../core/page-facts.ts';
 import { laneText } from '../core/quota.ts';
@@ -82,10 +82,10 @@ function mainFacts(device: DeviceReport, now: string): Fact[] {
   ];
 }
 
-function nextPoll({ next_due_at, next_kind }: DeviceReport, now: string): Html | string {
-  const next = timeWithAge(next_due_at, now);
-  if (next === null) return 'none scheduled';
-  return next_kind === 'idle_poll' ? html`when the device list reports new data; at the latest ${next}` : next;
+function nextPoll(device: DeviceReport, now: string): Html | string {
+  const next = timeWithAge(device.next_due_at, now);
+  if (next === null) return unscheduledText(device);
+  return device.next_kind === 'idle_poll' ? html`when the device list reports new data; at the latest ${next}` : next;
 }
 
 /** The other facts about the device. */

@@ -62,6 +62,7 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     behindAfter,
   };
   const due = dueNext(parts, known);
+  const isOnHold = parts.isRunning() && parts.streams.isKeyRejected();
   return {
     ...known.snapshot.status,
     version: parts.version,
@@ -74,8 +75,8 @@ export function deviceReport(parts: DeviceReportParts, device: KnownDevice): Dev
     reasons: whyNotFresh(parts, known, due),
     listed: listedOf(device),
     last_polled_at: timeText(due.polledMs),
-    next_due_at: timeText(due.atMs),
-    next_kind: due.as,
+    next_due_at: isOnHold ? null : timeText(due.atMs),
+    next_kind: isOnHold ? null : due.as,
     last_answers: known.requests.last.map(({ atMs, lane, status, fault, newReadings }) => ({
       at: timeText(atMs),
       lane,

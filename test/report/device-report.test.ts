@@ -1,5 +1,6 @@
 /** When a device is due, and why it is not fresh, over a real state. */
 import { describe, expect, test } from 'vitest';
+import { unscheduledText } from '../../src/core/device-coverage.ts';
 import type { DeviceReport } from '../../src/core/page-facts.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs, SECOND_MS } from '../../src/core/time.ts';
 import { deviceReport } from '../../src/report/device-report.ts';
@@ -85,6 +86,21 @@ describe('a device', () => {
       expect.stringContaining(`it is tried again at ${at(retryAtMs)}`),
       expect.stringMatching(/^Its newest range cannot be read: /),
     ]);
+  });
+
+  test('has no next poll while the API rejects the key', () => {
+    using state = coveredUntil(LIMIT_LAG_MS);
+    const { streams: calm } = pagePartsOf(state, { nowMs: () => NOON_MS });
+    const streams = { ...calm, problem: () => 'the API rejects the key', isKeyRejected: () => true };
+    const none = { next_due_at: null, next_kind: null };
+    const report = reportOf(state, { parts: { streams } });
+    expect(report).toMatchObject({ polled: false, ...none });
+    expect(unscheduledText(report)).toBe('no poll until the key is accepted');
+    const stopped = reportOf(state, { parts: { streams, isRunning: () => false } });
+    expect(stopped.next_due_at).not.toBeNull();
+    const excluded = reportOf(state, { filter: { exclude: ['d'] }, parts: { streams } });
+    expect(excluded).toMatchObject(none);
+    expect(unscheduledText(excluded)).toBe('none scheduled');
   });
 
   test('that is excluded is not due, and has this reason alone', () => {

@@ -2,7 +2,7 @@
  * `--status --device`: the status of one device as text: first why it lags, then its coverage and its last requests.
  */
 
-import { gapText, syncStateText } from '../../core/device-coverage.ts';
+import { gapText, syncStateText, unscheduledText } from '../../core/device-coverage.ts';
 import { faultText } from '../../core/faults.ts';
 import type { DeviceAnswer, DeviceReport } from '../../core/page-facts.ts';
 import { laneText } from '../../core/quota.ts';
@@ -68,7 +68,7 @@ function pollLine(report: DeviceReport, { row }: Layout): string {
   const once = running ? '' : ', once the daemon is running';
   const due =
     next_due_at === null
-      ? 'none scheduled'
+      ? unscheduledText(report)
       : next_kind === 'idle_poll'
         ? `when the device list reports new data${once}; at the latest ${formatTime(next_due_at)} (idle poll)`
         : `${formatTime(next_due_at)}${once}`;

@@ -155,6 +155,9 @@ describe.runIf(influxdAvailable())('status', () => {
       daemon.context.store.saveFact(API_PROBLEM, JSON.stringify({ code, text: problem }));
     }
     const device = deviceOf(config, rig.clock, 'often');
+    const nextPoll = / Next poll (.*?) Responses /.exec(unwrapped(textOf(config, rig.clock, 'often')))?.[1];
+    if (code === 'key_refused') expect(nextPoll).toBe('no poll until the key is accepted');
+    else expect(nextPoll).toMatch(/ UTC/);
     expect(device).toMatchObject({ fresh: true, polled: false, reasons: [`The API cannot be read: ${problem}.`] });
     expect(unwrapped(textOf(config, rig.clock, 'often'))).toContain(
       `Not polled now. The API cannot be read: ${problem}. `,
