@@ -110,9 +110,10 @@ export async function runInitCommand(command: InitCommand, ports: ProcessPorts):
 }
 
 /** The section for the database in the file that is replaced, which stays; empty if there is none. */
-function keptSection(init: Init, file: string): string {
+function keptSection({ print, prompter: { isTerminal } }: Init, file: string): string {
   const section = sectionIn(readOrEmpty(file), 'influx');
-  if (section !== '') init.print(`The section influx of ${file} stays. To remove it, give --influx-url none.`);
+  const remedy = isTerminal ? 'To remove it, run init again and answer none.' : 'To remove it, give --influx-url none.';
+  if (section !== '') print(`The section influx of ${file} stays. ${remedy}`);
   return section;
 }
 
@@ -345,9 +346,8 @@ async function requireNew({ command, prompter }: Init, paths: readonly string[])
   const existing = paths.filter((path) => existsSync(path) && !isUnfilled(path));
   if (existing.length === 0 || command.overwrite) return;
   const found = `Already there: ${existing.map((path) => plainText(path, 200)).join(', ')}`;
-  if (!prompter.isTerminal) {
+  if (!prompter.isTerminal)
     throw new UserError(`${found}. Nothing was written`, '--overwrite replaces existing files.', 1, { joint: ';' });
-  }
   const answer = await prompter.prompt(`${found}. Replace? [y/N] `);
   if (!/^y(?:es)?$/i.test(answer))
     throw new UserError(

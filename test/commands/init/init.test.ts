@@ -830,7 +830,7 @@ describe('on a terminal', () => {
       `Address of the API, ending in /external/v1 [${api.url}]: `,
       `Address of InfluxDB or VictoriaMetrics (none: no database, only the archive) [${database}]: `,
       'The key is valid',
-      `The section influx of ${config} stays. To remove it, give --influx-url none.`,
+      `The section influx of ${config} stays. To remove it, run init again and answer none.`,
     ])
       expect(again.stderr).toContain(question);
     expect(again.stderr).not.toMatch(/Bucket|Token/);
