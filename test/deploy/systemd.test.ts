@@ -681,7 +681,8 @@ describe.runIf(available())('the installation for systemd', () => {
         );
         writeFileSync(settings('home', 'tidemark_api_key'), 'a-key');
         const prefix = [...network.prefix, 'chroot', root];
-        const { code, stdout, stderr } = await shell(withoutSudo(command), { cwd: '/', env: own, prefix });
+        const typed = withoutSudo(command).replace(/\bNAME\b/, 'home');
+        const { code, stdout, stderr } = await shell(typed, { cwd: '/', env: own, prefix });
         writeFileSync(file, before);
         expect(code, stdout + stderr).toBe(0);
         const [, written] = / (\/var\S+)$/.exec(command) ?? [];
