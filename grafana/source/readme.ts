@@ -62,7 +62,7 @@ const PROMQL_SECTION = `## For VictoriaMetrics
 
 Two dashboards in PromQL, for the numeric fields that Tidemark writes to VictoriaMetrics
 ([which fields](../docs/schema.md#victoriametrics)). \`compose.yaml\` does not load them, because its database is InfluxDB. To
-provision them in your Grafana, see [docs/databases.md](../docs/databases.md#victoriametrics). To import them by hand, import both
+provision them in your Grafana, see [docs/databases.md](../docs/databases.md#grafana-with-victoriametrics). To import them by hand, import both
 files of \`dashboards-victoriametrics/\` and choose the data source at the top of each dashboard. If a Prometheus scrapes Tidemark's
 metrics, import \`dashboards/tidemark-sync.json\` too.
 

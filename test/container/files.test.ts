@@ -80,7 +80,7 @@ describe('every variable that is named is one of the configuration', () => {
     'Dockerfile',
     join('config', 'tidemark.env.example'),
     join('config', 'systemd', 'tidemark@.service'),
-    join('docs', 'container.md'),
+    ...['docker.md', 'kubernetes.md', 'systemd.md'].map((name) => join('docs', name)),
     join('config', 'helm', 'tidemark', 'values.yaml'),
     ...readdirSync(KUBERNETES, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.yaml'))

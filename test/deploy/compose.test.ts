@@ -124,7 +124,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
     expect(names).toEqual(['tidemark-demo', 'tidemark']);
   });
 
-  test('Tidemark has the settings of docs/container.md, in both', () => {
+  test('Tidemark has the settings of docs/docker.md, in both', () => {
     const programs = [
       service(services(['compose.yaml']), 'tidemark'),
       service(services(['compose.yaml']), 'check'),
@@ -159,7 +159,7 @@ describe.runIf(AVAILABLE)('the compose files', () => {
         expect(Number(each['mem_limit']), name).toBeGreaterThan(0);
         expect(each['logging'].options, name).toEqual({ 'max-size': '10m', 'max-file': '3' });
         for (const { host_ip: address } of each.ports ?? []) expect(address, name).toBe('127.0.0.1');
-        // It drops the rights of root at its start, which needs some of them; docs/databases.md names it.
+        // It drops the rights of root at its start, which needs some of them; docs/compose.md names it.
         if (name === 'influxdb') continue;
         expect(each['cap_drop'], name).toEqual(['ALL']);
         expect(each['read_only'], name).toBe(true);

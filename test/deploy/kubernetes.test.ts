@@ -1,6 +1,6 @@
 /**
  * The manifests and the chart, rendered by the real kustomize and helm with the arguments of the commands in
- * docs/container.md, and validated against the schemas of the oldest and the newest supported Kubernetes.
+ * docs/kubernetes.md, and validated against the schemas of the oldest and the newest supported Kubernetes.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -50,9 +50,9 @@ const DASHBOARDS = ['dashboards', 'dashboards-victoriametrics'] as const;
 
 const page = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
 
-/** Commands of docs/container.md, a list a block: all but those that begin outside of the checkout. */
+/** Commands of docs/kubernetes.md, a list a block: all but those that begin outside of the checkout. */
 function recipes(): { readonly blocks: readonly (readonly string[])[]; readonly values: string } {
-  const section = (page('container.md').split('## Kubernetes')[1] ?? '').split('\n## ')[0] ?? '';
+  const section = page('kubernetes.md').split('\n## Removing')[0] ?? '';
   const [, values = ''] = /```yaml\n([\s\S]*?)```/.exec(section) ?? [];
   const blocks = blocksOf(section).map(({ commands }) => commands.map(({ text }) => text));
   const isInside = (commands: readonly string[]): boolean =>
@@ -205,7 +205,7 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
   });
 
   test('the commands that remove a workspace name all that belongs to it', () => {
-    const text = page('container.md');
+    const text = page('kubernetes.md');
     const [, kinds = '', label] = /delete (statefulset\S*) -l tidemark\/workspace=(\w+)$/m.exec(text) ?? [];
     expect([label, text]).toEqual(['office', expect.stringContaining('delete pvc -l tidemark/workspace=office')]);
     const all = parsed(rendered[1] ?? '').filter(({ metadata }) => metadata.name.startsWith('office-tidemark'));
@@ -272,8 +272,8 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     expect(Object.fromEntries(relabeled)).toEqual({ workspace: 'office', instance: 'n/office' });
   });
 
-  test('with the settings outside of the checkout, as docs/container.md shows, the base stays as it is', () => {
-    const commands = blocksOf(page('container.md')).map((block) => block.commands.map(({ text }) => text));
+  test('with the settings outside of the checkout, as docs/kubernetes.md shows, the base stays as it is', () => {
+    const commands = blocksOf(page('kubernetes.md')).map((block) => block.commands.map(({ text }) => text));
     const script = commands.find(([first]) => first?.startsWith('mkdir -p fleet')) ?? [];
     const apply = commands.flat().find((command) => command === 'kubectl apply -k fleet/workspaces') ?? '';
     const place = mkdtempSync(join(tmpdir(), 'tidemark-fleet-'));
@@ -281,7 +281,7 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     cpSync(join(copy, '..'), join(place, 'tidemark', 'config'), { recursive: true, verbatimSymlinks: true });
     follow(script, place);
     // With the patch of the network policy.
-    const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(page('container.md')) ?? [];
+    const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(page('kubernetes.md')) ?? [];
     appendFileSync(join(place, 'fleet', 'base', 'kustomization.yaml'), patch);
     const stdout = follow([apply], place);
     const values = parsed(stdout).find(({ kind, metadata }) => kind === 'ConfigMap' && /^home-/.test(metadata.name));
@@ -294,7 +294,7 @@ describe.runIf(AVAILABLE)('the manifests of Kubernetes, rendered', () => {
     expect(left).toEqual([]);
     // With VictoriaMetrics, nothing of the other database is left.
     const base = join(place, 'fleet', 'base', 'kustomization.yaml');
-    const [, victoria = ''] = /`(literals: \[.*victoriametrics"\])`/.exec(page('container.md')) ?? [];
+    const [, victoria = ''] = /`(literals: \[.*victoriametrics"\])`/.exec(page('kubernetes.md')) ?? [];
     const text = readFileSync(base, 'utf8').replace('behavior: merge', 'behavior: replace');
     writeFileSync(base, text.replace(/literals: .*/, victoria));
     const workspace = join(place, 'fleet', 'workspaces', 'office');

@@ -391,7 +391,7 @@ describe('for Kubernetes', () => {
     ]);
   });
 
-  test('with a base outside of the checkout, a blocked port is for a patch there, as docs/container.md shows', async () => {
+  test('with a base outside of the checkout, a blocked port is for a patch there, as docs/kubernetes.md shows', async () => {
     const fleet = join(checkout(), 'fleet');
     cpSync(join(ROOT, 'config', 'kubernetes', 'workspaces'), join(fleet, 'workspaces'), { recursive: true });
     mkdirSync(join(fleet, 'base'));
@@ -406,10 +406,10 @@ describe('for Kubernetes', () => {
     const { port } = new URL(api.url);
     expect(await blocked()).toEqual([
       expect.stringContaining(
-        `the network policy blocks port ${port} (TIDEMARK_API_URL). Add the port by a patch of the policy in ${base}, as docs/container.md (Network) shows.`,
+        `the network policy blocks port ${port} (TIDEMARK_API_URL). Add the port by a patch of the policy in ${base}, as docs/kubernetes.md (Network) shows.`,
       ),
     ]);
-    const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(read(ROOT, 'docs', 'container.md')) ?? [];
+    const [, patch = ''] = /```yaml\n(patches:\n[\s\S]*?)```/.exec(read(ROOT, 'docs', 'kubernetes.md')) ?? [];
     writeFileSync(base, `${read(base)}${patch.replace('9999', port)}`);
     expect(await blocked()).toEqual([]);
   });
@@ -514,7 +514,7 @@ describe('for Kubernetes', () => {
     expect(existsSync(join(folder, 'office'))).toBe(false);
   });
 
-  test('differs from a copy of home, as in docs/container.md, only in its values', async () => {
+  test('differs from a copy of home, as in docs/kubernetes.md, only in its values', async () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     expect((await init(folder, '--workspace', 'office', '--for', 'kubernetes')).code).toBe(0);
     const copied = read(folder, 'home', 'kustomization.yaml').replaceAll('home', 'office');

@@ -2,7 +2,7 @@
  * `npm run test:roots`: two machines from nothing, by the commands of the documentation. The first has a container
  * engine (podman, used by Docker Compose through podman's Docker API) and runs `compose.demo-victoriametrics.yaml` as
  * docs/databases.md says, and after that the services `check` and `tidemark` of `compose.yaml`; the second is a bare
- * Debian, made by debootstrap, in which docs/container.md ("Without a container") is followed. On both the simulated
+ * Debian, made by debootstrap, in which docs/systemd.md is followed. On both the simulated
  * workspace has to be in sync, a query of VictoriaMetrics has to return its data, and `--verify` has to find the same
  * there as in the archive.
  *
@@ -88,8 +88,9 @@ function say(line: string): void {
 /** The lines of the code block of a page that contains a text. */
 function commands(page: string, containing: string): readonly string[] {
   const text = readFileSync(join(ROOT, 'docs', page), 'utf8');
-  const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].flatMap(([, kind, block = '']) =>
-    kind === '' ? [block] : [],
+  // A block within a list is indented.
+  const blocks = [...text.matchAll(/^( *)```(\w*)\n([\s\S]*?)^\1```$/gm)].flatMap(
+    ([, indent = '', kind, block = '']) => (kind === '' ? [block.replaceAll(`\n${indent}`, '\n')] : []),
   );
   const found = blocks.filter((block) => block.includes(containing));
   assert.equal(found.length, 1, `${page}: ${found.length} blocks with "${containing}"`);
@@ -252,7 +253,7 @@ async function workspace(
   const inspect = (name: string, format: string): string =>
     execFileSync('podman', ['inspect', '--format', format, `tidemark-${name}-1`], { env, encoding: 'utf8' }).trim();
   try {
-    follow(commands('databases.md', 'mkdir -p -m 0700 secrets\n'), shell, env, checkout);
+    follow(commands('compose.md', 'mkdir -p -m 0700 secrets\n'), shell, env, checkout);
     assert.equal(inspect('check', '{{.State.ExitCode}}'), '0');
     for (const name of ['check', 'tidemark']) {
       const limits = inspect(name, '{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.Memory}} {{.Config.User}}');
@@ -331,10 +332,13 @@ async function bareDebian(): Promise<void> {
   const script = (lines: readonly string[]): string => ['cd ~/tidemark', ...lines.map(answered)].join('\n');
   const inside = (line: string) => ['chroot', [root, '/bin/sh', '-ec', script([line])]] as const;
   const isolated = ['--mount', '--pid', '--fork', '--kill-child', '--mount-proc', `--root=${root}`];
-  const install = commands('container.md', '--no-install-recommends git npm');
+  const install = [
+    ...commands('systemd.md', '--no-install-recommends git npm'),
+    ...commands('systemd.md', 'sudo config/systemd/install.sh home\n'),
+  ];
   // The steps of the package's unit, where no systemd runs.
   const server = "sh -c '. /etc/default/victoria-metrics; exec victoria-metrics $ARGS' &";
-  const demo = commands('container.md', 'sudo apt-get install victoria-metrics').map((line) =>
+  const demo = commands('systemd.md', 'sudo apt-get install victoria-metrics').map((line) =>
     line === 'sudo systemctl restart victoria-metrics' ? server : line,
   );
   const background = demo.filter((line) => line.endsWith('&'));

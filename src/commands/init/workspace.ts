@@ -323,7 +323,7 @@ function policyOf(folder: string): { readonly lets: (port: number) => boolean; r
     patches.some((each) => new RegExp(`\\bport["']?: *${port}\\b`).test(each));
   return {
     lets: (port) => isLetOut(text, port) || isPatched(port),
-    remedy: `Add the port by a patch of the policy in ${join(base, 'kustomization.yaml')}, as docs/container.md (Network) shows.`,
+    remedy: `Add the port by a patch of the policy in ${join(base, 'kustomization.yaml')}, as docs/kubernetes.md (Network) shows.`,
   };
 }
 
