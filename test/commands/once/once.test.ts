@@ -93,7 +93,7 @@ describe.runIf(influxdAvailable())('--once ends with exactly the seed', () => {
         const at = (index + row) % WINDOWS.length;
         const window = WINDOWS[at] ?? 'fixed';
         const headers = HEADERS[(index + at) % HEADERS.length] ?? 'minute';
-        const settings = { bounds, allowance: { window, headers } };
+        const settings: SettingsOverrides = { bounds, quota: { window, headers } };
         await runExactly({ world: hardWorld(precision), settings, historyMs: 3 * HOUR_MS }, 4000);
       }
     },
