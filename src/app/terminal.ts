@@ -149,11 +149,11 @@ export function openTerminalOutput(options: {
 }
 
 function progressFacts(report: ProgressReport): ProgressFacts {
-  const { totals, destinations, allowance, eta, waits = null, unread = null, requests_per_minute = null } = report;
-  const { backfill = null } = report;
+  const { totals, destinations, allowance: quota, eta, waits = null, unread = null } = report;
+  const { requests_per_minute = null, backfill = null } = report;
   const sum = (pick: (destination: ProgressReport['destinations'][number]) => number): number =>
     destinations.reduce((total, destination) => total + pick(destination), 0);
-  const { waiting_until: all, history_waiting_until: history = null } = allowance;
+  const { waiting_until: all, history_waiting_until: history = null } = quota;
   const until = all ?? history;
   const waitMs = until === null ? 0 : Math.max(0, Date.parse(until) - realClock.nowMs());
   return {

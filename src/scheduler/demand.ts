@@ -92,7 +92,7 @@ export function computeDemand(input: DemandInput): Demand {
   const readingsMade = readingsADay(input);
   const needed = demandAt(input, 0, budget);
   const fits = totalRequests(needed) <= budget;
-  const floors = historyFloors(USUAL_RESERVES);
+  const reserve = historyReserve(USUAL_RESERVES);
   const common = { needed, budget, boundBy, fits, readingsMade };
   if (pagesMade(input) > budget) return { ...common, ...inTurn(input, budget, readingsMade) };
   const lagMs = fits ? 0 : leastLagMs(input, budget);
@@ -104,7 +104,7 @@ export function computeDemand(input: DemandInput): Demand {
     readingsFit: true,
     readingsCovered: readingsMade,
     lag: lagQuantilesAt(input, lagMs),
-    leftForHistory: Math.max(budget - totalRequests(planned), budget * floors),
+    leftForHistory: Math.max(budget - totalRequests(planned), budget * reserve),
   };
 }
 
@@ -156,8 +156,8 @@ function demandAt(input: DemandInput, lagMs: number, budget: number): DemandByLa
   const bestMs = listEveryMs({ devices, pageSize, lagMs, changesPerMs, leastMs: input.devicesMs });
   const listings = (everyMs: number): number => (DAY_MS / everyMs) * listPages(devices, pageSize);
   /** The slower rate, but at least the reserve of the lane. */
-  const least = (needed: number, slowed: number, floor: number): number =>
-    Math.max(slowed, Math.min(needed, floor * budget));
+  const least = (needed: number, slowed: number, reserve: number): number =>
+    Math.max(slowed, Math.min(needed, reserve * budget));
   const { alertsMs, alertRequests, accountMs, polls, devicesMs } = input;
   const alerts = (alertRequests * DAY_MS) / alertsMs;
   const idlePolls = (quietDevices * DAY_MS) / polls.idlePollMs;
@@ -209,12 +209,12 @@ function inTurn(
     readingsFit: false,
     readingsCovered: Math.min(made, planned.live * pageSize * (1 - UNFULL_PART)),
     lag,
-    leftForHistory: budget * historyFloors(NARROW_RESERVES),
+    leftForHistory: budget * historyReserve(NARROW_RESERVES),
   };
 }
 
-function historyFloors(floors: Reserves): number {
-  return floors['first-history'] + floors.backfill;
+function historyReserve(reserves: Reserves): number {
+  return reserves['first-history'] + reserves.backfill;
 }
 
 function quantilesOf(values: readonly number[]): LagQuantiles {

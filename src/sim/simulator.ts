@@ -187,7 +187,7 @@ function decide(simulator: Simulator, { method, path, query, authorization }: Pa
   }
   if (!plan.apiAccess) throw new Rejection(403, codes.noApiAccess, 'The plan grants no external API access.');
   const { minute, day } = simulator.quota();
-  if (minute.left < 1 || day.left < 1) throw new Rejection(429, codes.quotaSpent, 'The allowance is spent.');
+  if (minute.left < 1 || day.left < 1) throw new Rejection(429, codes.quotaSpent, 'The quota is used up.');
   const endpoint = path === null ? null : matchEndpoint(path);
   if (endpoint === null) throw new Rejection(404, codes.notFound, 'No such endpoint.');
   if (method !== 'GET')

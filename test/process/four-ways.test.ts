@@ -105,7 +105,7 @@ const PROBLEMS: readonly Problem[] = [
     withinMs: [MINUTE_MS, MINUTE_MS],
   },
   {
-    name: 'an allowance that others have spent',
+    name: 'a quota that others have spent',
     on: ({ stage }) => {
       stage.simulator.settings.quota.foreign = { perMinute: 1_000_000_000, everyMs: 1000 };
     },

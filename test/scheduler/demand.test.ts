@@ -97,7 +97,7 @@ describe('where the demand of the schedules exceeds the budget', () => {
     );
   });
 
-  test('history has its floor', () => {
+  test('history has its reserve', () => {
     const tight = computeDemand({ ...USUAL, perDay: 5000 });
     expect(tight.fits).toBe(false);
     expect(tight.leftForHistory).toBeCloseTo(0.15 * 4000);

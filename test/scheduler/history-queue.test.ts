@@ -62,7 +62,7 @@ describe('history', () => {
     world.open('first-history', 'a', { day: 0, week: 0, rest: 20 * DAY_MS });
     const lanes = world.run({ fromMs: 0, untilMs: 100 * SECOND_MS }).map(({ decision }) => decision.lane);
     const first = lanes.slice(0, lanes.lastIndexOf('first-history') + 1);
-    expect(first.filter((lane) => lane === 'backfill').length, 'but for its floor').toBeLessThanOrEqual(2);
+    expect(first.filter((lane) => lane === 'backfill').length, 'but for its reserve').toBeLessThanOrEqual(2);
     expect(lanes.filter((lane) => lane === 'backfill')).toHaveLength(50);
   });
 

@@ -60,7 +60,7 @@ describe('reserves', () => {
 
   test('the reserves leave live work the most', () => {
     for (const reserves of [USUAL_RESERVES, NARROW_RESERVES]) {
-      expect(Object.values(reserves).reduce((sum, floor) => sum + floor, 0)).toBeLessThan(0.2);
+      expect(Object.values(reserves).reduce((sum, reserve) => sum + reserve, 0)).toBeLessThan(0.2);
     }
   });
 });

@@ -241,12 +241,12 @@ function destination(
   ].join('');
 }
 
-function quotaLines({ allowance }: StatusReport, { row }: Layout): string {
-  const { minute: ofMinute, day, lanes } = allowance;
+function quotaLines({ allowance: quota }: StatusReport, { row }: Layout): string {
+  const { minute: ofMinute, day, lanes } = quota;
   const byLane = lanes
     .filter((lane) => lane.day > 0)
     .map((lane) => `${laneText(lane.lane)} ${count(lane.minute)}/${count(lane.day)}`);
-  const wait = quotaWaitText(allowance);
+  const wait = quotaWaitText(quota);
   return [
     row('Quota', `last minute ${windowText(ofMinute)}; last 24 hours ${windowText(day)}`),
     ...(byLane.length === 0 ? [] : [row('', `by purpose, in the last minute/24 hours: ${byLane.join(', ')}`)]),

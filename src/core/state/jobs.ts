@@ -209,10 +209,10 @@ const TOTAL_COUNTS = ['devices', 'devices_complete', 'archived_readings', 'reque
  */
 export function readProgress(value: unknown): ProgressReport | null {
   if (!isRecord(value)) return null;
-  const { totals, destinations, allowance } = value;
-  if (!isRecord(totals) || !isRecord(allowance) || !Array.isArray(destinations)) return null;
+  const { totals, destinations, allowance: quota } = value;
+  if (!isRecord(totals) || !isRecord(quota) || !Array.isArray(destinations)) return null;
   const share = totals['covered_share'];
-  const until = allowance['waiting_until'];
+  const until = quota['waiting_until'];
   const { eta = null, waits = null, requests_per_minute = null } = value;
   const fits =
     areCounts(totals, TOTAL_COUNTS) &&
