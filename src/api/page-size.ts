@@ -4,7 +4,7 @@
  */
 import { ApiFault } from '../core/faults.ts';
 import { type Cursor, pageSizeOf } from '../core/records.ts';
-import { isSendable } from './urls.ts';
+import { isSendableCursor } from './urls.ts';
 
 /** The default page size of the API (its document, "Pagination"). */
 const DEFAULT_SIZE = 50;
@@ -103,7 +103,7 @@ export function createPageSize(planned: () => number | null): PageSize {
   return {
     limitFor: (cursor) => (cursor === null ? first() : (chains.get(cursor) ?? first())),
     noteCursor: (cursor, limit) => {
-      if (cursor === null || !isSendable(cursor)) return;
+      if (cursor === null || !isSendableCursor(cursor)) return;
       chains.delete(cursor);
       chains.set(cursor, limit);
       for (const oldest of chains.keys()) if (chains.size > CHAINS_AT_MOST) chains.delete(oldest);

@@ -77,7 +77,7 @@ export function telemetryTarget(limit: number, { deviceId, after, before, cursor
 const MAX_CURSOR_LENGTH = 65_536;
 
 /** Whether a cursor is short enough to be sent back. */
-export function isSendable(cursor: Cursor): boolean {
+export function isSendableCursor(cursor: Cursor): boolean {
   return cursor.length <= MAX_CURSOR_LENGTH;
 }
 
@@ -88,7 +88,7 @@ export function isSendable(cursor: Cursor): boolean {
  */
 function cursorPart(cursor: Cursor | null, request: string): (readonly [string, string])[] {
   if (cursor === null) return [];
-  if (isSendable(cursor)) return [['cursor', cursor]];
+  if (isSendableCursor(cursor)) return [['cursor', cursor]];
   throw new ApiFault('bad-cursor', `${request}: not sent, because the cursor has ${cursor.length} characters`, {
     request,
   });

@@ -156,14 +156,14 @@ export function openSync(given: SyncOptions): Sync {
   const opened = openStore(options.dataDir, { maxBytes: archive?.maxBytes ?? null, nowMs: clock.nowMs });
   try {
     if (opened.upgrade !== null) options.observe({ type: 'state-upgraded', ...opened.upgrade });
-    return assemble(options, opened);
+    return assembleSync(options, opened);
   } catch (error) {
     opened.close();
     throw error;
   }
 }
 
-function assemble(options: SyncOptions, opened: OpenStore): Sync {
+function assembleSync(options: SyncOptions, opened: OpenStore): Sync {
   const { store, ledger, jobs } = opened;
   const base = createBase(options, store);
   const { serverClock, heartbeats, outage } = base;

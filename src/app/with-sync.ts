@@ -41,7 +41,7 @@ export async function withSync<T>(
 }
 
 /** The same for work that only sends requests to the API: no point is delivered, and no secret is read again. */
-export async function withQuestions<T>(
+export async function withRequestsOnly<T>(
   needs: Pick<SyncNeeds, 'config' | 'terminal'>,
   work: (sync: Sync) => Promise<T>,
 ): Promise<T> {

@@ -69,14 +69,14 @@ function anyOf(words: readonly string[]): string {
 /** The longest time that a request may take. */
 export const LONGEST_TIMEOUT_MS = 10 * MINUTE_MS;
 
-const timeout = values.duration({ minMs: SECOND_MS, maxMs: LONGEST_TIMEOUT_MS });
-const gracePeriod = values.duration({ minMs: 0, maxMs: HOUR_MS });
+const timeout = values.durationWithin({ minMs: SECOND_MS, maxMs: LONGEST_TIMEOUT_MS });
+const gracePeriod = values.durationWithin({ minMs: 0, maxMs: HOUR_MS });
 
-const idlePoll = values.duration({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS });
-const gonePoll = values.duration({ minMs: HOUR_MS, maxMs: 30 * DAY_MS });
-const fullPoll = values.duration({ minMs: MINUTE_MS, maxMs: DAY_MS });
-const retention = values.duration({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS });
-const archiveSize = values.size({ minBytes: 64 * 1024 ** 2, maxBytes: 4096 * 1024 ** 3 });
+const idlePoll = values.durationWithin({ minMs: 10 * MINUTE_MS, maxMs: 30 * DAY_MS });
+const gonePoll = values.durationWithin({ minMs: HOUR_MS, maxMs: 30 * DAY_MS });
+const fullPoll = values.durationWithin({ minMs: MINUTE_MS, maxMs: DAY_MS });
+const retention = values.durationWithin({ minMs: HOUR_MS, maxMs: 36_500 * DAY_MS });
+const archiveSize = values.sizeWithin({ minBytes: 64 * 1024 ** 2, maxBytes: 4096 * 1024 ** 3 });
 
 /** All keys by path, in the order of the example file. */
 export const CONFIG_KEYS = {
@@ -95,7 +95,7 @@ export const CONFIG_KEYS = {
     '0.8',
     "Fraction of the workspace's quota that Tidemark may use: above 0, up to 1.",
   ),
-  'api.concurrency': defaulted(values.count(1, 64), '4', 'Maximum number of concurrent requests.'),
+  'api.concurrency': defaulted(values.wholeNumber(1, 64), '4', 'Maximum number of concurrent requests.'),
   'api.timeout': defaulted(timeout, '30s', 'Timeout of one request.'),
   'api.ca_file': optional(values.line, {
     description: 'File of certificates (PEM) to trust for the API.',
@@ -131,7 +131,7 @@ export const CONFIG_KEYS = {
     example: '/etc/ssl/own-ca.pem',
   }),
   'influx.timeout': defaulted(timeout, '30s', 'Timeout of one write.'),
-  'influx.batch_lines': defaulted(values.count(1, 50_000), '5000', 'Maximum number of lines in one write.'),
+  'influx.batch_lines': defaulted(values.wholeNumber(1, 50_000), '5000', 'Maximum number of lines in one write.'),
   destinations: {
     kind: 'sections',
     default: null,

@@ -66,7 +66,7 @@ export function parseInstant(text: string): EpochNs | null {
 }
 
 /** A duration within bounds, in milliseconds. */
-export function duration({ minMs, maxMs }: { minMs: number; maxMs: number }): Parse<number> {
+export function durationWithin({ minMs, maxMs }: { minMs: number; maxMs: number }): Parse<number> {
   return (text) => {
     const ms = parseDurationMs(text);
     if (ms !== null && ms >= minMs && ms <= maxMs) return ms;
@@ -91,7 +91,7 @@ const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** A size within bounds, in bytes. */
-export function size({ minBytes, maxBytes }: { minBytes: number; maxBytes: number }): Parse<number> {
+export function sizeWithin({ minBytes, maxBytes }: { minBytes: number; maxBytes: number }): Parse<number> {
   return (text) => {
     const match = /^(\d{1,9})([KMG]iB)$/.exec(text);
     const bytes = Number(match?.[1]) * (SIZE_UNITS.get(match?.[2] ?? '') ?? Number.NaN);
@@ -101,7 +101,7 @@ export function size({ minBytes, maxBytes }: { minBytes: number; maxBytes: numbe
 }
 
 /** A whole number from `min` to `max`. */
-export function count(min: number, max: number): Parse<number> {
+export function wholeNumber(min: number, max: number): Parse<number> {
   return (text) => {
     const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
     return value >= min && value <= max ? value : expected(`a whole number from ${min} to ${max}`);

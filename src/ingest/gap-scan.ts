@@ -64,7 +64,7 @@ export interface ScanTask {
   /** The end of the scan: the first page that covers a range, or when its gaps are closed or named. */
   readonly until: 'first coverage' | 'closed';
   /** Whether a page with free space also gets the stored readings below the range, so that they show a rate. */
-  readonly isToLearn?: boolean;
+  readonly needsRate?: boolean;
   /** Whether to stop now, so that more urgent work gets its turn. Stopping anywhere loses nothing. */
   readonly isPaused?: () => boolean;
   /** Resolves when a request could be sent at once and nothing else waits to send one. */

@@ -145,7 +145,7 @@ export function withTurns(scanner: PageScanner): PageScanner {
           continue;
         }
         if (task.isPaused?.() === true) return result;
-        const { part, isInTheWay } = await takeTurn(turns, scanner, task, signal);
+        const { part, isInTheWay } = await scanInTurn(turns, scanner, task, signal);
         result = addScans(result, part);
         if (!isInTheWay || (task.until === 'first coverage' && result.extendsCoverage)) return result;
       }
@@ -158,7 +158,7 @@ function otherTurns(turns: ScanTurns, task: ScanTask): ScanTurn[] {
 }
 
 /** Scans until the task is done or a more urgent scan is waiting. The turn has begun when this returns its promise. */
-async function takeTurn(
+async function scanInTurn(
   turns: ScanTurns,
   scanner: PageScanner,
   task: ScanTask,

@@ -98,13 +98,13 @@ export function lateReadingsFrom(
     deviceId,
     gap,
     below,
-    isToLearn = false,
+    needsRate = false,
   }: {
     readonly deviceId: string;
     readonly gap: Interval;
     readonly below: CoveredRange;
     /** Whether the page should show a rate. Then it includes the full covered part, as far as it fits. */
-    readonly isToLearn?: boolean;
+    readonly needsRate?: boolean;
   },
 ): EpochNs {
   const { store, settings } = context;
@@ -114,7 +114,7 @@ export function lateReadingsFrom(
   // The end of the covered range is the time of the last page. Each device has its own times for a full poll.
   const everyNs = msToNs(settings.polls.fullPollMs);
   const turnOf = (at: EpochNs): bigint => (at + msToNs(hash64(deviceId).hi)) / everyNs;
-  if (isToLearn || late.readings > 0 || below.last === null || turnOf(gap.from) < turnOf(gap.to)) return oldest;
+  if (needsRate || late.readings > 0 || below.last === null || turnOf(gap.from) < turnOf(gap.to)) return oldest;
   const lookbackMs = Math.max(LOOKBACK_MS, gracePeriodOf(settings.gracePeriodMs, late));
   return maxNs(oldest, below.last.at - msToNs(lookbackMs));
 }

@@ -12,8 +12,8 @@ import {
   advance,
   createDeviceQueue,
   type DeviceQueue,
-  isToLearn,
   type LivePick,
+  needsDeviceRate,
   nextIdleMs,
   nextReadyMs,
   pickIdle,
@@ -266,7 +266,7 @@ function pollDecision(
   { deviceId, untilMs }: Omit<LivePick, 'lagMs'>,
 ): PollDecision {
   const poll = { kind: 'poll', lane, deviceId, newestOnly: commitment.isOver, untilMs } as const;
-  return isToLearn(devices, deviceId) ? { ...poll, isToLearn: true } : poll;
+  return needsDeviceRate(devices, deviceId) ? { ...poll, needsRate: true } : poll;
 }
 
 function streamDecision(kind: WholeStream): StreamDecision {

@@ -236,7 +236,7 @@ function certainFromMs(facts: OutlookFacts, rules: OutlookRules): number {
   if (hasHint(facts)) return NEVER_MS;
   if (!facts.isActive) return Number.POSITIVE_INFINITY;
   if (facts.newestMs === NEVER_MS) return isUnseen(facts) ? NEVER_MS : Number.POSITIVE_INFINITY;
-  if (isToLearn(facts, rules)) return facts.polledMs;
+  if (isPolledForRate(facts, rules)) return facts.polledMs;
   if (facts.isQuiet && (isFollowed(facts, rules) || (isHinted(facts) && wasSilent(facts, polls))))
     return Number.POSITIVE_INFINITY;
   const byRateMs = byRateFromMs(facts);
@@ -273,7 +273,7 @@ function wasSilent({ polledMs, newestMs }: OutlookFacts, { idlePollMs }: PollSet
  * Whether a device has to be polled to learn its rate: after a start, nothing else shows when the next reading of a
  * device is due that the listing does not follow.
  */
-function isToLearn(facts: OutlookFacts, rules: OutlookRules): boolean {
+function isPolledForRate(facts: OutlookFacts, rules: OutlookRules): boolean {
   return needsRate(facts, rules) && !facts.isQuiet && !wasSilent(facts, rules.polls);
 }
 

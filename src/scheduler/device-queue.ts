@@ -383,7 +383,7 @@ export function nextDeviceReadingMs({ devices, rules }: DeviceQueue, deviceId: s
 }
 
 /** Whether the next page of a device should show how often it reports. */
-export function isToLearn({ devices, rules }: DeviceQueue, deviceId: string): boolean {
+export function needsDeviceRate({ devices, rules }: DeviceQueue, deviceId: string): boolean {
   const device = devices.get(deviceId);
   return device !== undefined && needsRate(device.facts, rules);
 }

@@ -114,13 +114,13 @@ export function fromBefore(
   device: KnownDevice,
   { nowMs, polls }: { readonly nowMs: EpochMs; readonly polls: PollSettings },
 ): PlannedDevice {
-  const listed = toListed(device);
+  const listed = toPlannedDevice(device);
   const isReporting = listed.seenMs === null || device.lastListedMs - listed.seenMs < polls.idlePollMs;
   return { ...listed, seenMs: isReporting ? nowMs : listed.seenMs };
 }
 
 /** Returns a device of the current listing in the planner's form. */
-export function toListed({ record }: KnownDevice): PlannedDevice {
+export function toPlannedDevice({ record }: KnownDevice): PlannedDevice {
   const { deviceId, lastSeenAt, lifecycleStatus, online } = record;
   return {
     deviceId,

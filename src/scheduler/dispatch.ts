@@ -327,10 +327,10 @@ function historyScanTask(planning: Planning, { deviceId }: HistoryDecision, { ra
 
 /** The page scan for a poll; `null` while the server's time is unknown, or if the device has left. */
 function liveScanTask(planning: Planning, decision: PollDecision): ScanTask | null {
-  const { deviceId, lane, isToLearn = false } = decision;
+  const { deviceId, lane, needsRate = false } = decision;
   const now = viewDevice(planning, deviceId);
   return (
-    now && { deviceId, lane, isToLearn, limit: now.wanted.to, range: pollRange(now, decision), until: 'first coverage' }
+    now && { deviceId, lane, needsRate, limit: now.wanted.to, range: pollRange(now, decision), until: 'first coverage' }
   );
 }
 

@@ -36,7 +36,7 @@ export interface PollDecision {
   /** The end of the request, in ms: newer readings are left to the next request; `null`: all are requested. */
   readonly untilMs: number | null;
   /** Whether the page should show how often the device reports: it contains as many older readings as fit. */
-  readonly isToLearn?: boolean;
+  readonly needsRate?: boolean;
 }
 
 /** Requests one page of the missing history of a device, newest first. */

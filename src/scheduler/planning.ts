@@ -28,7 +28,7 @@ import type { DayFigures } from './day-budget.ts';
 import { createPlannerState, type PlannerState } from './decide.ts';
 import { createDemandWatch, type DemandWatch } from './demand-watch.ts';
 import { noteDeviceStored, ratesOf, setUnlisted } from './device-queue.ts';
-import { buildView, fromBefore, ownRanges, recencyRange, toListed, type Viewed } from './device-view.ts';
+import { buildView, fromBefore, ownRanges, recencyRange, toPlannedDevice, type Viewed } from './device-view.ts';
 import type { Goal, GoalGap } from './goal.ts';
 import { NOTHING_OPEN, type OpenHistory, setOpenHistory } from './history-queue.ts';
 import { createIsolatedRanges, type IsolatedRanges, ownWantedFrom } from './isolated-ranges.ts';
@@ -260,7 +260,7 @@ function enterDevices(planning: Planning, isFresh = true): void {
   const named = new Set(store.gaps().map(({ deviceId }) => deviceId));
   for (const deviceId of [...named].filter((each) => ids.has(each))) reopenDevice(planning, deviceId);
   const now = { nowMs: serverClock.nowMs(), polls: parts.context.settings.polls };
-  const listed = there.map((device) => (isFresh ? toListed(device) : fromBefore(device, now)));
+  const listed = there.map((device) => (isFresh ? toPlannedDevice(device) : fromBefore(device, now)));
   noteDevicesListed(planner, listed, now.nowMs);
   planning.wakeUp.notify();
 }

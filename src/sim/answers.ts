@@ -151,7 +151,7 @@ export function deviceJson(device: SimDevice, how: Decoration): string {
 }
 
 /** An alert (API document, "Alert"). */
-export function alertText(alert: SimAlert, how: Decoration): string {
+export function alertJson(alert: SimAlert, how: Decoration): string {
   const members: Member[] = [
     ['alert_id', text(alert.alertId)],
     ['device_id', text(alert.deviceId)],
@@ -209,7 +209,7 @@ interface AccountFacts {
 }
 
 /** The account (API document, "Account"): no member data. */
-export function accountText({ workspaceId, name, plan, devices, openAlerts }: AccountFacts, how: Decoration): string {
+export function accountJson({ workspaceId, name, plan, devices, openAlerts }: AccountFacts, how: Decoration): string {
   const planMembers: Member[] = [
     ['plan_id', text(plan.planId)],
     ['name', text(plan.name)],

@@ -13,7 +13,7 @@ import {
   createDateOf,
   type DateOf,
   formatInstant,
-  formatMs,
+  formatToPrecision,
   type Instant,
   instantToNs,
   nsToInstant,
@@ -130,7 +130,7 @@ function snapshot({ spec, series, intervalMs, precision }: SnapshotInput, atMs: 
     lastSeenAt: seen?.text ?? null,
     latitude: spec.location?.latitude ?? null,
     longitude: spec.location?.longitude ?? null,
-    locationUpdatedAt: spec.location == null ? null : formatMs(spec.location.updatedAtMs, precision),
+    locationUpdatedAt: spec.location == null ? null : formatToPrecision(spec.location.updatedAtMs, precision),
     tags: spec.tags ?? [],
   };
 }

@@ -20,8 +20,8 @@ import {
   SECOND_NS,
 } from '../core/time.ts';
 import {
-  accountText,
-  alertText,
+  accountJson,
+  alertJson,
   createReadingText,
   type Decoration,
   deviceJson,
@@ -118,7 +118,7 @@ function listAlerts(call: Call, how: Decoration): SimPage {
     if (records.length === limit) {
       return { kind: 'alerts', deviceId: null, records, nextCursor: createCursor(call, 'alerts', { position }) };
     }
-    records.push(alertText(alert, how));
+    records.push(alertJson(alert, how));
     position = [String(alert.openedAtMs), String(alert.alertId)];
   }
   return { kind: 'alerts', deviceId: null, records, nextCursor: null };
@@ -129,7 +129,7 @@ function oneAlert(id: string, call: Call, how: Decoration): SimPage {
   if (!/^\d{1,15}$/.test(id)) throw notFound(call.settings);
   for (const alert of call.world.alertsBehind(call.nowMs, null)) {
     if (String(alert.alertId) === id) {
-      return { kind: 'alert', deviceId: null, records: [alertText(alert, how)], nextCursor: null };
+      return { kind: 'alert', deviceId: null, records: [alertJson(alert, how)], nextCursor: null };
     }
   }
   throw notFound(call.settings);
@@ -200,7 +200,7 @@ function account(call: Call, how: Decoration): SimPage {
   const openAlerts = world.unresolvedAlerts(nowMs);
   const { workspaceId, name } = world;
   const facts = { workspaceId, name, plan: settings.plan, devices: world.deviceIds(nowMs).length, openAlerts };
-  return { kind: 'account', deviceId: null, records: [accountText(facts, how)], nextCursor: null };
+  return { kind: 'account', deviceId: null, records: [accountJson(facts, how)], nextCursor: null };
 }
 
 /** A request that has passed all checks except those of its endpoint. */

@@ -87,6 +87,6 @@ export function ceilToPrecision(ns: EpochNs, precision: Precision): EpochNs {
 }
 
 /** A time in milliseconds as the API would serve it. */
-export function formatMs(ms: EpochMs, precision: Precision): string {
+export function formatToPrecision(ms: EpochMs, precision: Precision): string {
   return formatInstant(truncate({ ms: Math.floor(ms), subNs: 0 }, precision), precision);
 }

@@ -10,7 +10,7 @@
  */
 import { DAY_MS, type EpochMs, type EpochNs, HOUR_MS, MINUTE_MS } from '../core/time.ts';
 import { createDevice, type DeviceContext, type ReadingRange, type WorldDevice } from './devices.ts';
-import { formatMs, type Precision } from './instants.ts';
+import { formatToPrecision, type Precision } from './instants.ts';
 import { chance, mix, mixText, pick, type Seed, seedOf, unit, whole } from './random.ts';
 import {
   type AlertSpec,
@@ -356,7 +356,7 @@ function alertAt(spec: AlertSpec, atMs: EpochMs, precision: Precision): SimAlert
     condition: spec.condition ?? `${sensor} above ${threshold}`,
     threshold,
     openedAtMs,
-    openedAt: formatMs(openedAtMs, precision),
+    openedAt: formatToPrecision(openedAtMs, precision),
     ...valueAt<AlertState>({ status: 'open', fireCount: 1, value: threshold }, spec.changes ?? [], atMs),
   };
 }

@@ -84,7 +84,7 @@ export function openStore(directory: string, { maxBytes = null, nowMs }: StoreOp
   const { db, path, upgrade, close } = openDatabase(directory, most);
   try {
     const { store, ledger, maintenance, jobs, facts } = explained(path, () => {
-      const state = assemble(db, { path, nowMs });
+      const state = assembleStore(db, { path, nowMs });
       // The lock has a new holder, so the jobs of the last holder are no longer running.
       state.jobs.recover(nowMs?.() ?? sqliteNowMs(db));
       finishForgetting(state);
@@ -118,7 +118,7 @@ interface State {
  * Prepares the ports over an open database without changing it. Over a read-only connection the database refuses the
  * writing calls.
  */
-export function assemble(
+export function assembleStore(
   db: Database.Database,
   { path, nowMs }: { readonly path: string; readonly nowMs?: StoreOptions['nowMs'] },
 ): State {

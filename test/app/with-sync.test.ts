@@ -10,7 +10,7 @@ import type { Sync } from '../../src/app/open-sync.ts';
 import { runService } from '../../src/app/service.ts';
 import { readRunsWith } from '../../src/app/settings.ts';
 import type { TerminalOutput } from '../../src/app/terminal.ts';
-import { withQuestions, withSync } from '../../src/app/with-sync.ts';
+import { withRequestsOnly, withSync } from '../../src/app/with-sync.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { NEVER_ABORTED } from '../../src/core/async.ts';
@@ -75,7 +75,7 @@ describe('at the end', () => {
       await sync.context.api.account(purpose, NEVER_ABORTED).catch(nothing);
       expect(open.size).toBe(1);
     };
-    await expect(withQuestions({ config, terminal }, work)).rejects.toThrow('the state cannot be closed');
+    await expect(withRequestsOnly({ config, terminal }, work)).rejects.toThrow('the state cannot be closed');
     await expect.poll(() => open.size, { timeout: 1500 }).toBe(0);
   });
 
@@ -99,7 +99,7 @@ describe('at the end', () => {
       const service = { sync, terminal, listen, statusPage, password, key, perDevice: false, onServed };
       await runService(service, NEVER_ABORTED);
     };
-    await expect(withQuestions({ config, terminal }, work)).rejects.toThrow('the events cannot be stored');
+    await expect(withRequestsOnly({ config, terminal }, work)).rejects.toThrow('the events cannot be stored');
     await expect(fetch(page)).rejects.toThrow('fetch failed');
   });
 });

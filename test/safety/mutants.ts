@@ -539,7 +539,7 @@ export const MUTANTS: readonly Mutant[] = [
     edits: [
       {
         file: 'scheduler/device-outlook.ts',
-        find: 'if (isToLearn(facts, rules)) return facts.polledMs;',
+        find: 'if (isPolledForRate(facts, rules)) return facts.polledMs;',
         replace: '',
       },
     ],

@@ -99,7 +99,7 @@ describe('the start', () => {
       decision = takeDecision(planner, START_MS);
     }
     expect(decision).toMatchObject({ kind: 'poll', lane: 'live', deviceId: 'a' });
-    expect('isToLearn' in decision, 'without a list its page is to show the rate').toBe(!areListed);
+    expect('needsRate' in decision, 'without a list its page is to show the rate').toBe(!areListed);
   });
 
   test('polls a device that was never seen with the live work, unless the list shows it as offline', () => {

@@ -200,7 +200,7 @@ export async function runBackfill(
 ): Promise<BackfillSummary> {
   const begun: Started = { run: null };
   const works = [
-    async (stop: AbortSignal) => await runSession(parts, { args, begun }, stop),
+    async (stop: AbortSignal) => await runBackfillSession(parts, { args, begun }, stop),
     async (stop: AbortSignal) => await (await waitUntilStarted(parts, begun, stop)).toItsEnd(stop),
   ];
   const fill = async (both: AbortSignal): Promise<BackfillSummary> =>
@@ -219,7 +219,7 @@ interface Started {
 }
 
 /** Sends the planner's requests. */
-async function runSession(
+async function runBackfillSession(
   parts: BackfillParts,
   { args, begun }: { args: BackfillArgs; begun: Started },
   signal: AbortSignal,

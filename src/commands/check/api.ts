@@ -6,7 +6,7 @@
 import { CONNECT_WITHIN_MS, probeConnection, proxyVariable, type Reached, type ReachStep } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
 import type { TerminalOutput } from '../../app/terminal.ts';
-import { withQuestions } from '../../app/with-sync.ts';
+import { withRequestsOnly } from '../../app/with-sync.ts';
 import type { Config } from '../../config/config.ts';
 import { linkAbort } from '../../core/async.ts';
 import { UserError } from '../../core/faults.ts';
@@ -220,7 +220,7 @@ async function checkAlone(
   { config, terminal }: Omit<ApiPart, 'bookingRefusal'>,
   signal: AbortSignal,
 ): Promise<ApiFindings> {
-  return await withQuestions({ config, terminal }, async (sync) => {
+  return await withRequestsOnly({ config, terminal }, async (sync) => {
     const parts = { ...sync, timeoutMs: config.api.timeoutMs };
     return await checkApi(parts, (scope) => terminal.hint(`checking the API: ${scope} …`), signal);
   });

@@ -13,7 +13,7 @@ import { dirname, join, resolve } from 'node:path';
 import { CONNECT_WITHIN_MS, probeConnection, proxyVariable } from '../../api/reach.ts';
 import { realClock } from '../../app/real-clock.ts';
 import { createPrompter, openTerminalOutput, type ProcessPorts } from '../../app/terminal.ts';
-import { withQuestions } from '../../app/with-sync.ts';
+import { withRequestsOnly } from '../../app/with-sync.ts';
 import { type InitCommand, OF_INIT } from '../../cli/command.ts';
 import { DEFAULT_FILE, sectionIn, settingsIn } from '../../config/sources.ts';
 import { apiUrl, baseUrl, history, InvalidText, type ParseAt, listen as pageAddress } from '../../config/values.ts';
@@ -258,7 +258,7 @@ async function tryKey(init: Init, api: TriedApi): Promise<number | null | UserEr
   const log = { level: 'error', format: 'pretty' } as const;
   const terminal = openTerminalOutput({ ports: init.ports, log, level: null, secrets: init.secrets });
   try {
-    const account = await withQuestions({ config, terminal }, async ({ context }) => {
+    const account = await withRequestsOnly({ config, terminal }, async ({ context }) => {
       return await fetchAccount(context, init.ports.signal);
     });
     const count = account?.devices == null ? '' : ` (${counted(account.devices, 'device')})`;

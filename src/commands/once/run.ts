@@ -108,7 +108,7 @@ export function describeEnding(
 async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<Outcome> {
   const { context } = parts;
   const works = [
-    async (stop: AbortSignal) => await runSession(parts, run, stop),
+    async (stop: AbortSignal) => await runOnceSession(parts, run, stop),
     async (stop: AbortSignal) => await waitUntilClosed(parts, run, stop),
   ];
   const outcome = await runUntilFirst(works, { signal, reason: 'finished' });
@@ -117,7 +117,7 @@ async function workOff(parts: OnceParts, run: OnceRun, signal: AbortSignal): Pro
 }
 
 /** Sends the planner's requests. */
-async function runSession(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<never> {
+async function runOnceSession(parts: OnceParts, run: OnceRun, signal: AbortSignal): Promise<never> {
   const begin = (areListed: boolean): OneOff => {
     beginOnceRun(parts.context, run);
     return { lane: 'first-history', goal: run.goal, streams: areListed ? ['alerts'] : ['alerts', 'devices'] };

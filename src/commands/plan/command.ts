@@ -9,10 +9,10 @@
 import type { Sync } from '../../app/open-sync.ts';
 import { realClock } from '../../app/real-clock.ts';
 import type { ProcessPorts } from '../../app/terminal.ts';
-import { withQuestions } from '../../app/with-sync.ts';
+import { withRequestsOnly } from '../../app/with-sync.ts';
 import type { BackfillCommand, PlanCommand } from '../../cli/command.ts';
 import type { Config } from '../../config/config.ts';
-import { count, cron, InvalidText, share } from '../../config/values.ts';
+import { cron, InvalidText, share, wholeNumber } from '../../config/values.ts';
 import { findDeviceIds } from '../../core/device-names.ts';
 import { ApiFault, UserError } from '../../core/faults.ts';
 import { createFilter } from '../../core/filter.ts';
@@ -70,7 +70,7 @@ async function computeCost(
   command: PlanParts['command'],
   { signal }: ProcessPorts,
 ): Promise<CostPlan> {
-  const open: PlanParts['open'] = async (work) => await withQuestions({ config, terminal }, work);
+  const open: PlanParts['open'] = async (work) => await withRequestsOnly({ config, terminal }, work);
   return await computePlan({ command, config, open, clock: realClock }, signal);
 }
 
@@ -280,9 +280,9 @@ function applyWhatIf(whatIf: WhatIf, text: WhatIfText): WhatIf {
     case 'devices':
       return { ...whatIf, devices: parseWhatIf(text, devices) };
     case 'requests_per_minute':
-      return { ...whatIf, perMinute: parseWhatIf(text, count(1, MAX_REQUESTS)) };
+      return { ...whatIf, perMinute: parseWhatIf(text, wholeNumber(1, MAX_REQUESTS)) };
     case 'requests_per_day':
-      return { ...whatIf, perDay: parseWhatIf(text, count(1, MAX_REQUESTS)) };
+      return { ...whatIf, perDay: parseWhatIf(text, wholeNumber(1, MAX_REQUESTS)) };
     default: {
       const schedule: Schedule = parseWhatIf(text, cron);
       return { ...whatIf, schedules: { ...whatIf.schedules, [key.slice('sync.'.length)]: schedule } };
@@ -291,7 +291,7 @@ function applyWhatIf(whatIf: WhatIf, text: WhatIfText): WhatIf {
 }
 
 function devices(text: string): number | InvalidText {
-  const value = count(1, MAX_DEVICES)(text);
+  const value = wholeNumber(1, MAX_DEVICES)(text);
   if (!(value instanceof InvalidText)) return value;
   return new InvalidText(`${value.reason}: the number of devices (the poll interval of the list is sync.devices)`);
 }

@@ -9,7 +9,7 @@ import { createSyncOptions } from '../../app/settings.ts';
 import { type ProcessPorts, repeatWhile, reportOdd, SHOW_EVERY_MS, type TerminalOutput } from '../../app/terminal.ts';
 import type { ReplayCommand } from '../../cli/command.ts';
 import type { StateConfig } from '../../config/config.ts';
-import { count, InvalidText } from '../../config/values.ts';
+import { InvalidText, wholeNumber } from '../../config/values.ts';
 import { UserError } from '../../core/faults.ts';
 import { STALLED_AFTER } from '../../core/retry.ts';
 import { scrubbedJson } from '../../core/secret.ts';
@@ -70,7 +70,7 @@ const MAX_RATE = 100_000_000;
 
 function readArgs({ destination, devices, from, to, maxRate }: ReplayCommand): ReplayArgs {
   const range = readRange({ from, to }, realClock.nowMs());
-  const rate = maxRate === null ? null : count(1, MAX_RATE)(maxRate);
+  const rate = maxRate === null ? null : wholeNumber(1, MAX_RATE)(maxRate);
   if (rate instanceof InvalidText) throw new UserError(`--max-rate: ${rate.reason} lines a second`, null, 2);
   return {
     destination,

@@ -125,7 +125,7 @@ async function allDevices(
   for (const deviceId of range.deviceIds) {
     const covered = comparison.state.covered(deviceId);
     const take = (found: ExaminedDay): void => {
-      if (!isCovered(covered, found.day, now)) openTally(tally, deviceId).partly += 1;
+      if (!isDayCovered(covered, found.day, now)) openTally(tally, deviceId).partly += 1;
       if (needsRecheck(comparison, found) && later.length < MOST_RECHECKED) later.push(found);
       else addLast(work, found);
       points += found.archived.points;
@@ -239,7 +239,7 @@ async function recheck(work: Work, signal: AbortSignal): Promise<ReadProblem | n
 }
 
 /** Whether the whole part of the day that has passed is covered. */
-function isCovered(covered: Intervals, day: number, now: EpochNs): boolean {
+function isDayCovered(covered: Intervals, day: number, now: EpochNs): boolean {
   const { from, to } = wholeDay(day);
   const whole = { from, to: minNs(to, now) };
   return whole.from >= whole.to || lengthNs(intersect(covered, [whole])) === whole.to - whole.from;

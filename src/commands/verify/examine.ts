@@ -156,7 +156,7 @@ export function examineRange(day: Examination, input: RangeInput): void {
     const isInside = includes(archived.cleared, point.at);
     if (isInside) day.archivedInside += 1;
     addPoint(isInside ? day.inside : day.known, point.identity);
-    judge(day, point, { value: returned.get(point.key), ...input });
+    comparePoint(day, point, { value: returned.get(point.key), ...input });
     returned.delete(point.key);
   }
   for (const [key, value] of returned) {
@@ -236,7 +236,7 @@ function expectedPoint(
   };
 }
 
-function judge(
+function comparePoint(
   day: Examination,
   point: Expected,
   { value, knownMissing, kind }: Pick<RangeInput, 'knownMissing' | 'kind'> & { readonly value: string | undefined },

@@ -32,7 +32,7 @@ import { SHAPE } from './shape.ts';
  */
 export function openReading<T>(directory: string, use: (db: Database.Database, path: string) => T | null): T | null {
   const path = statePath(directory);
-  if (!isThere(path)) return null;
+  if (!hasStateFile(path)) return null;
   return explainedReading(path, () => {
     const db = new Database(path, { readonly: true, fileMustExist: true });
     let used: T | null = null;
@@ -58,7 +58,7 @@ export function readOnce<T>(directory: string, read: (db: Database.Database, pat
 
 /** Throws UserError (exit 1) if there is no state in a directory. */
 export function requireState(directory: string): void {
-  if (!isThere(statePath(directory))) throw noState(directory);
+  if (!hasStateFile(statePath(directory))) throw noState(directory);
 }
 
 /** The error text if there is no state yet. */
@@ -100,7 +100,7 @@ export function hasShape(db: Database.Database, path: string, oldest: number = M
  * @throws UserError (exit 1) if the state is lost, or if that is unknown: a state that this user may not see, or one
  * behind a dangling link, does not count as missing.
  */
-export function isThere(path: string): boolean {
+export function hasStateFile(path: string): boolean {
   return explainedReading(path, () => {
     requireTarget(resolve(path));
     const isThere = isFileThere(path);

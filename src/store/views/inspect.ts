@@ -16,7 +16,7 @@ import { foreignDatabase, isEmpty, lockPath, newerState, statePath } from '../op
 import { isLocked } from '../open/lock.ts';
 import { APPLICATION_ID, MIGRATIONS } from '../open/migrations.ts';
 import { requireTarget } from '../open/new-file.ts';
-import { explainedReading, isThere } from '../open/read-only.ts';
+import { explainedReading, hasStateFile } from '../open/read-only.ts';
 
 /** The findings of a check of the state's file. */
 export interface StateFindings {
@@ -66,7 +66,7 @@ export function isStateLocked(directory: string): boolean {
  */
 export function inspectState(directory: string): StateFindings | null {
   const path = statePath(directory);
-  if (!isThere(path)) return null;
+  if (!hasStateFile(path)) return null;
   return explainedReading(path, () => {
     // Read-only if a dead process left a log: a writing connection would remove the log that the check needs.
     const isLeft = existsSync(`${path}-wal`) || existsSync(`${path}-journal`);

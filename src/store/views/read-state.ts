@@ -22,7 +22,7 @@ import { ACCOUNT_FACT, prepareFact } from '../facts.ts';
 import { lockPath } from '../open/database.ts';
 import { isLocked } from '../open/lock.ts';
 import { hasShape, noState, openReading, readOnce } from '../open/read-only.ts';
-import { assemble, type OpenStore } from '../store.ts';
+import { assembleStore, type OpenStore } from '../store.ts';
 
 /** A state that is open for reading. The database refuses writing calls. */
 export interface ReadState extends Disposable {
@@ -55,7 +55,7 @@ export function openToRead(directory: string): ReadState | null {
 }
 
 function createReadState(db: Database.Database, directory: string, path: string): ReadState {
-  const { store, facts, maintenance, ledger } = assemble(db, { path });
+  const { store, facts, maintenance, ledger } = assembleStore(db, { path });
   const newest = db
     .prepare<[], bigint | null>(
       'SELECT max(at) FROM (SELECT max(last_listed_ms) AS at FROM device UNION ALL SELECT max(at_ms) FROM request)',
