@@ -75,12 +75,12 @@ function alternativesOf(source: string): string[] {
 describe('the tree', () => {
   const written = files.filter(({ path }) => !/^store\/open\/(first-steps|migrations)\.ts$/.test(path));
 
-  test('every file keeps the import table, the limits and its hands off the world', () => {
+  test('every file keeps the import table and the limits, and touches no clock, timer or process that it may not', () => {
     const broken = files.flatMap((file) => violations(file).map((violation) => `${file.path} ${violation}`));
     expect(broken).toEqual([]);
   });
 
-  test('there are so many files that a person can know them', () => {
+  test(`src has at most ${MAX_FILES} files`, () => {
     expect(files.length).toBeLessThanOrEqual(MAX_FILES);
   });
 
@@ -203,7 +203,7 @@ describe('the broken variants of the program', () => {
     ['nowhere', 'there is no such line', 'core/time.ts'],
     ['twice', 'export', 'core/time.ts'],
     ['in a file that there is not', 'export', 'core/none.ts'],
-  ])('one whose lines stand %s is found', (_where, find, file) => {
+  ])('a variant whose lines stand %s is found', (_where, find, file) => {
     expect(faultsOf({ name: 'planted', edits: [{ file, find, replace: '' }] })).toHaveLength(1);
   });
 
@@ -400,7 +400,7 @@ describe('the checker', () => {
 
   test.each([
     ['its own command', 'commands/verify/x.ts', "import { a } from './report.ts';"],
-    ['what commands share', 'commands/verify/x.ts', "import { a } from '../shared/range.ts';"],
+    ['code that commands share', 'commands/verify/x.ts', "import { a } from '../shared/range.ts';"],
     ['a job, from the daemon', 'commands/daemon/x.ts', "import { a } from '../once/job.ts';"],
     ['a command, from the table of all', 'commands/run.ts', "import { a } from './once/command.ts';"],
   ])('lets in %s', (_what, path, code) => {

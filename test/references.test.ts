@@ -52,7 +52,7 @@ test.each([
   ' * delivery to a real InfluxDB (issue 4).',
   'the figures of Issue #12',
   ' * A replay (design 1.2): sends archived points once more.',
-  'what 1.2 of the design names',
+  'the names in 1.2 of the design',
   'see § 3',
   'as the design says',
 ])('a reference is found in: %s', (line) => {

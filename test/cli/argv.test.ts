@@ -352,7 +352,7 @@ describe('mistakes', () => {
     [['--plan', '--what-if', 'sk_live_4242']],
     [['--plan', '--what-if', 'sk_live_4242=1']],
     [['--once', '--', 'sk_live_4242']],
-  ])('what could be a key is not repeated: %j', (argv) => {
+  ])('an error does not repeat a text that may be a key: %j', (argv) => {
     expect(mistakeOf(...argv)).not.toContain('4242');
   });
 

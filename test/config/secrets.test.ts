@@ -274,7 +274,7 @@ describe('a secret in the wrong place', () => {
     expect(message).toContain('influx.token (TIDEMARK_INFLUX_TOKEN): this value contains the secret of api.key');
   });
 
-  test('nor by the demo', () => {
+  test('the demo does not send the key of the API to a database', () => {
     const environment = { ...INFLUX, TIDEMARK_API_KEY: CANARY, TIDEMARK_INFLUX_TOKEN: CANARY };
     expect(() => loadDemoConfig({ environment, readFile: () => '', nowMs: 1e12 })).toThrow(
       /influx\.token .*contains the secret of api\.key .*only the API may receive the API key/,

@@ -25,20 +25,35 @@ function cause(
 
 describe('reading stops', () => {
   test.each<[string, NoSpace['cause'] | null, Partial<SpaceFigures>, NoSpace['cause'] | null]>([
-    ['at the limit it does not', null, { usedBytes: 1000 * MIB }, null],
-    ['above the limit it does', null, { usedBytes: 1000 * MIB + 1 }, 'size'],
-    ['once it has, it resumes only well below', 'size', { usedBytes: 968 * MIB + 1 }, 'size'],
-    ['which is a reserve below', 'size', { usedBytes: 968 * MIB }, null],
-    ['a stop for the disk is independent of the size', 'disk', { usedBytes: 999 * MIB }, null],
-    ['with as much free as is required it does not', null, { diskFreeBytes: 256 * MIB }, null],
-    ['with less it does', null, { diskFreeBytes: 256 * MIB - 1 }, 'disk'],
-    ['and resumes with a quarter more', 'disk', { diskFreeBytes: 320 * MIB - 1 }, 'disk'],
-    ['not before', 'disk', { diskFreeBytes: 320 * MIB }, null],
-    ['a long log needs room for twice its length', null, { diskFreeBytes: 300 * MIB, walBytes: 151 * MIB }, 'disk'],
-    ['the disk comes before the size', null, { diskFreeBytes: 0, usedBytes: 2000 * MIB }, 'disk'],
-    ['a failed write comes before both', null, { refusal: { agoMs: 0, message: 'x' }, diskFreeBytes: 0 }, 'refused'],
-    ['for a minute', null, { refusal: { agoMs: MINUTE_MS, message: 'x' } }, null],
-    ['what is free is not known everywhere', null, { diskFreeBytes: null }, null],
+    ['not at the size limit', null, { usedBytes: 1000 * MIB }, null],
+    ['above the size limit', null, { usedBytes: 1000 * MIB + 1 }, 'size'],
+    ['and does not resume less than a reserve below the size limit', 'size', { usedBytes: 968 * MIB + 1 }, 'size'],
+    ['and resumes a reserve below the size limit', 'size', { usedBytes: 968 * MIB }, null],
+    ['for the disk independently of the size', 'disk', { usedBytes: 999 * MIB }, null],
+    ['not where the disk has the required free space', null, { diskFreeBytes: 256 * MIB }, null],
+    ['where the disk has less than the required free space', null, { diskFreeBytes: 256 * MIB - 1 }, 'disk'],
+    [
+      'and does not resume below a quarter more than the required free space',
+      'disk',
+      { diskFreeBytes: 320 * MIB - 1 },
+      'disk',
+    ],
+    ['and resumes with a quarter more than the required free space', 'disk', { diskFreeBytes: 320 * MIB }, null],
+    [
+      'where the disk has no room for twice the length of a long log',
+      null,
+      { diskFreeBytes: 300 * MIB, walBytes: 151 * MIB },
+      'disk',
+    ],
+    ['for the disk first where disk and size are full', null, { diskFreeBytes: 0, usedBytes: 2000 * MIB }, 'disk'],
+    [
+      'for a failed write before anything else',
+      null,
+      { refusal: { agoMs: 0, message: 'x' }, diskFreeBytes: 0 },
+      'refused',
+    ],
+    ['not any more a minute after a failed write', null, { refusal: { agoMs: MINUTE_MS, message: 'x' } }, null],
+    ['not where the free space is unknown', null, { diskFreeBytes: null }, null],
   ])('%s', (_what, before, figures, expected) => {
     expect(cause(before, figures)).toBe(expected);
   });

@@ -40,16 +40,16 @@ describe('the name that holds at a time', () => {
 });
 
 describe('pinning a name', () => {
-  test('the first one holds from the beginning', () => {
+  test('the first name holds from the beginning', () => {
     expect(pinName([], seen('A', 50n, 40n))).toEqual([{ fromNs: 0n, name: 'A' }]);
   });
 
-  test('the same one again changes nothing', () => {
+  test('an unchanged name changes nothing', () => {
     const names = [{ fromNs: 0n, name: 'A' }];
     expect(pinName(names, seen('A', 50n))).toBe(names);
   });
 
-  test('another one holds from the moment it was seen', () => {
+  test('a new name holds from the moment it was seen', () => {
     expect(pinName([{ fromNs: 0n, name: 'A' }], seen('B', 50n, 40n)).at(-1)).toEqual({ fromNs: 50n, name: 'B' });
   });
 

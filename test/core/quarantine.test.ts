@@ -69,10 +69,15 @@ describe('a filter', () => {
     ['to its time', { to: 1000n }, item(), false],
     ['to later', { to: 1001n }, item(), true],
     ['a record by when it was set aside', { from: 5_000_000n, to: 5_000_001n }, record(), true],
-    ['what is no line, by when it was set aside', { from: 5_000_000n }, item({ content: 'rubbish' }), true],
-    ['all together', { destination: 'influx', devices: ['hub-1'], reason: 'type', from: 0n, to: 2000n }, item(), true],
+    ['content that is no line, by when it was set aside', { from: 5_000_000n }, item({ content: 'rubbish' }), true],
     [
-      'one of them not',
+      'all together, each fitting',
+      { destination: 'influx', devices: ['hub-1'], reason: 'type', from: 0n, to: 2000n },
+      item(),
+      true,
+    ],
+    [
+      'all together, one of them outside its bounds',
       { destination: 'influx', devices: ['hub-1'], reason: 'type', from: 0n, to: 20n },
       item(),
       false,

@@ -13,11 +13,11 @@ test.each([
   ['spread into another object', JSON.stringify({ ...secret })],
   ['listed by its members', JSON.stringify([Object.keys(secret), Object.entries(secret)])],
   ['in the message of an error', String(new Error(`refused: ${secret}`))],
-])('%s it is not shown', (_what, shown) => {
+])('a secret %s is not shown', (_what, shown) => {
   expect(shown).not.toContain('4242');
 });
 
-test('it is revealed on request, and masked in texts', () => {
+test('a secret is revealed on request, and masked in texts', () => {
   expect(secret.reveal()).toBe('tm_live_4242');
   expect(`${secret}`).toBe(SECRET_MARK);
 });

@@ -470,7 +470,7 @@ describe('for Kubernetes', () => {
     expect(kind()).toBe('influxdb');
   });
 
-  test('what was added to the file of a workspace stays, and what cannot stay is named', async () => {
+  test('settings added to the file of a workspace stay, and those that cannot stay are named', async () => {
     const folder = join(checkout(), 'config', 'kubernetes', 'workspaces');
     const file = join(folder, 'office', 'kustomization.yaml');
     const given = [...OFFICE, '--influx-url', 'http://db.invalid:8086', '--influx-bucket'];

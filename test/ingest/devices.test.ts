@@ -53,7 +53,7 @@ const ids = (nth: number, count: number): Partial<DeviceRecord>[] =>
 
 test.each([
   ['new devices', (nth: number) => ids(nth, 100)],
-  ['the same devices', () => ids(0, 100)],
+  ['repeated devices', () => ids(0, 100)],
 ])('a list without an end of %s', async (_what, page) => {
   const { requests, end } = await listed({ counted: 50, page });
   expect(end).toBe('GET /devices: the list is too long: 1600 records, where the account counts 50');

@@ -274,7 +274,7 @@ describe.runIf(influxdAvailable())('an excluded device', () => {
     expect(await rowsOf(rig, 'SELECT * FROM alert')).toHaveLength(30);
     const read = pages();
     await rig.once();
-    expect(pages() - read, 'what is left out is known all the same').toBe(1);
+    expect(pages() - read, 'the alerts of an excluded device are not listed again').toBe(1);
     await rig.once(under(rig, {}));
     expect(await rowsOf(rig, 'SELECT * FROM alert')).toHaveLength(40);
     expect(await rowsOf(rig, "SELECT * FROM alert_state WHERE device_id = 'd-shed'")).toHaveLength(10);

@@ -153,7 +153,7 @@ describe('a range that is rejected although it is as narrow as can be', () => {
     expect(why.kind).toBe('too-old');
     expect(learnt).toEqual({ rejectedBeyond: { planDays: null, days: 3 } });
     const after = rejection({ ...unknown, ...learnt }, 3n * DAY_NS + 1n);
-    expect(after, 'the same age again: a request takes its time').toMatchObject({
+    expect(after, 'a second rejection at this age: the delay of the request explains it').toMatchObject({
       learnt: { leadNs: 20n * SECOND_NS },
     });
   });

@@ -228,7 +228,7 @@ describe('the drawn stories', () => {
 
   test.each([
     ['without Date and with a local clock behind', 'absent', []],
-    ['the same while answers lose their Date', 'sent', [{ kind: 'undated', rate: 1, seed: 1 }]],
+    ['with a Date that answers lose and a local clock behind', 'sent', [{ kind: 'undated', rate: 1, seed: 1 }]],
   ] as const)('has no backfill begin later than anybody can know, %s', async (_, date, more) => {
     const during = { fromMs: drawStory(1).startMs, toMs: drawStory(1).startMs + MINUTE_MS };
     const whats = [{ kind: 'local clock', byMs: -3 * HOUR_MS } as const, ...more];

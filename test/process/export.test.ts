@@ -128,8 +128,8 @@ describe.runIf(influxdAvailable())('--export of the simulated data', () => {
   });
 });
 
-describe('who reads', () => {
-  test('may close the pipe after ten lines: no failure, no word', async () => {
+describe('a reader of the export', () => {
+  test('may close the pipe after ten lines: no failure, no message', async () => {
     const { stage } = await filled({ historyMs: 12 * 3_600_000 });
     await using _stage = stage;
     for (const format of ['csv', 'ndjson', 'lp']) {

@@ -114,7 +114,7 @@ describe('a reader that closes the pipe', () => {
     expect([code, signal]).toEqual([0, null]);
   });
 
-  test('is none of --help either', async () => {
+  test('is no failure of --help either', async () => {
     const run = start(['--help']);
     run.child.stdout?.destroy();
     expect((await run.ended).code).toBe(0);
@@ -388,7 +388,7 @@ describe.runIf(influxdAvailable())('a run that receives a signal', () => {
     const summary = JSON.parse(stdout);
     expect(summary).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
     expect(summary.points_archived).toBeGreaterThan(0);
-    expect(summary.gaps.length, 'what is not held is not passed over').toBeGreaterThan(0);
+    expect(summary.gaps.length, 'the summary lists the ranges that are not covered').toBeGreaterThan(0);
     const asked = stage.simulator.log.total;
     stage.simulator.settings.time.latencyMs = { min: 0, max: 0 };
     const startedMs = Date.now();

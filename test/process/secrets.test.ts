@@ -170,7 +170,7 @@ describe.runIf(influxdAvailable())('the key and the token appear nowhere', () =>
     }
   });
 
-  test('when they stand where something else belongs', async () => {
+  test('when they are given as the value of another setting', async () => {
     await using stage = await openStage();
     writeFileSync(join(stage.directory, 'wrong.yaml'), `api:\n  key: ${KEY}\n   token ${TOKEN}: [\n`);
     writeFileSync(join(stage.directory, 'strange.yaml'), `api:\n  ${KEY}: ${TOKEN}\ninflux:\n  token: [${TOKEN}]\n`);

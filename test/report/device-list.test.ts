@@ -54,12 +54,12 @@ describe('searching', () => {
     ['a name', 'freez', ['d-2']],
     ['an id', 'D-3', ['d-3']],
     ['a model', 'tx-', ['d-2']],
-    ['the name of a hub finds it and what hangs on it', 'north', ['d-2', 'hub-1']],
+    ['the name of a hub finds it and its sensors', 'north', ['d-2', 'hub-1']],
     ['spaces around do not count', '  rx ', ['d-3']],
     ['accents in either writing', 'CAFE\u0301', ['d-3']],
     ['nothing in it stands for something else', '.*', ['d-4']],
     ['hostile text is text', '<SCRIPT>', ['d-4']],
-    ['what is nowhere', 'zzz', []],
+    ['a text that no device has', 'zzz', []],
   ])('%s', (_, search, expected) => {
     expect(found(looks, { search })).toEqual(expected);
   });

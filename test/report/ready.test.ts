@@ -89,7 +89,7 @@ function eventsOf(devices: readonly DeviceStatus[], ready = true): AppEvent[] {
 
 const done = { type: 'initial-sync-done', points: 99, pending: 7, statusPage: 'http://127.0.0.1:9464/' };
 
-describe('the line that the first fill is through', () => {
+describe('the line about the end of the initial sync', () => {
   test('is reported once when all is covered up to the last check', () => {
     const catchingUp = device({ state: 'catching-up', lag_seconds: 70, gaps: [gap('pending')] });
     const excluded = device({ state: 'excluded', lag_seconds: null, gaps: [gap('excluded')] });
@@ -102,7 +102,7 @@ describe('the line that the first fill is through', () => {
     expect(eventsOf([device(), hidden, gone])).toEqual([{ ...done, devices: 3, withGaps: 2 }]);
   });
 
-  test('it is not reported before', () => {
+  test('is not reported while a device has a pending gap', () => {
     const filling = device({ lag_seconds: 70, gaps: [gap('pending'), gap('pending')] });
     expect(eventsOf([device(), filling])).toEqual([]);
     expect(eventsOf([device({ lag_seconds: 50, gaps: [gap('pending')] })])).toEqual([]);

@@ -173,7 +173,7 @@ describe('the sentence', () => {
       'In sync: all 5 devices are complete. 9 devices are silent.',
     ],
     [
-      'few of them, each with how long',
+      'few silent devices, each with the time since its newest reading',
       { sums: { silent: { devices: 2, first: [silent('Wine cellar', 72), silent('Attic')], resting: {} } } },
       'In sync: all 5 devices are complete. 2 devices are silent: Wine cellar for 3 days, Attic (no reading in the sync range).',
     ],
@@ -234,7 +234,7 @@ describe('the sentence', () => {
       'Initial sync: 0 of 5 devices complete, ETA 90 min (less if devices are younger than the range).',
     ],
     [
-      'what an outage has left',
+      'gaps after an outage',
       { sums: { complete: 2, open: { devices: 3, seconds: 9000 } }, etaSeconds: 100 },
       'Catching up: 2 of 5 devices complete, ETA 100 s.',
     ],
@@ -253,7 +253,11 @@ describe('the sentence', () => {
       { isRunning: false, lastRequestMs: null },
       'No daemon is running. Start it, or run --once. All 5 devices are complete.',
     ],
-    ['one that is not begun', { jobs: [{ ...BACKFILL, state: 'waiting' }] }, 'In sync: all 5 devices are complete.'],
+    [
+      'a backfill that is not begun',
+      { jobs: [{ ...BACKFILL, state: 'waiting' }] },
+      'In sync: all 5 devices are complete.',
+    ],
   ])('%s', (_what, given, words) => {
     expect(overviewOf(given)).toMatchObject({ summary: words, summary_problem: null });
   });

@@ -63,7 +63,7 @@ const STORIES: Record<BorderName, string> = {
   writesWithoutTheLock: 'no write of any kind is made once the lock file is gone',
   linkedState: 'a state has one writer, whatever links lead to it',
   secondBackup: 'a second backup to a file leaves the first one alone',
-  killedBackups: 'what killed backups have left is removed, and nothing else',
+  killedBackups: 'parts of killed backups are removed, and nothing else',
 };
 
 describe('a border', () => {

@@ -75,7 +75,7 @@ describe('where the demand of the schedules exceeds the budget', () => {
         if (!demand.readingsFit) return;
         expect(spent).toBeLessThanOrEqual(demand.budget * 1.001);
         if (demand.slowdown === 1) return;
-        expect(spent, 'what is stretched uses what there is').toBeGreaterThan(demand.budget * 0.5);
+        expect(spent, 'a stretched plan uses more than half of its budget').toBeGreaterThan(demand.budget * 0.5);
         const least = Math.min(demand.needed.alerts, 0.01 * demand.budget);
         expect(demand.planned.alerts).toBeCloseTo(Math.max(demand.needed.alerts / demand.slowdown, least), 3);
         expect(demand.lag.medianMs).toBeLessThanOrEqual(demand.lag.p95Ms);

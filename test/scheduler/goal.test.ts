@@ -48,5 +48,5 @@ test('empty ranges that were due are waited for until they were requested again,
   now.ms += SECOND_MS;
   expect([rechecked(firstMs), rechecked(secondMs)], 'each has its own time').toEqual([true, false]);
   due.delete('a');
-  expect(rechecked(secondMs), 'what became due later is not waited for').toBe(true);
+  expect(rechecked(secondMs), 'a range that became due later is not waited for').toBe(true);
 });

@@ -49,7 +49,7 @@ describe('reserves', () => {
           const owed = dueLane(credit, hasWork);
           const other = wanted.next().value ?? 'live';
           const lane = owed ?? (hasWork(other) ? other : 'live');
-          expect(hasWork(lane), 'what has no work is owed nothing').toBe(true);
+          expect(hasWork(lane), 'a lane without work is owed nothing').toBe(true);
           bookRequest(credit, purposeOfLane(lane), hasWork, USUAL_RESERVES);
           noteWaits(waits, lane, hasWork);
         }

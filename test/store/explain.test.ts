@@ -12,7 +12,7 @@ function failing(code: string) {
   };
 }
 
-describe('errors of the state at its door', () => {
+describe('errors of the state', () => {
   test('are reported with a remedy, for every call and for the calls of parts', () => {
     const calls = explainedCalls('/state', { full: failing('SQLITE_FULL'), part: { busy: failing('SQLITE_BUSY') } });
     expect(calls.full).toThrow(StateFullError);

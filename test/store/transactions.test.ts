@@ -107,7 +107,7 @@ describe('a guard', () => {
     add('d');
   });
 
-  test('has no way around it', () => {
+  test('cannot be bypassed by other code of the store', () => {
     const folder = join(import.meta.dirname, '..', '..', 'src', 'store');
     const found = readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && !name.startsWith('open'))

@@ -44,6 +44,6 @@ test.each([
   // A type alone starts nothing.
   ["import type { ChildProcess } from 'node:child_process';", []],
   ['const text = "import the rest";', []],
-])('what %j imports', (text, names) => {
+])('%j imports the files and modules that it names', (text, names) => {
   expect(importsOf(text, join(ROOT, 'test', 'core', 'x.test.ts'))).toEqual(names);
 });

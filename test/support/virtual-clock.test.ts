@@ -47,7 +47,7 @@ test('a task that wakes finishes its work before the next one wakes, even over t
   expect(once).toHaveLength(6);
 });
 
-test('the same program gives the same run', async () => {
+test('two runs of one program take the same steps', async () => {
   const run = async (): Promise<string[]> => {
     const clock = createVirtualClock(ORIGIN_MS);
     const seen: string[] = [];

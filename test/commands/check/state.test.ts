@@ -403,7 +403,7 @@ describe('the file of the state', () => {
       /the newest block cannot be decompressed/,
     ],
     ["PRAGMA foreign_keys = OFF; INSERT INTO position VALUES (77, 'live', 1, 0)", /rows refer to missing rows/],
-  ])('what does not hold together: %s', async (sql, words) => {
+  ])('a damaged state is reported: %s', async (sql, words) => {
     await using stage = await openStage();
     const file = fill(stage);
     change(file, sql);

@@ -138,7 +138,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
       expect.stringMatching(/Similar: often\./),
       expect.stringMatching(/Known: often, seldom, tied\./),
     ]);
-    expect(ends[2]?.message, 'what was typed is not repeated').not.toContain('xyzzy');
+    expect(ends[2]?.message, 'an unknown text is not repeated').not.toContain('xyzzy');
     const byName = await createForgetWorker(parts)({ device: 'OFTEN' }, NEVER).end;
     expect([byName.exitCode, byName.message]).toEqual([2, expect.stringContaining('Give its id: often.')]);
     expect(ends[0]?.message, 'by its id it is found').not.toContain('Give its id');
@@ -170,7 +170,7 @@ describe.runIf(influxdAvailable())('a device that is forgotten', () => {
     const parts = { ...forgetParts({ ...sync, destinations: [] }), configured };
     const ended = await forgetDevice(parts, { deviceId: 'tied' }, stop.signal);
     expect(ended).toMatchObject({ outcome: 'interrupted', exit_code: 3 });
-    expect(ended.points, 'what was removed by then').toBeGreaterThan(0);
+    expect(ended.points, 'some points were removed before the interruption').toBeGreaterThan(0);
     expect(store.forgetting.unfinished()).toEqual(['tied']);
     sync.close();
     const next = rig.open({ destinations: [] });

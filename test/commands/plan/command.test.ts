@@ -272,20 +272,23 @@ describe('its output', () => {
     expect(Math.abs(backfill.requests / walked - 1)).toBeLessThan(0.1);
   });
 
-  test.each(['2d', '3d'])('the same of a few days, right after the first sync of one day: %s', async (from) => {
-    const devices = [...fleet(4, MINUTE_MS), ...fleet(8, 5 * MINUTE_MS, 's'), ...fleet(8, 10 * MINUTE_MS, 'f')];
-    using rig = openPlanRig({ devices, settings: { plan: { requestsPerMinute: 6000, requestsPerDay: 1e6 } } });
-    await rig.once({ history: { kind: 'age', ageMs: DAY_MS } });
-    const { backfill } = await rig.plan({ from });
-    const before = rig.simulator.log.total;
-    await rig.once({ history: { kind: 'age', ageMs: Number.parseInt(from, 10) * DAY_MS } });
-    // Without the live polls, which have no end.
-    const walked = rig.simulator.log.requests
-      .slice(before - rig.simulator.log.total)
-      .filter(({ path, query }) => path.endsWith('/telemetry') && query.includes('before=')).length;
-    expect(walked).toBeGreaterThan(60);
-    expect(Math.abs(backfill.requests / walked - 1)).toBeLessThan(0.05);
-  });
+  test.each(['2d', '3d'])(
+    'the estimate of a few days is the cost of their page scan, right after a first sync of one day: %s',
+    async (from) => {
+      const devices = [...fleet(4, MINUTE_MS), ...fleet(8, 5 * MINUTE_MS, 's'), ...fleet(8, 10 * MINUTE_MS, 'f')];
+      using rig = openPlanRig({ devices, settings: { plan: { requestsPerMinute: 6000, requestsPerDay: 1e6 } } });
+      await rig.once({ history: { kind: 'age', ageMs: DAY_MS } });
+      const { backfill } = await rig.plan({ from });
+      const before = rig.simulator.log.total;
+      await rig.once({ history: { kind: 'age', ageMs: Number.parseInt(from, 10) * DAY_MS } });
+      // Without the live polls, which have no end.
+      const walked = rig.simulator.log.requests
+        .slice(before - rig.simulator.log.total)
+        .filter(({ path, query }) => path.endsWith('/telemetry') && query.includes('before=')).length;
+      expect(walked).toBeGreaterThan(60);
+      expect(Math.abs(backfill.requests / walked - 1)).toBeLessThan(0.05);
+    },
+  );
 
   test('a poll of the alerts costs the pages down to the oldest open one, with and without a process', async () => {
     const resolved = [{ atMs: NOW_MS - MINUTE_MS, value: { status: 'resolved', fireCount: 1, value: 9 } as const }];

@@ -148,7 +148,7 @@ describe('where the archive keeps the lines', () => {
       [],
     ],
     [
-      'the same digits in an InfluxDB are another value',
+      'rounded digits in an InfluxDB are another value',
       { archived: acknowledged(line('a', 0.1, 5)), there: [[5, 'a', 0.1000000000001]] },
       { different: 1 },
       [line('a', 0.1, 5)],
@@ -160,22 +160,22 @@ describe('where the archive keeps the lines', () => {
   });
 });
 
-describe('where the archive has let go', () => {
+describe('where the archive has cleared the lines', () => {
   const cleared = [{ from: 0n, to: 100n }];
   const two = [
     [5, 'a', 1],
     [6, 'a', 2],
   ] as const;
   test.each<[string, Case, Partial<Findings>]>([
-    ['the sum proves it', { cleared, there: two, counted: two }, {}],
-    ['fewer', { cleared, there: [[5, 'a', 1]], counted: two }, { missing: 1, not_in_archive: 1 }],
+    ['equal by the sum of the day', { cleared, there: two, counted: two }, {}],
+    ['fewer points than the sum', { cleared, there: [[5, 'a', 1]], counted: two }, { missing: 1, not_in_archive: 1 }],
     [
-      'fewer, as the lack-set says',
+      'fewer points, as many as are known to be missing',
       { cleared, there: [[5, 'a', 1]], counted: two, knownMissingPoints: 3 },
       { known_missing: 1 },
     ],
     [
-      'as many, and others',
+      'as many points with other values',
       {
         cleared,
         there: [
@@ -186,24 +186,24 @@ describe('where the archive has let go', () => {
       },
       { different: 1, not_in_archive: 1 },
     ],
-    ['more', { cleared, there: [...two, [7, 'a', 3]], counted: two }, { extra: 1 }],
+    ['more points than the sum', { cleared, there: [...two, [7, 'a', 3]], counted: two }, { extra: 1 }],
     [
-      'more, maybe a late reading',
+      'more points, one of which may be a late reading',
       { cleared, archived: acknowledged(line('a', 3, 7)), there: [...two, [7, 'a', 3]], counted: two },
       { unverifiable: 1 },
     ],
     [
-      'lines beside it are known by themselves',
+      'a kept line beside cleared ones is compared by itself',
       { cleared, archived: acknowledged(line('a', 9, 200)), there: two, counted: [...two, [200, 'a', 9]] },
       { missing: 1 },
     ],
     [
-      'what it refused is known by its line',
+      'a line that the database refused counts as quarantined',
       { cleared, quarantined: [line('a', 2, 6)], there: [[5, 'a', 1]], counted: two },
       { quarantined: 1 },
     ],
     [
-      'texts go to no VictoriaMetrics',
+      'texts, which VictoriaMetrics does not store, are not missing',
       { cleared, there: [[5, 'a', 1]], counted: two, texts: 1, change: { kind: 'victoriametrics' } },
       {},
     ],

@@ -95,7 +95,7 @@ test.each([
   ],
   ['an older day of another device is there', [OLD, found(7, { deviceId: 'b' }), EQUAL]],
   [
-    'what is missing is younger than any retention',
+    'the missing point is younger than any retention',
     [found(29, { missing: 1, newestMissing: NOW - HOUR_NS + 1n, oldestFound: NOW })],
   ],
   ['the archive has none of the lines', [CLEARED, EQUAL]],

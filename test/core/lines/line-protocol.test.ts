@@ -201,7 +201,7 @@ describe('lines', () => {
     );
   });
 
-  test('the same point gives the same bytes, and different identities different series', () => {
+  test('a point always gives the same bytes, and different identities give different series', () => {
     fc.assert(
       fc.property(anyPoint, anyText, (point, other) => {
         expect(encodeLine(point)).toBe(encodeLine(structuredClone(point)));

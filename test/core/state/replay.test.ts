@@ -21,15 +21,15 @@ const ARGS: ReplayArgs = {
 const BEFORE = { args: ARGS, begunMs: 1000 } as ReplayState;
 
 test.each<[string, Partial<ReplayArgs>, number, boolean]>([
-  ['the same words', {}, 0, true],
-  ['the same devices in another order', { devices: ['b', 'a'] }, 0, true],
-  ['the same words, which mean another time by now', { from: '5', to: '9' }, DAY_MS, true],
-  ['another rate, which changes nothing of what is sent', { maxRate: 5 }, 0, true],
+  ['unchanged arguments', {}, 0, true],
+  ['unchanged devices in another order', { devices: ['b', 'a'] }, 0, true],
+  ['unchanged arguments that mean another time by now', { from: '5', to: '9' }, DAY_MS, true],
+  ['another rate, which changes none of the lines', { maxRate: 5 }, 0, true],
   ['another device', { devices: ['a'] }, 0, false],
   ['another beginning', { typed: { from: '8d', to: null } }, 0, false],
   ['an end', { typed: { from: '7d', to: '1d' } }, 0, false],
-  ['the same words almost a week later', {}, 7 * DAY_MS - 1, true],
-  ['the same words a week later', {}, 7 * DAY_MS, false],
+  ['unchanged arguments almost a week later', {}, 7 * DAY_MS - 1, true],
+  ['unchanged arguments a week later', {}, 7 * DAY_MS, false],
 ])('%s: continues, or begins anew', (_what, changes, laterMs, isSame) => {
   expect(canResume(BEFORE, { ...ARGS, ...changes }, 1000 + laterMs)).toBe(isSame);
 });

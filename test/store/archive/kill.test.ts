@@ -94,7 +94,7 @@ function missing(position: Scratch, { all, ids }: ReturnType<typeof filled>): st
   ];
 }
 
-describe('a program that dies while it keeps house', () => {
+describe('a program that dies during maintenance', () => {
   test('leaves nothing half done, at whichever effect it dies, and the next one has the same result', () => {
     using _mortal = mortalCommits();
     using whole = scratch();

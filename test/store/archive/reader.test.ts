@@ -132,7 +132,7 @@ describe('going through the archive', () => {
     expect(part).toEqual(times.slice(17, 203).map((at) => reading('d', at)));
   });
 
-  test('gives a line once that stands there twice', () => {
+  test('gives a line once that the archive has twice', () => {
     using state = scratchStore();
     land(state, 'd', [reading('d', 1n), reading('d', 2n)]);
     land(state, 'd', [reading('d', 2n), reading('d', 2n, 7), reading('d', 3n)]);

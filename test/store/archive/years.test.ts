@@ -349,7 +349,9 @@ test('every destination receives every line except its missing points, whatever 
         expect(all.filter((line) => !destination.received.has(line) && !isLacking(line))).toEqual([]);
         expect(state.store.backlog(destination.id).pendingLines).toBe(0);
         if (destination.isFaithful)
-          expect(json(lacks), 'what an active destination waits for is never dropped').toBe(destination.lacksAtFirst);
+          expect(json(lacks), 'points that an active destination waits for are never dropped').toBe(
+            destination.lacksAtFirst,
+          );
       }
     }),
     { numRuns: 150 },

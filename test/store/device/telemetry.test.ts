@@ -161,7 +161,7 @@ describe('a name', () => {
     list(state, 'before', 1);
     const { revision } = state.store.telemetry('d');
     list(state, 'before', 2);
-    expect(state.store.telemetry('d').revision, 'the same name again').toBe(revision);
+    expect(state.store.telemetry('d').revision, 'listing an unchanged name').toBe(revision);
     list(state, 'after', 3);
     expect(() => state.store.commitPage(pageCommit({ revision }))).toThrow(StaleStateError);
     expect(state.store.telemetry('d').names).toEqual([
