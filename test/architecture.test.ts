@@ -12,6 +12,7 @@ import {
   cycleBetweenFiles,
   cycleBetweenParts,
   functionsOf,
+  hasHeader,
   importsOf,
   impureImports,
   MAX_FILES,
@@ -170,6 +171,12 @@ describe('the tree', () => {
 
   test('every unit has a test of its own name, or an entry that says which test tries it', () => {
     expect(mirrorViolations(files, tests)).toEqual([]);
+  });
+
+  test('every test file begins with a header comment', () => {
+    const headless = tests.filter((path) => !hasHeader(readFileSync(join(import.meta.dirname, path), 'utf8')));
+    expect(headless).toEqual([]);
+    expect(tests.length).toBeGreaterThan(300);
   });
 
   test('the checker sees the tree: its files, their imports and all folders of the table', () => {

@@ -1,3 +1,7 @@
+/**
+ * The pages of docs and the README: tables made from the source, quoted messages, links, commands, and the length of
+ * the README.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,7 @@
+/**
+ * The meaning of an answer of the API: its body, or a fault of one kind, decided by status and code. Pure functions,
+ * with arbitrary headers and bodies.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Classified, classifyAnswer, type RequestContext, readDate } from '../../src/api/classify.ts';

@@ -1,3 +1,4 @@
+/** The requests of the client: method, address, parameters and key. The transport is a script, in virtual time. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';

@@ -1,3 +1,6 @@
+/**
+ * The client of the API: retries, waits, page sizes, bookings and aborts. The transport is a script, in virtual time.
+ */
 import { describe, expect, test } from 'vitest';
 import { createHttpTransport } from '../../src/api/transport.ts';
 import { ApiFault, TransportError } from '../../src/core/faults.ts';

@@ -1,3 +1,6 @@
+/**
+ * The page size that the client requests: the plan's, and less where the service rejects it or an answer is too large.
+ */
 import { describe, expect, test } from 'vitest';
 import { createPageSize } from '../../src/api/page-size.ts';
 import type { Cursor } from '../../src/core/records.ts';

@@ -1,3 +1,7 @@
+/**
+ * When the next request may be sent, by the plan, the share, headers and rejections. Pure functions, with arbitrary
+ * answers.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,3 +1,7 @@
+/**
+ * The rate limiter keeps to its share of the quota, alone and beside other clients, against a counting server in
+ * virtual time.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';

@@ -1,3 +1,4 @@
+/** The rate limiter: waits that the server requests, rejections, lanes, aborts and restarts, in virtual time. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

@@ -1,3 +1,7 @@
+/**
+ * The queue of requests that wait for their turn: order, starvation of low lanes, and callers that give up. In virtual
+ * time.
+ */
 import { expect, test } from 'vitest';
 import { createRequestQueue, passQueue, runQueue } from '../../src/api/request-queue.ts';
 import { createVirtualClock } from '../support/virtual-clock.ts';

@@ -1,3 +1,6 @@
+/**
+ * Failures of the transport, against servers on loopback that refuse, cut or damage their answers, or send too much.
+ */
 import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';

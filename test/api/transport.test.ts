@@ -1,3 +1,6 @@
+/**
+ * The HTTP transport against servers on loopback: complete answers, redirects, kept connections, aborts and proxies.
+ */
 import { getEventListeners } from 'node:events';
 import { connect } from 'node:net';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';

@@ -1,3 +1,4 @@
+/** Calls from one part of a sync to another that is created later. */
 import { describe, expect, test } from 'vitest';
 import { createHooks, type DeferredParts } from '../../src/app/hooks.ts';
 import type { Planning } from '../../src/scheduler/planning.ts';

@@ -1,3 +1,4 @@
+/** Cron expressions in UTC: their times, compared with those of node-cron, and the expressions that are refused. */
 import { createTask } from 'node-cron';
 import { describe, expect, test, vi } from 'vitest';
 import { readCron } from '../../src/config/cron.ts';

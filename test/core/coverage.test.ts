@@ -1,3 +1,7 @@
+/**
+ * The covered ranges of a device, their edge readings, and the gaps. Arbitrary ranges are compared with sets of
+ * instants.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,3 +1,7 @@
+/**
+ * The coverage of a device in figures: gaps with their reasons, lag, state, share, and ranges that the device list
+ * shows empty.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addRange, type CoveredRange, gapsIn } from '../../src/core/coverage.ts';

@@ -1,3 +1,4 @@
+/** How often devices report, measured or assumed, and the assumptions of --what-if. */
 import { describe, expect, test } from 'vitest';
 import { type DeviceFacts, fleetRates, measuredIntervalMs, readWhatIf, resizeFleet } from '../../src/core/fleet.ts';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../src/core/time.ts';

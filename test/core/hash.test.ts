@@ -1,3 +1,4 @@
+/** The hash of a text: frozen values, halves, and collisions on similar texts. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { hash64, hashHex } from '../../src/core/hash.ts';

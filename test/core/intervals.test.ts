@@ -1,3 +1,4 @@
+/** Sets of half-open intervals, compared with sets of small integers, and their algebraic laws. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,3 +1,4 @@
+/** The log of sent requests, compared with a plain list, and the requests that a budget leaves. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createSendLog, requestsLeft } from '../../src/core/quota.ts';

@@ -1,3 +1,4 @@
+/** Which faults of the API are retried, and how long the wait before a retry is. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiFault } from '../../src/core/faults.ts';

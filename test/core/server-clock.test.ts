@@ -1,3 +1,7 @@
+/**
+ * The estimate of the server's time from Date headers, and the coverage limit. Clocks and delays are simulated, in
+ * virtual time.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/ports.ts';

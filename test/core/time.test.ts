@@ -1,3 +1,4 @@
+/** Timestamps to the nanosecond: reading, writing, rounding, and the texts that are refused. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,3 +1,7 @@
+/**
+ * The batch size, the number of batches at once, and the waits of a blocked delivery. Databases are simulated by their
+ * times.
+ */
 import { describe, expect, test } from 'vitest';
 import type { WriteAnswer } from '../../src/core/ports.ts';
 import { MINUTE_MS } from '../../src/core/time.ts';

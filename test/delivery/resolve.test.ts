@@ -1,3 +1,7 @@
+/**
+ * The bisection of a refused batch: which lines are accepted, rejected or kept. The database is a model with rejected
+ * lines.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { kindOf } from '../../src/core/lines/line-reader.ts';

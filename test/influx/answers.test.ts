@@ -1,3 +1,7 @@
+/**
+ * The meaning of a database's answer to a write. Known answers of all supported servers are read, and arbitrary ones
+ * are safe.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { WriteAnswer } from '../../src/core/ports.ts';

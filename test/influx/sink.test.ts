@@ -1,3 +1,4 @@
+/** A destination over HTTP, against servers on loopback: its request, a proxy, its answers, timeouts and aborts. */
 import { execFile } from 'node:child_process';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { createServer as createSocketServer, type Socket } from 'node:net';

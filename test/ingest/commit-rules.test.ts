@@ -1,3 +1,7 @@
+/**
+ * The commit of a judged page: lines, offsets, sums of days and coverage. Pages are arbitrary and the store is in
+ * memory.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { CoveredRange } from '../../src/core/coverage.ts';

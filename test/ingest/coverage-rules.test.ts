@@ -1,3 +1,4 @@
+/** The coverage after a page: late readings, withdrawn ranges, and the hours that are complete. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addRange, type CoveredRange } from '../../src/core/coverage.ts';

@@ -1,3 +1,4 @@
+/** When an empty answer is accepted although there are signs of readings, and when it is requested again. */
 import { describe, expect, test } from 'vitest';
 import { CONFIRMED_FOR_GOOD } from '../../src/core/state/telemetry.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, msToNs } from '../../src/core/time.ts';

@@ -1,3 +1,4 @@
+/** The shared view of an API outage: reports, growing waits, and the turns of the streams. In virtual time. */
 import { describe, expect, test } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import { ApiFault, type ApiFaultKind } from '../../src/core/faults.ts';

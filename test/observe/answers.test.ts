@@ -1,3 +1,6 @@
+/**
+ * How responses of the HTTP server are scheduled, so that they leave time for the sync. Clock and work are simulated.
+ */
 import { describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
 import type { Served } from '../../src/core/ports.ts';

@@ -1,3 +1,4 @@
+/** Which connections of the HTTP server are dropped when there are too many, or when clients do not read. */
 import { describe, expect, test } from 'vitest';
 import { type ClientConnection, connectionsToDrop, readersToDrop } from '../../src/observe/connections.ts';
 

@@ -1,3 +1,4 @@
+/** The host names that the HTTP server answers, and its password. Requests go to a real server on loopback. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { realClock } from '../../src/app/real-clock.ts';
 import { Secret } from '../../src/core/secret.ts';

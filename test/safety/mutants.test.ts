@@ -1,3 +1,6 @@
+/**
+ * Every broken variant of the program passes where nothing fails, and is caught by its scenarios, with a real InfluxDB.
+ */
 import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench } from '../support/rig.ts';

@@ -1,3 +1,4 @@
+/** The safety scenarios, each with the whole program, the faulty simulator and a real InfluxDB, in virtual time. */
 import { describe, expect, test } from 'vitest';
 import { influxdAvailable } from '../support/influxd.ts';
 import { openBench, REAL_PROGRAM } from '../support/rig.ts';

@@ -1,3 +1,4 @@
+/** When the coverage points of devices are written, with the tables of the state in a scratch file and virtual time. */
 import { describe, expect, test } from 'vitest';
 import { StateFullError } from '../../src/core/archive-room.ts';
 import type { CoveredRange } from '../../src/core/coverage.ts';

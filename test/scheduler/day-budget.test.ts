@@ -1,3 +1,4 @@
+/** The day's budget: how it is spread, its reserve for live work, restarts, other clients, and changes of the plan. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';

@@ -1,3 +1,4 @@
+/** The order in which the planner decides between lanes. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/core/time.ts';
 import { budgetAfterRequest, freeAtMs, withFigures } from '../../src/scheduler/day-budget.ts';

@@ -1,3 +1,4 @@
+/** The requests that schedules and readings need, compared with the quota, and the remedies for a shortage. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readCron } from '../../src/config/cron.ts';

@@ -1,3 +1,4 @@
+/** The device queue: its states and events, compared with the table in its header, and which device is polled next. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

@@ -1,3 +1,4 @@
+/** The facts about a device that the planner needs, from its coverage and the device list. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { CoveredRange } from '../../src/core/coverage.ts';

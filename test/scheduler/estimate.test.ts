@@ -1,3 +1,4 @@
+/** The estimated requests, readings and time of a range of history. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, DAY_NS, HOUR_MS, HOUR_NS, MINUTE_MS, msToNs } from '../../src/core/time.ts';
 import { maxWidthNs } from '../../src/ingest/page-request.ts';

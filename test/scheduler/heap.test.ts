@@ -1,3 +1,4 @@
+/** The heap of devices: its order after arbitrary changes, and the steps of a change. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createHeap, dropSlot, hasSlot, headKey, headSlot, putSlot } from '../../src/scheduler/heap.ts';

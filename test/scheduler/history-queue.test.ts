@@ -1,3 +1,4 @@
+/** The queue of missing history: breadth first, in turns, and right for arbitrary sequences of changes. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

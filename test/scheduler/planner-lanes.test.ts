@@ -1,3 +1,4 @@
+/** The planner under load: no lane starves, and lower lanes use spare requests. The workspace is simulated. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { OpenHistory } from '../../src/scheduler/history-queue.ts';

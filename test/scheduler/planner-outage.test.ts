@@ -1,3 +1,4 @@
+/** The planner after failures, and with devices or streams that come and go. The workspace is simulated. */
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import { noteDeviceStored } from '../../src/scheduler/device-queue.ts';

@@ -1,3 +1,4 @@
+/** Which device the planner polls, by its device list, hints and report rates. The workspace is simulated. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';
 import type { DayFigures } from '../../src/scheduler/day-budget.ts';

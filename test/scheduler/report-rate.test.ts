@@ -1,3 +1,4 @@
+/** How often a device reports, learned from its readings and signs of life. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

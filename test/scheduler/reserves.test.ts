@@ -1,3 +1,4 @@
+/** The reserve of each lane, the least value of a poll, and whether the readings fit the budget. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Purpose } from '../../src/core/ports.ts';

@@ -1,3 +1,4 @@
+/** When the account, the alerts and the device list are read, and the mean interval of a schedule. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/core/time.ts';

@@ -1,3 +1,4 @@
+/** Errors of SQLite and the file system as messages with a next step. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

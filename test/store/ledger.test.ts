@@ -1,3 +1,4 @@
+/** The ledger of requests in a real state file: bookings, results and waits, after restarts and jumps of clocks. */
 import { describe, expect, test } from 'vitest';
 import type { Purpose } from '../../src/core/ports.ts';
 import { DAY_MS } from '../../src/core/time.ts';

@@ -1,3 +1,4 @@
+/** The state of one workspace: its tag, the account, and small facts, over a restart. */
 import { describe, expect, test } from 'vitest';
 import { UserError } from '../../src/core/faults.ts';
 import type { Account } from '../../src/core/records.ts';

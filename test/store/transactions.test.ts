@@ -1,3 +1,4 @@
+/** Calls as transactions, the guard before each write, and values that are cached until a write. */
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';

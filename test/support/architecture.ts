@@ -166,11 +166,16 @@ export function impureImports(files: readonly SourceFile[]): string[] {
     );
 }
 
+/** Whether a file begins with a header comment, at most after the line that names its interpreter. */
+export function hasHeader(text: string): boolean {
+  return /^(?:#!.*\n)?\/\*\*/.test(text);
+}
+
 /** Every rule that a file breaks, in words. */
 export function violations({ path, text }: SourceFile): string[] {
   const found: string[] = [];
   const code = blank(text, { keepStrings: false });
-  if (!/^(?:#!.*\n)?\/\*\*/.test(text)) found.push('begins without a header comment');
+  if (!hasHeader(text)) found.push('begins without a header comment');
   const lines = text.trimEnd().split('\n').length;
   if (lines > MAX_LINES) found.push(`has ${lines} lines, more than ${MAX_LINES}`);
   if (path !== 'main.ts' && /\bprocess\b(?!\s*:)/.test(code)) found.push('touches process');

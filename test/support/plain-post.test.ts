@@ -1,3 +1,4 @@
+/** The small HTTP client of the tests: it reads answers, and posts to servers on loopback. */
 import { createServer } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { openPost, readAnswer } from './plain-post.ts';

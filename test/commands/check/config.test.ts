@@ -1,3 +1,4 @@
+/** The configuration checks of --check: warnings about careless settings, and errors with a remedy. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,3 +1,6 @@
+/**
+ * The formats of --export (csv, ndjson, lp), read back by independent parsers and compared with the archived values.
+ */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createFormatter } from '../../../src/commands/export/format.ts';

@@ -1,3 +1,6 @@
+/**
+ * Sending missing points again in --verify --repair, and the missing points that are found. The database is a function.
+ */
 import { describe, expect, test } from 'vitest';
 import { createResender, foundPoints } from '../../../src/commands/verify/repair.ts';
 import type { Sink, WriteAnswer } from '../../../src/core/ports.ts';

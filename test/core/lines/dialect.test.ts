@@ -1,3 +1,4 @@
+/** The lines of the log translated for each kind of database, and the identity of a destination. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,3 +1,4 @@
+/** The points that are not telemetry (devices, account, coverage, alerts), read back by a reference parser. */
 import { describe, expect, test } from 'vitest';
 import {
   coverageLine,

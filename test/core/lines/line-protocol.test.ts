@@ -1,3 +1,4 @@
+/** Points as line protocol: names, escaping, limits and reading back, by a reference parser and a real InfluxDB. */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {

@@ -1,3 +1,4 @@
+/** The nanosecond at which a value is written when its series has another value at that instant. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { encodeLine, identityTag } from '../../../src/core/lines/line-protocol.ts';

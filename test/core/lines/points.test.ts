@@ -1,3 +1,4 @@
+/** A reading as one value for each sensor, the values that are dropped, and the digest of a reading. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { flattenReading, readingDigest } from '../../../src/core/lines/points.ts';

@@ -1,3 +1,4 @@
+/** The position in the log after a batch of which some lines are acknowledged. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type LogBatch, type LogPosition, positionAfter } from '../../../src/core/state/log.ts';

@@ -1,3 +1,4 @@
+/** The archive: blocks, batches, offsets and sums, read back byte for byte from a real state file. */
 import Database from 'better-sqlite3';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,3 +1,4 @@
+/** Blocks of lines, packed and unpacked: every byte comes back, damage is an error, and no memory is left behind. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { KEPT_FRAME_BYTES, pack, release, repack, unpack, unpackText } from '../../../src/store/archive/block-codec.ts';

@@ -1,3 +1,4 @@
+/** The destinations of the log in a real state file: names, identities, positions, and rejected lines. */
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { StaleStateError } from '../../../src/core/state/telemetry.ts';

@@ -1,3 +1,4 @@
+/** The missing points of each destination in a real state file: adding, joining, finding and counting them. */
 import { describe, expect, test } from 'vitest';
 import type { FoundPoints, MissingPoints } from '../../../src/core/state/log.ts';
 import { StaleStateError } from '../../../src/core/state/telemetry.ts';

@@ -1,3 +1,4 @@
+/** The position of each destination in the log, in a real state file, also when blocks shrink or merge. */
 import Database from 'better-sqlite3';
 import { describe, expect, test } from 'vitest';
 import { StaleStateError } from '../../../src/core/state/telemetry.ts';

@@ -1,3 +1,4 @@
+/** The stored devices, signs of life, alerts and last points, and when a device counts as gone. */
 import { describe, expect, test } from 'vitest';
 import type { ListedDevice } from '../../../src/core/state/inventory.ts';
 import { device, readAll, type ScratchStore, scratchStore } from '../support.ts';

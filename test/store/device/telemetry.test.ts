@@ -1,3 +1,4 @@
+/** The commit of a page in a real state file: coverage, names, hours, sums of days and late readings, or nothing. */
 import { describe, expect, test } from 'vitest';
 import type { CoveredRange } from '../../../src/core/coverage.ts';
 import { StaleStateError } from '../../../src/core/state/telemetry.ts';

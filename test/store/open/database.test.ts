@@ -1,3 +1,6 @@
+/**
+ * How a state file is opened or refused: new, after a kill, gone, damaged, foreign, or in a place that cannot hold one.
+ */
 import {
   chmodSync,
   copyFileSync,
