@@ -28,6 +28,11 @@ export interface Served extends AsyncDisposable {
   readonly errors: readonly string[];
 }
 
+/** The text of an answer. */
+export async function textOf(url: string): Promise<string> {
+  return await (await fetch(url)).text();
+}
+
 /** @param port 0: a free one. */
 export async function servePage(shown: Partial<Shown> = {}, port = 0): Promise<Served> {
   const facts = shown.facts ?? factsOf(Array.from({ length: 60 }, (_, index) => rowOf(index)));
