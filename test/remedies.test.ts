@@ -444,7 +444,7 @@ describe('the archive that is full', () => {
     expect(reason(1e9, true, { ...figures, usedBytes: clearingMarks(1e9).downTo })).toBe('');
   });
 
-  test('and a full disk with free space', () => {
+  test('has room again on a full disk once space is free', () => {
     expect(reason(2e9, true, { ...figures, diskFreeBytes: 1 })).toMatch(/delete or move other files there/);
     expect(reason(2e9, true)).toBe('');
   });

@@ -141,7 +141,7 @@ describe('a 400 on a request with a cursor', () => {
     expect(kindOf(error({ code: 'range_too_large', message: 'cursor spans too much' }))).toBe('range-too-large');
   });
 
-  test('and never about a cursor that was not sent', () => {
+  test('is not about a cursor that was not sent', () => {
     const body = error({ code: 'invalid_request', message: 'cursor is not valid' });
     expect(faultOf({ status: 400, body }).kind).toBe('invalid-request');
   });

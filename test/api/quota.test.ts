@@ -215,7 +215,7 @@ describe('a low remainder', () => {
     expect(pauseMs).toEqual([8571, 15_000, 60_000]);
   });
 
-  test('that we have caused ourselves does not', () => {
+  test('that we have caused ourselves does not pause', () => {
     const quota = quotaOf({ perMinute: 60, perDay: 1e6 }, 1);
     const [last = 0] = sendAll(quota, 58).slice(-1);
     noteAnswer(quota, answer(last + 100, { limit: 60, remaining: 2 }));

@@ -33,7 +33,7 @@ async function learn(
   return { learnt: learning.learnt(), texts };
 }
 
-test('nothing before the first answer', async () => {
+test('nothing is learnt before the first answer', async () => {
   expect((await learn([])).learnt).toEqual({
     waitHeaders: [],
     challengeHeaders: [],

@@ -26,11 +26,16 @@ describe('the waits that are shown', () => {
   test.each([
     ['no wait', null, null, [null, null]],
     ['a wait of the rate limiter is one of all lanes', untilMs, null, [untilMs, untilMs]],
-    ['even spacing is none', NOW_MS + SECOND_MS, null, [null, null]],
+    ['the even spacing of requests is no wait', NOW_MS + SECOND_MS, null, [null, null]],
     ['the budget of the day delays all lanes', null, { reason: 'day', untilMs }, [untilMs, untilMs]],
-    ['its spare part delays history alone', null, { reason: 'spare', untilMs }, [null, untilMs]],
     [
-      'as long as that lasts, not only up to the next poll',
+      'the spare part of the budget of the day delays history alone',
+      null,
+      { reason: 'spare', untilMs },
+      [null, untilMs],
+    ],
+    [
+      'the spare part of the budget delays history past the next poll',
       null,
       { reason: 'spare', untilMs: NOW_MS + 1, spareMs: untilMs },
       [null, untilMs],

@@ -215,7 +215,7 @@ describe('a delivery that waits is no loop that is stuck', () => {
     expect(found).toEqual([]);
   });
 
-  test('but one that waits for longer than a write may take is', async () => {
+  test('a delivery that waits for longer than a write may take is stuck', async () => {
     const found = await stuckAt(async (nth, clock, stopped) => {
       await clock.sleep(nth === 4 ? Number.POSITIVE_INFINITY : 300, stopped);
       return ACCEPTED;

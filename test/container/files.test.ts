@@ -90,7 +90,7 @@ describe('every variable that is named is one of the configuration', () => {
     expect(variablesIn(read(file)).filter((name) => !KNOWN.has(name))).toEqual([]);
   });
 
-  test('and the example for Docker has no quotes, which Docker would take as they stand', () => {
+  test('the example for Docker has no quotes, which Docker would pass on', () => {
     const lines = read('config', 'tidemark.env.example')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'));

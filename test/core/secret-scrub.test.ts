@@ -43,7 +43,7 @@ describe('a secret is removed', () => {
     expect(createScrub([new Secret('user:hunter2')])('the password hunter2')).toBe(`the password ${SECRET_MARK}`);
   });
 
-  test('and nothing else changes, also where there is no secret', () => {
+  test('while all other text stays, also where there is no secret', () => {
     expect(createScrub([])('a text')).toBe('a text');
     expect(createScrub([new Secret('u:p')])('up: u:p')).toBe('up: u:p');
   });

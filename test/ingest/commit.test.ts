@@ -268,12 +268,15 @@ test('a new reading in a covered range is reported as late, and makes the grace 
   expect(state.store.telemetry('d').late).toMatchObject({ readings: 1, gracePeriodMs: 12 * MINUTE_MS });
 });
 
-test.each([['isRecheck'], ['wasHidden']] as const)('it is none where the page is read again: %s', (why) => {
-  commitJudged(context, pageOf([reading(600), reading(900)]));
-  commitJudged(context, pageOf([reading(600), reading(700), reading(900)], { [why]: true }));
-  expect(typesOf()).not.toContain('readings-late');
-  expect(linesOf()).toHaveLength(3);
-});
+test.each([['isRecheck'], ['wasHidden']] as const)(
+  'a new reading in a covered range is not late where the page is read again: %s',
+  (why) => {
+    commitJudged(context, pageOf([reading(600), reading(900)]));
+    commitJudged(context, pageOf([reading(600), reading(700), reading(900)], { [why]: true }));
+    expect(typesOf()).not.toContain('readings-late');
+    expect(linesOf()).toHaveLength(3);
+  },
+);
 
 test('rejected records are reported once, however often they come', () => {
   const rejected: RejectedRecord[] = [

@@ -90,7 +90,7 @@ describe('answers that are the same for all clients', () => {
 });
 
 describe('answers that are made for each client', () => {
-  test('has eight places; who finds none within a second gets nothing', async () => {
+  test('has eight places; a client that waits longer than a second for one is rejected', async () => {
     const clock = handClock();
     const make = createAnswerMaker(clock);
     const ends: (() => void)[] = [];

@@ -206,14 +206,14 @@ describe('events', () => {
   });
 
   test.each([
-    ['a blip whispers', retried(1000), 'debug'],
-    ['a longer wait is reported', retried(10_000), 'info'],
-    ['a problem warns', retried(60_000), 'warn'],
-    ['and never more, as it heals by itself', retried(300_000), 'warn'],
-    ['a refusal for lack of quota never does', retried(300_000, 'throttled'), 'info'],
+    ['a retry after a second is on the level debug', retried(1000), 'debug'],
+    ['a retry after ten seconds is on the level info', retried(10_000), 'info'],
+    ['a retry after a minute warns', retried(60_000), 'warn'],
+    ['a retry after five minutes warns as well: the problem may end by itself', retried(300_000), 'warn'],
+    ['a retry for lack of quota never warns', retried(300_000, 'throttled'), 'info'],
     ['a destination that needs a person is an error from the start', held(1000), 'error'],
-    ['one that heals by itself warns', { ...held(300_000), needsPerson: false }, 'warn'],
-    ['one without a hint does too', { ...held(300_000), hint: '', needsPerson: false }, 'warn'],
+    ['a destination that may recover by itself warns', { ...held(300_000), needsPerson: false }, 'warn'],
+    ['a destination without a remedy warns', { ...held(300_000), hint: '', needsPerson: false }, 'warn'],
     ['a service that does not answer warns', { type: 'api-outage', message: 'm', waitMs: 1_000_000 }, 'warn'],
     ['an API that does not answer warns', { type: 'api-outage', message: 'm', waitMs: 1_000_000 }, 'warn'],
     ['waiting for quota is a normal state', { type: 'quota-wait', untilMs: 8e9, reason: 'day' }, 'info'],

@@ -168,7 +168,7 @@ describe.runIf(influxdAvailable())('a service with habits of its own', () => {
     expect(rig.simulator.log.total).toBeLessThan(200);
   });
 
-  test('that names a next page behind every empty one does not either', async () => {
+  test('that names a next page behind every empty one does not hold the program for ever', async () => {
     const devices = [{ ...EVERY_MINUTE, intervalMs: 10 * SECOND_MS }];
     using rig = await rigOf({ devices, historyMs: HOUR_MS, settings: { plan: { maxDevicesPerPage: 7 } } });
     const hollow = always({ kind: 'mangle', change: (page) => ({ ...page, records: [] }) });

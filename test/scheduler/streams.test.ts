@@ -58,7 +58,7 @@ describe('how often the list is read', () => {
     );
   });
 
-  test('more surprises make it more frequent, none make it rarer but not absent', () => {
+  test('many unexpected changes make the list more frequent, none make it rarer but not absent', () => {
     const surprises = createChangeRate();
     const prior = changesPerMs(surprises, 1000);
     learnChanges(surprises, 0, 1000);

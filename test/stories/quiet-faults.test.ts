@@ -136,7 +136,7 @@ describe.runIf(influxdAvailable())('cursors', () => {
   const dense: DeviceSpec = { deviceId: 'often', intervalMs: 8 * SECOND_MS, traits: ['ties'], sensors: sensorsOf(2) };
   const CURSORS: readonly [string, Partial<SimSettings['paging']>][] = [
     ['that leave out readings of the instant at a page’s end', { cursorDuplicates: 'skips' }],
-    ['that repeat them', { cursorDuplicates: 'repeats' }],
+    ['that repeat readings of the instant at a page’s end', { cursorDuplicates: 'repeats' }],
     ['that are refused as soon as they are a second old', { cursorLifeMs: 1 }],
   ];
 
@@ -212,7 +212,7 @@ describe.runIf(influxdAvailable())('cursors', () => {
     expect(longestMs).toBeLessThan(1.5 * MINUTE_MS);
   });
 
-  test('that begin and end to misbehave in mid-run do not matter either', async () => {
+  test('that change how they misbehave during a run lose nothing', async () => {
     using rig = await rigOf({ devices: [dense] });
     const { paging } = rig.simulator.settings;
     const kinds = ['exact', 'skips', 'repeats'] as const;

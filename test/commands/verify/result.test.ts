@@ -170,7 +170,7 @@ describe('the findings about a destination', () => {
     );
   });
 
-  test('one that was not read is unfinished, or equal where nothing is kept either', () => {
+  test('a destination that was not read is unfinished, or equal where the archive is empty too', () => {
     expect(verdictUnread('a', 'nothing was sent')).toMatchObject({ outcome: 'unfinished', reason: 'nothing was sent' });
     expect(verdictUnread('a', null)).toMatchObject({ outcome: 'equal', kind: null, reason: null, points_compared: 0 });
   });

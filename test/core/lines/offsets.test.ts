@@ -110,7 +110,7 @@ describe('a nanosecond that a moved value has taken', () => {
     expect(archive.commit([seen(6, 9), seen(5, 2), seen(5, 1)])).toEqual([null, null, null]);
   });
 
-  test('does so even when the reading has the same value: it is another reading', () => {
+  test('makes a reading of equal value move on as well: it is another reading', () => {
     const archive = createArchive();
     archive.commit([seen(5, 1), seen(5, 2)]);
     expect(archive.commit([seen(6, 2)])).toEqual([7]);
