@@ -1,7 +1,7 @@
 /**
  * The messages of the last commits, by rule 5 of `CONTRIBUTING.md`: a subject of 15 to 70 characters without a full
- * stop, and a body where more than 20 lines of the sources change. Moved lines and the generated shape of the state do
- * not count, nor do merges.
+ * stop, and a body where more than 20 lines of the sources change, whose lines have at most 120 characters. Moved lines
+ * and the generated shape of the state do not count, nor do merges.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,11 +11,12 @@ import { expect, onTestFinished, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** Older commits were made before the rule was tested. */
-const SINCE = '2026-11-28T03:55:00Z';
+/** Older commits were made before the rule about the width was tested. */
+const SINCE = '2026-11-29T08:30:00Z';
 const LAST = 30;
 const SUBJECT = { least: 15, most: 70 };
 const MOST_WITHOUT_BODY = 20;
+const WIDTH = 120;
 
 const SOURCE = /^src\/.*\.ts$/;
 const GENERATED = 'src/store/open/shape.ts';
@@ -58,6 +59,9 @@ function faultsOf({ subject, body, lines }: Commit): string[] {
     ...(isLong ? [`${subject}: ${subject.length} characters`] : []),
     ...(subject.endsWith('.') ? [`${subject}: ends with a full stop`] : []),
     ...(lines > MOST_WITHOUT_BODY && !explains ? [`${subject}: ${lines} lines of src and no body`] : []),
+    ...body
+      .split('\n')
+      .flatMap((line) => (line.length > WIDTH ? [`${subject}: a line of ${line.length} characters`] : [])),
   ];
 }
 
@@ -96,6 +100,7 @@ test('CONTRIBUTING.md has the same numbers', () => {
   const words = rule.replaceAll(/\s+/g, ' ');
   expect(words).toContain(`subject of ${SUBJECT.least} to ${SUBJECT.most} characters`);
   expect(words).toContain(`more than ${MOST_WITHOUT_BODY} lines in \`src\``);
+  expect(words).toContain(`lines of at most ${WIDTH} characters`);
   expect(words).toContain('`test/history.test.ts`');
 });
 
@@ -107,6 +112,12 @@ test.each([
   ['Bound work per HTTP connection', 21, 'Signed-off-by: A <a@b.example>\n', [expect.stringMatching(/no body$/)]],
   ['Bound work per HTTP connection', 21, 'A client could hold all slots.\n', []],
   ['Bound work per HTTP connection', 20, '', []],
+  [
+    'Bound work per HTTP connection',
+    1,
+    `It ${'failed '.repeat(17)}\n`,
+    [expect.stringMatching(/: a line of 122 characters$/)],
+  ],
 ])('the message "%s" of a change of %i lines with the body "%s"', (subject, lines, body, faults) => {
   expect(faultsOf({ subject, lines, body })).toEqual(faults);
 });
