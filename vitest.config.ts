@@ -12,7 +12,7 @@ export default defineConfig({
     hookTimeout: 300_000,
     expect: { poll: { timeout: 300_000 } },
     // More than there are cores: half of the time is real processes that wait.
-    maxWorkers: availableParallelism() + 3,
+    maxWorkers: availableParallelism() + 5,
     sequence: { sequencer: MixedSequence },
     // For the databases that tests start, all of them written in Go: a fifth of what they compute is collecting
     // garbage.
