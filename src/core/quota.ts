@@ -204,7 +204,10 @@ export interface QuotaUse extends PlanUse {
   readonly budgetLeftDay: number | null;
 }
 
-/** A window in words: `312 of 720 (plan 900, other clients about 40), 568 left`. */
+/**
+ * A window in words: `312 of 720 (plan 900, other clients about 40), 568 left`. Without a running process other clients
+ * are unknown: `at most 568 left`.
+ */
 export function windowText(window: ShownWindow): string {
   const { limit, budget, spent, others } = window;
   const left = requestsLeft(window).ofBudget;
@@ -217,7 +220,8 @@ export function windowText(window: ShownWindow): string {
       : [others === null ? 'other clients not reported' : `other clients about ${grouped(others)}`]),
   ];
   const aside = beside.length === 0 ? '' : ` (${beside.join(', ')})`;
-  return `${grouped(spent)} of ${grouped(budget)}${aside}, ${grouped(left)} left`;
+  const atMost = others === undefined ? 'at most ' : '';
+  return `${grouped(spent)} of ${grouped(budget)}${aside}, ${atMost}${grouped(left)} left`;
 }
 
 /** The requests that wait for quota, as a sentence without the time at its end; `null` while nothing waits. */

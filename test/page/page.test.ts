@@ -180,7 +180,7 @@ describe('sentences', () => {
     expect(windowText({ limit: 60, budget: 48, spent: 50, others: null })).toBe(
       '50 of 48 (plan 60, other clients not reported), 0 left',
     );
-    expect(windowText({ limit: null, budget: 10, spent: 0 })).toBe('0 of 10, 10 left');
+    expect(windowText({ limit: null, budget: 10, spent: 0 })).toBe('0 of 10, at most 10 left');
     expect(windowText({ limit: null, budget: null, spent: 77 })).toBe('77 requests; the limit is not known yet');
   });
 
