@@ -42,8 +42,8 @@ process.on('SIGTERM', onSignal);
 process.on('SIGINT', onSignal);
 
 /**
- * V8 uses memory to gain speed, but a daemon on a small machine should not: half a gigabyte instead of a third. V8
- * reads both figures again whenever it decides how far the heap may grow.
+ * V8 uses memory to gain speed, but a small machine has little of it. So both limits are below those of V8, which reads
+ * them again whenever it decides how far the heap may grow.
  */
 const YOUNG_BYTES = 5 * 1024 * 1024;
 /**

@@ -57,7 +57,7 @@ tidemark_ready * on (job, instance) group_left (workspace_id, workspace_name) ti
 | where | how |
 | --- | --- |
 | Compose | \`config/prometheus/workspaces\` has a file for each workspace; \`init --workspace\` adds one |
-| Kubernetes with the Prometheus operator | the PodMonitor of \`config/kubernetes/podmonitor\`, or the ServiceMonitor of the chart ([how](kubernetes.md)). They set \`job\`, \`workspace\`, and \`instance\` to NAMESPACE/WORKSPACE, so a pod that moves stays the same target |
+| Kubernetes with the Prometheus operator | the PodMonitor of \`config/kubernetes/podmonitor\`, or the ServiceMonitor of the chart ([how](kubernetes.md#monitoring)). They set \`job\`, \`workspace\`, and \`instance\` to NAMESPACE/WORKSPACE, so a pod that moves stays the same target |
 | Kubernetes without it | the first job below |
 | daemons that you start by hand | give each its own \`listen\` and \`data_dir\`; the second job below. In the directory \`tidemark\` beside your \`prometheus.yml\`, write a file \`NAME.yaml\` for each, with its address (\`listen\`) and a fixed \`instance\`: \`- {targets: ['127.0.0.1:9464'], labels: {workspace: NAME, instance: HOST/NAME}}\` |
 | systemd | \`install.sh\` writes \`/etc/prometheus/tidemark/NAME.yaml\`, a target of a Prometheus on the same machine: the second job below. For a Prometheus on another machine: [below](#prometheus-on-another-machine) |
