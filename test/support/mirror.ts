@@ -22,7 +22,8 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'commands/check/destination.test.ts': ['influx/connection.ts'],
   'commands/check/state.test.ts': ['store/views/inspect.ts', 'store/views/data-dir.ts'],
   'commands/forget/job.test.ts': ['store/device/forget-lines.ts'],
-  'commands/init/init.test.ts': ['commands/init/answers.ts', 'commands/init/command.ts', 'commands/init/workspace.ts'],
+  'commands/init/flags.test.ts': ['commands/init/command.ts', 'commands/init/workspace.ts'],
+  'commands/init/terminal.test.ts': ['commands/init/answers.ts'],
   'commands/once/once.test.ts': ['commands/once/run.ts', 'ingest/account.ts'],
   'commands/plan/command.test.ts': ['commands/plan/cost.ts', 'commands/plan/text.ts'],
   'commands/quarantine/job.test.ts': [
