@@ -53,7 +53,7 @@ export const KUSTOMIZE = {
     'no cluster: kustomize renders the objects of the command: test/deploy/kubernetes.test.ts; a script: test/deploy/inside.test.ts',
 };
 export const HELM = {
-  instead: 'no cluster: helm template with the same arguments: test/deploy/kubernetes.test.ts',
+  instead: 'no cluster: helm template with the same arguments: test/deploy/helm.test.ts',
 };
 /** Runs in a root with the volumes of the container. */
 export const INSIDE = { runs: 'test/deploy/inside.test.ts' };
