@@ -206,3 +206,15 @@ export async function serve(listener: RequestListener): Promise<Server> {
     },
   };
 }
+
+/** Sends requests to the simulator in place of another server. */
+export async function forward(
+  base: string,
+  path: string,
+): Promise<{ status: number; headers: Record<string, string>; body: string }> {
+  const target = `${base}${path.replace(/^\/external\/v1/, '')}`;
+  const answer = await fetch(target, { headers: { authorization: `Bearer ${KEY}` } });
+  const names = ['content-type', 'date', 'x-ratelimit-limit', 'x-ratelimit-remaining'];
+  const headers = Object.fromEntries(names.map((name) => [name, answer.headers.get(name) ?? '']));
+  return { status: answer.status, headers, body: await answer.text() };
+}
