@@ -26,7 +26,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
   'commands/init/flags.test.ts': ['commands/init/command.ts', 'commands/init/workspace.ts'],
   'commands/init/terminal.test.ts': ['commands/init/answers.ts'],
   'commands/once/once.test.ts': ['commands/once/run.ts', 'ingest/account.ts'],
-  'commands/plan/command.test.ts': ['commands/plan/cost.ts', 'commands/plan/text.ts'],
+  'commands/plan/output.test.ts': ['commands/plan/cost.ts', 'commands/plan/text.ts'],
   'commands/quarantine/job.test.ts': [
     'commands/quarantine/command.ts',
     'commands/quarantine/list.ts',

@@ -4,11 +4,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { expect } from 'vitest';
 import { openSync, type Sync, type SyncOptions } from '../../../src/app/open-sync.ts';
 import { runOnce } from '../../../src/commands/once/run.ts';
 import { computePlan, type PlanParts } from '../../../src/commands/plan/command.ts';
 import type { CostPlan } from '../../../src/commands/plan/cost.ts';
 import type { AppEvent } from '../../../src/core/events.ts';
+import { UserError } from '../../../src/core/faults.ts';
 import { createFilter, type FilterSpec } from '../../../src/core/filter.ts';
 import { readWhatIf, type WhatIfText } from '../../../src/core/fleet.ts';
 import type { Schedules } from '../../../src/core/ports.ts';
@@ -134,4 +136,19 @@ export function fleet(count: number, intervalMs: number, prefix = 'd'): DeviceSp
     deviceId: `${prefix}-${String(index).padStart(4, '0')}`,
     intervalMs,
   }));
+}
+
+/** The requested paths. */
+export function asked(rig: PlanRig, from = 0): string[] {
+  return rig.simulator.log.requests.slice(from).map(({ path }) => path);
+}
+
+/** The error of a plan that is refused. */
+export async function refusalOf(work: Promise<unknown>): Promise<UserError> {
+  const error = await work.then(
+    () => null,
+    (cause: unknown) => cause,
+  );
+  expect(error).toBeInstanceOf(UserError);
+  return error as UserError;
 }
