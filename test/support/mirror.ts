@@ -33,7 +33,7 @@ const TRIED_BY: Readonly<Record<string, readonly string[]>> = {
     'store/delivery/quarantine.ts',
   ],
   'commands/run.test.ts': ['app/terminal.ts'],
-  'commands/status/text.test.ts': ['commands/status/device.ts', 'commands/shared/state-report.ts'],
+  'commands/status/text.test.ts': ['commands/shared/state-report.ts'],
   'commands/verify/influx.test.ts': ['commands/verify/compare-day.ts', 'commands/verify/compare.ts'],
   'commands/verify/result.test.ts': ['commands/verify/text.ts'],
   'config/load.test.ts': ['config/schema.ts', 'config/sources.ts', 'config/values.ts'],

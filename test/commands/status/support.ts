@@ -1,6 +1,7 @@
 /**
  * `--status` over the state of a rig or of a directory, and what holds of everything that it shows.
  */
+import { dirname } from 'node:path';
 import { expect } from 'vitest';
 import type { CommandAnswer } from '../../../src/commands/shared/command.ts';
 import { columnsOf } from '../../../src/commands/shared/layout.ts';
@@ -9,8 +10,11 @@ import { readStatus } from '../../../src/commands/status/command.ts';
 import type { DeviceReport } from '../../../src/core/page-facts.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import type { StatusReport } from '../../../src/core/status.ts';
+import { DAY_MS, MINUTE_MS, msToNs } from '../../../src/core/time.ts';
+import { device, pageCommit, type ScratchStore } from '../../store/support.ts';
 import { KEEP_ALL, POLLS, SCHEDULES } from '../../support/defaults.ts';
 import type { Rig } from '../../support/rig.ts';
+import { createVirtualClock } from '../../support/virtual-clock.ts';
 
 /** The settings of a rig as a configuration; without a database, the destinations come from the state. */
 export function configOf({ dataDir, settings }: Pick<Rig, 'dataDir' | 'settings'>, share = 0.8): StatusConfig {
@@ -70,4 +74,48 @@ function objectOf<T>({ object }: CommandAnswer): T {
 /** A text in one line, for what may be cut anywhere. */
 export function unwrapped(text: string): string {
   return text.replace(/\s+/g, ' ');
+}
+
+export const NOW_MS = Date.UTC(2026, 5, 15, 12, 0);
+export const ON_TIME_MS = NOW_MS - 3 * MINUTE_MS;
+
+/** Lists devices, and holds all of each for thirty days up to three minutes ago, but for `gap`. */
+export function hold(open: ScratchStore, ids: readonly string[], gap?: { fromMs: number; toMs: number }): void {
+  const { store, ledger } = open;
+  const lastSeenAt = msToNs(ON_TIME_MS);
+  store.saveInventory({
+    listed: ids.map((id) => ({ record: device(id, { lastSeenAt }), name: id, line: null, digest: 'x' })),
+    missing: [],
+    atMs: NOW_MS - MINUTE_MS,
+  });
+  for (const deviceId of ids) {
+    const requestId = ledger.book(NOW_MS - MINUTE_MS, { lane: 'live', stream: 'telemetry', deviceId });
+    ledger.recordOutcome(requestId, { status: 200, fault: null });
+    const { revision } = store.telemetry(deviceId);
+    const edge = { at: msToNs(ON_TIME_MS - 1000), digest: 'x' };
+    const span = (fromMs: number, toMs: number) => ({
+      from: msToNs(fromMs),
+      to: msToNs(toMs),
+      first: edge,
+      last: edge,
+    });
+    const covered =
+      gap === undefined
+        ? [span(NOW_MS - 31 * DAY_MS, ON_TIME_MS)]
+        : [span(NOW_MS - 31 * DAY_MS, gap.fromMs), span(gap.toMs, ON_TIME_MS)];
+    store.commitPage(pageCommit({ deviceId, revision, requestId, covered, atMs: NOW_MS - MINUTE_MS }));
+  }
+}
+
+/** The report and the texts of a state, at `NOW_MS`. */
+export function lookAt(open: ScratchStore) {
+  const clock = createVirtualClock(NOW_MS);
+  const config = configOfDirectory(dirname(open.file));
+  return {
+    clock,
+    config,
+    text: (id: string | null = null) => textOf(config, clock, id),
+    report: () => reportOf(config, clock),
+    of: (id: string) => deviceOf(config, clock, id),
+  };
 }
