@@ -96,7 +96,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   'test/commands/check/destination.test.ts': 5,
   'test/ingest/filter.test.ts': 5,
   'test/safety/regressions.test.ts': 5,
-  'test/store/open/database.test.ts': 5,
+  'test/store/open/database-place.test.ts': 5,
   'test/stories/devices-come-and-go.test.ts': 5,
   'test/stories/empty-answers.test.ts': 5,
   'test/stories/late-readings.test.ts': 5,
