@@ -48,8 +48,8 @@ process.on('SIGINT', onSignal);
 const YOUNG_BYTES = 5 * 1024 * 1024;
 /**
  * How far the heap may grow beyond the memory in use. A daemon waits for its quota anyway; a one-off should finish
- * early. Collecting the whole heap takes 25 ms. With more than 120 percent a backfill takes the same processor time and
- * more memory.
+ * early. Collecting the whole heap takes 25 ms. With more than 120 percent a backfill takes more memory and hardly less
+ * processor time.
  */
 const GROWTH_PERCENT = { daemon: 40, oneOff: 120 };
 
